@@ -1,4 +1,4 @@
-"""The listener to a view's changes, under the name by which users of the SDK import it."""
+"""The listener to the changes of a view, under the name by which users of the SDK import it."""
 
 from __future__ import annotations
 

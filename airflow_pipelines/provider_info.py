@@ -1,4 +1,7 @@
-"""What Airflow discovers about this package. Loaded in every Airflow process, so it imports nothing."""
+"""The description of this package for Airflow's provider discovery.
+
+Every Airflow process loads it, so it imports nothing.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ def _modules(room: str, *names: str) -> list[dict[str, Any]]:
 
 
 def get_provider_info() -> dict[str, Any]:
-    """The provider's description in the form of Airflow's ``provider_info.schema.json``.
+    """Return the provider's description in the form of Airflow's ``provider_info.schema.json``.
 
     :returns: a fresh dictionary: names, the modules of each kind, the connection type with its form, and the configuration section
     """

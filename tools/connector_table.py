@@ -1,6 +1,6 @@
-"""Writes the table of docs/connectors.md: every connector with its direction, formats, guarantee, and what to install for it.
+"""The generator of the table in docs/connectors.md: every connector with its direction, formats, guarantee, and requirements.
 
-``python -m tools.connector_table`` reads the definitions and writes what stands between the marks of the page; a test compares.
+``python -m tools.connector_table`` reads the definitions and writes the text between the marks of the page; a test compares.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _GUARANTEES: Final = {
 
 
 def table() -> str:
-    """The table, from the definitions of this package."""
+    """Return the table, from the definitions of this package."""
     lines = [_HEAD, re.sub(r"[^|]+", " --- ", _HEAD)]
     lines += [_line(definition) for names in (BUILT_IN_INPUTS, BUILT_IN_OUTPUTS) for definition in map(_known, sorted(names))]
     return "\n".join(lines)
 
 
 def page() -> str:
-    """The page with the table as it should be."""
+    """Return the page with the current table."""
     text = PAGE.read_text()
     begin, end = text.index(_BEGIN) + len(_BEGIN), text.index(_END)
     return f"{text[:begin]}\n{table()}\n{text[end:]}"
@@ -63,7 +63,7 @@ def _line(definition: ConnectorDefinition) -> str:
 
 
 def _place(name: str) -> str:
-    """The heading with the connector's name, wherever it is."""
+    """Return the link to the heading with the connector's name, on any page."""
     for page_of in (PAGE, *sorted(DOCS.glob("*.md"))):
         if re.search(rf"^##+ `?{name}`?$", page_of.read_text(), re.MULTILINE):
             return f"#{name}" if page_of == PAGE else f"{page_of.name}#{name}"

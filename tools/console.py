@@ -1,4 +1,4 @@
-"""What long runs say while they go on."""
+"""The output of long runs while they continue."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ import sys
 
 
 def say(text: str) -> None:
-    """Print a line at once, also where the output is a file or a pipe."""
+    """Print a line at once, also if the output is a file or a pipe."""
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()

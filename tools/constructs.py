@@ -1,7 +1,7 @@
-"""Writes docs/constructs.md: every construct of SQL with the strategies that the planner has for an example of it.
+"""The generator of docs/constructs.md: every SQL construct with the planner's strategies for an example of it.
 
-The examples are in ``constructs.sql``. ``python -m tools.constructs`` writes the page; a test compares it with what the planner
-says.
+The examples are in ``constructs.sql``. ``python -m tools.constructs`` writes the page; a test compares it with the planner's
+output.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Construct:
 
 
 def constructs() -> tuple[str, dict[str, list[Construct]]]:
-    """The statements that declare what the examples read, and the examples by group."""
+    """Return the statements that declare the tables of the examples, and the examples by group."""
     _, tables, *groups = EXAMPLES.read_text().split("-- ## ")
     found = {}
     for group in groups:
@@ -58,7 +58,7 @@ RECOMPUTED = "recomputed from its input when that changes, and the stored answer
 
 
 def page(sessions: SparkSessions) -> str:
-    """The page's text."""
+    """Return the text of the page."""
     return "\n".join(_lines(sessions)) + "\n"
 
 
@@ -91,7 +91,7 @@ def _lines(sessions: SparkSessions) -> Iterator[str]:
 
 
 def strategies(construct: Construct, tables: str, sessions: SparkSessions) -> str:
-    """The strategies of a construct's stages in order, with the reason where there is none but the full one."""
+    """Return the strategies of a construct's stages in order, with the reason if a stage is recomputed in full."""
     whole = not construct.text.startswith(("SELECT", "WITH"))
     text = construct.text if whole else f"CREATE VIEW v AS {construct.text}"
     try:
@@ -102,7 +102,7 @@ def strategies(construct: Construct, tables: str, sessions: SparkSessions) -> st
 
 
 def describe(plan: ViewPlan) -> str:
-    """A plan's strategies in words, and why there is none where a stage is recomputed."""
+    """Return a plan's strategies in words, with the reason if a stage is recomputed."""
     return ", then ".join(map(_described, plan.stages))
 
 

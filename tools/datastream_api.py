@@ -1,6 +1,6 @@
-"""Writes the tables of docs/datastream.md: every class, method and parameter of stream programs, and what has no effect.
+"""The generator of the tables in docs/datastream.md: every class, method and parameter of stream programs, and their effect.
 
-``python -m tools.datastream_api`` reads the code and writes what stands between the marks of the page; a test compares the two.
+``python -m tools.datastream_api`` reads the code and writes the text between the marks of the page; a test compares the two.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ SAME_AS = "The same as "
 class Entry:
     """One row: a class, a member of it, or a constant.
 
-    :param name: module, class and member, as a program writes them behind the name of the package
+    :param name: module, class and member, as a program writes them after the name of the package
     :param parameters: names of the parameters; None for a constant
-    :param does: what it does, in a sentence
-    :param remark: empty when it works; else why it has no effect, or that it is refused
+    :param does: its function, in a sentence
+    :param remark: empty if it works; else the reason why it has no effect, or that it is refused
     """
 
     name: str
@@ -55,7 +55,7 @@ class Entry:
 
 
 def entries() -> list[Entry]:
-    """All that stream programs may use, from the code.
+    """Return everything that stream programs may use, from the code.
 
     :returns: rows, in the order of modules and names
     """
@@ -135,7 +135,7 @@ def _first_sentence(text: str | None) -> str:
 
 
 def tables(found: list[Entry]) -> dict[str, str]:
-    """The tables of the page, by the names of their marks.
+    """Return the tables of the page, by the names of their marks.
 
     :param found: the rows
     :returns: the text of each table
@@ -153,10 +153,10 @@ def tables(found: list[Entry]) -> dict[str, str]:
 
 
 def page(text: str) -> str:
-    """The page with the tables of the code.
+    """Return the page with the tables of the code.
 
-    :param text: the page as it is
-    :returns: the page as it should be
+    :param text: the current page
+    :returns: the updated page
     :raises ValueError: when a mark is missing
     """
     for name, table in tables(entries()).items():

@@ -1,7 +1,7 @@
-"""Run the first step of a healthy pipeline with many views again and again, each time over fresh sessions and a fresh circuit.
+"""A stress test: the first step of a healthy pipeline with many views, repeated over fresh sessions and a fresh circuit.
 
-All views' threads then plan their first queries at the same time, so that what they must not share shows. Run it while the
-machine is busy: ``python -m tools.first_steps --rounds 1000 --burners 4``. The first round that fails ends it with its error.
+The threads of all views then plan their first queries at the same time, which reveals state that they must not share. Run it while
+the machine is busy: ``python -m tools.first_steps --rounds 1000 --burners 4``. The first failed round ends it with its error.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ QUERIES = (
     "SELECT k, SUM(v) + {n} AS x FROM t GROUP BY k",
     "SELECT t.k, u.w + {n} AS x FROM t JOIN u ON t.k = u.k",
 )
-"""What the views ask, in turn; ``n`` is a view's number."""
+"""The queries of the views, in turn; ``n`` is a view's number."""
 KEYS = range(5)
 ROWS = [(k, v) for k in KEYS for v in range(10, 40, 10)]
 """The rows of ``t``; ``u`` has one for each even key."""
 
 
 def program(views: int) -> str:
-    """A program with so many views that need nothing of each other."""
+    """Return a program with a number of independent views."""
     tables = "CREATE TABLE t (k INT, v INT); CREATE TABLE u (k INT, w INT);"
     queries = (f"CREATE VIEW v{n} AS {QUERIES[n % len(QUERIES)].format(n=n)};" for n in range(views))
     return "\n".join([tables, *queries])
 
 
 def expected(n: int) -> Counter[tuple[int, int]]:
-    """The rows of view number ``n``."""
+    """Return the rows of view number ``n``."""
     others = {k: k * 100 for k in KEYS if k % 2 == 0}
     match n % len(QUERIES):
         case 0:
@@ -58,7 +58,7 @@ def expected(n: int) -> Counter[tuple[int, int]]:
 def first_step(spark: SparkSession, compiled: Program) -> None:
     """Run the first step over fresh sessions.
 
-    :raises AssertionError: when a view is wrong, or a session's settings are others than before
+    :raises AssertionError: when a view is wrong, or a session's settings have changed
     """
     sessions = SparkSessions.of(spark)
     before = dict(sessions.small.conf.getAll)
@@ -86,7 +86,7 @@ def _inserts(table: str, columns: Sequence[str], rows: Sequence[tuple[int, int]]
 
 @contextmanager
 def load(burners: int) -> Iterator[None]:
-    """Other processes that keep so many cores busy."""
+    """Keep a number of cores busy with other processes."""
     processes = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(burners)]
     try:
         yield
@@ -97,7 +97,7 @@ def load(burners: int) -> Iterator[None]:
 
 
 def run(spark: SparkSession, rounds: int, views: int) -> Iterator[float]:
-    """The seconds that each first step took."""
+    """Yield the seconds of each first step."""
     compiled = compile_program(program(views), SparkSessions.of(spark))
     for _ in range(rounds):
         started = time.monotonic()

@@ -1,6 +1,6 @@
-"""An environment of its own with PyFlink in it: what the comparison of results and the benchmark run next to ours.
+"""A separate environment with PyFlink, in which the comparison of results and the benchmark run it next to ours.
 
-Flink pins versions of pandas, pyarrow and others that ours does not take, so it is never installed beside ours.
+Flink pins versions of pandas, pyarrow and others that ours does not support, so it is never installed beside ours.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ PATIENCE_S = 3600.0
 
 
 class FlinkUnavailableError(Exception):
-    """Flink could not be set up or run here; the text says why."""
+    """The error if Flink cannot be set up or run here; the text has the reason."""
 
 
 @dataclass(frozen=True)
 class Flink:
-    """An environment with Flink in it.
+    """An environment with Flink.
 
-    :param folder: where it is; others may keep there what they need besides
+    :param folder: its folder; other tools may keep their dependencies there
     """
 
     folder: Path
@@ -55,21 +55,21 @@ class Flink:
         return self.folder / "venv" / "bin" / "python"
 
     def environment(self, heap: str | None = None) -> Mapping[str, str]:
-        """Variables for a process of it.
+        """Return the environment variables of a process with Flink.
 
-        :param heap: memory of the Java process, as ``-Xmx`` takes it
-        :return: those of this process, with what Flink needs
+        :param heap: memory of the Java process, in the form of ``-Xmx``
+        :return: those of this process, with those that Flink needs
         """
-        # A Python that runs inside of the Java process, as in thread mode, knows of no virtual environment.
+        # A Python inside of the Java process, as in thread mode, does not use the virtual environment.
         packages = next((self.folder / "venv" / "lib").glob("python3.*")) / "site-packages"
         found = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(packages)])}
         return found if heap is None else {**found, "JVM_ARGS": f"-Xmx{heap}"}
 
 
 def tool(name: str) -> str:
-    """A program, beside this Python or on the path.
+    """Return the path of a program, beside this Python or on the path.
 
-    :raises FlinkUnavailableError: when it is not there
+    :raises FlinkUnavailableError: when it does not exist
     """
     beside = Path(sys.executable).with_name(name)
     found = str(beside) if beside.exists() else shutil.which(name)
@@ -81,7 +81,7 @@ def tool(name: str) -> str:
 def run(command: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> str:
     """Run a program to its end.
 
-    :return: what it printed
+    :return: its output
     :raises FlinkUnavailableError: when it fails or takes too long
     """
     words = [str(word) for word in command]

@@ -1,7 +1,7 @@
-"""Searches for programs whose views differ from Spark's batch answers, for as long as it is told to.
+"""A search for programs whose views differ from Spark's batch answers, for a given time.
 
-``python -m tools.fuzz --minutes 60`` runs the oracle test again and again with new seeds, each printed before it is used, and stops
-at the first failure. ``--seed`` repeats one.
+``python -m tools.fuzz --minutes 60`` repeats the oracle test with new seeds, each printed before it is used, and stops at the first
+failure. ``--seed`` repeats one.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import sys
 import time
 
 SIZES = {"ORACLE_EXAMPLES": "60", "ORACLE_STEPS": "8", "ORACLE_VIEWS": "5"}
-"""How long each run searches; larger than in the ordinary tests."""
+"""The sizes of each run; larger than in the ordinary tests."""
 
 
 def main() -> int:
-    """Search; the exit code is that of the failing run, or 0."""
+    """Run the search, and return the exit code of the failing run, or 0."""
     parser = argparse.ArgumentParser(prog="fuzz", description=__doc__)
     parser.add_argument("--minutes", type=float, default=60.0, help="no new seed is begun after this time")
     parser.add_argument("--seed", type=int, help="run with this seed only")

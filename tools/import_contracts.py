@@ -12,19 +12,19 @@ from importlinter import Contract, ContractCheck, fields, output
 
 
 class _Acyclic(Contract):
-    """There is an order of some parts of a package in which each imports only those before it."""
+    """The contract that some parts of a package have an order in which each imports only those before it."""
 
     advice: ClassVar[str]
 
     @abstractmethod
     def imports(self, graph: ImportGraph) -> Mapping[str, Set[str]]:
-        """Find the parts that each part imports.
+        """Return the parts that each part imports.
 
-        :param graph: of the package
+        :param graph: the import graph of the package
         """
 
     def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:  # noqa: ARG002  the linter's signature
-        """Look for a cycle."""
+        """Search for a cycle."""
         try:
             TopologicalSorter(self.imports(graph)).prepare()
         except CycleError as error:
@@ -32,7 +32,7 @@ class _Acyclic(Contract):
         return ContractCheck(kept=True)
 
     def render_broken_contract(self, check: ContractCheck) -> None:
-        """Show the cycle that was found."""
+        """Print the cycle that was found."""
         cycle: Any = check.metadata["cycle"]
         output.print_error(self.advice)
         for part in cycle:
@@ -40,23 +40,23 @@ class _Acyclic(Contract):
 
 
 class AcyclicFiles(_Acyclic):
-    """No two files import each other; imports for types alone count as well.
+    """The contract that no two files import each other; imports for types alone count as well.
 
-    The linter's own ``acyclic_siblings`` asks the same of folders, which is more than this.
+    The linter's own ``acyclic_siblings`` requires the same of folders, which is stricter.
     """
 
     type_name = "acyclic_files"
     advice = "These files import each other; move what both need into a file of its own:"
 
     def imports(self, graph: ImportGraph) -> Mapping[str, Set[str]]:
-        """Find the files that each file imports."""
+        """Return the files that each file imports."""
         return {file: graph.find_modules_directly_imported_by(file) for file in sorted(graph.modules)}
 
 
 class AcyclicFolders(_Acyclic):
-    """No two folders of a room import each other.
+    """The contract that no two folders of a room import each other.
 
-    The linter's own ``acyclic_siblings`` asks the same of folders and of the files beside them, which is more than this.
+    The linter's own ``acyclic_siblings`` requires the same of folders and of the files beside them, which is stricter.
     """
 
     type_name = "acyclic_folders"
@@ -65,7 +65,7 @@ class AcyclicFolders(_Acyclic):
     room = fields.StringField()
 
     def imports(self, graph: ImportGraph) -> Mapping[str, Set[str]]:
-        """Find the folders of the room that each folder imports."""
+        """Return the folders of the room that each folder imports."""
         room = str(self.room)
         folders = sorted(child for child in graph.find_children(room) if graph.find_children(child))
         return {folder: {other for other in folders if self._imports(graph, folder, other)} for folder in folders}

@@ -60,29 +60,29 @@ _LOGGING: Final = (
 
 
 class Broker:
-    """A broker with data of its own. It may be stopped, killed and started any number of times, always at the same addresses."""
+    """A broker with its own data. It may be stopped, killed and started any number of times, always at the same addresses."""
 
     def __init__(self, folder: Path, *java_options: str) -> None:
         """Prepare a broker that does not run yet.
 
-        :param folder: where its files are, which does not exist yet
-        :param java_options: such as ``-Xmx256m``
-        :raises tools.maven.NoJarsError: when Kafka cannot be had here
+        :param folder: the folder for its files, which does not exist yet
+        :param java_options: options of its JVM, such as ``-Xmx256m``
+        :raises tools.maven.NoJarsError: when Kafka is not available here
         """
         libraries = jars("kafka")
         folder.mkdir(parents=True)
         self._folder = folder
         plain, sasl, controller, self.detour = _free_ports(4)
-        """The port of a listener that says that the broker is at another port, :attr:`proxy`."""
+        """The port of a listener that advertises another port of the broker, :attr:`proxy`."""
         self.proxy = _port_that_is_not_given_away()
-        """Where a proxy to :attr:`detour` has to be, by which the broker can be cut off from whoever comes this way."""
+        """The port for a proxy to :attr:`detour`, which can cut the broker off from the clients of this listener."""
         self.address = f"127.0.0.1:{plain}"
-        """Where it answers without asking who it is."""
+        """The address without authentication."""
         self.guarded_address = f"127.0.0.1:{sasl}"
-        """Where it answers to SASL/PLAIN with :data:`USER` and :data:`PASSWORD` only."""
+        """The address with SASL/PLAIN authentication by :data:`USER` and :data:`PASSWORD`."""
         self._port = plain
         self.log = folder / "broker.log"
-        """What its process says."""
+        """The log of its process."""
         self._properties = folder / "server.properties"
         self._properties.write_text(
             _PROPERTIES.format(
@@ -110,7 +110,7 @@ class Broker:
         self._run_tool("kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c", str(self._properties))
 
     def start(self) -> None:
-        """Start it, and wait until it answers.
+        """Start the broker, and wait until it answers.
 
         :raises RuntimeError: when it ends instead, or does not answer in time
         """
@@ -127,7 +127,7 @@ class Broker:
             time.sleep(0.1)
 
     def stop(self) -> None:
-        """Stop it as an operator would."""
+        """Stop the broker like an operator."""
         if self._process is not None:
             self._process.terminate()
             try:
@@ -137,14 +137,14 @@ class Broker:
         self._process = None
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill the broker."""
         if self._process is not None:
             self._process.send_signal(signal.SIGKILL)
             self._process.wait()
         self._process = None
 
     def close(self) -> None:
-        """End it, and remove its files."""
+        """Kill the broker, and remove its files."""
         self.kill()
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -157,7 +157,7 @@ class Broker:
                 return False
         client = AdminClient({"bootstrap.servers": self.address, "log_level": 0})
         try:
-            # It has registered with its controller when it knows of itself.
+            # A broker that lists itself has registered with its controller.
             return bool(client.list_topics(timeout=2).brokers)
         except KafkaException:
             return False
@@ -185,7 +185,7 @@ def _free_ports(number: int) -> list[int]:
 
 
 def _port_that_is_not_given_away() -> int:
-    """A free port that stays free when it is not used yet: systems give away greater ones to whoever asks for any."""
+    """Return a free port that stays free until it is used: systems assign higher ports to clients that request any port."""
     while True:
         port = random.randrange(20_000, 30_000)  # noqa: S311 - nobody has to be unable to guess it
         with suppress(OSError), socket.create_server(("127.0.0.1", port)):
@@ -193,5 +193,5 @@ def _port_that_is_not_given_away() -> int:
 
 
 def _environment() -> dict[str, str]:
-    """Its own environment: what a server inherits from a developer's shell must not change what is tested."""
+    """Return a clean environment, so that variables of a developer's shell do not change the test."""
     return {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}

@@ -1,4 +1,4 @@
-"""Jars that tests and benchmarks need, by Maven: each set is a file of ``tools/jars``, copied once into the user's cache."""
+"""Jars for tests and benchmarks, from Maven: each set is a file of ``tools/jars``, copied once into the user's cache."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _LONGEST_S = 600
 
 
 class NoJarsError(RuntimeError):
-    """The jars cannot be had here; the message says why."""
+    """The error if the jars are not available here; the message has the reason."""
 
 
 def jars(name: str) -> Path:
-    """The folder with the jars of a set; they are downloaded when they are not there.
+    """Return the folder with the jars of a set, and download them if they are missing.
 
     :param name: ``NAME`` of ``tools/jars/NAME.xml``
     :raises NoJarsError: when Java or Maven is missing, or a jar cannot be downloaded
@@ -28,7 +28,7 @@ def jars(name: str) -> Path:
         if shutil.which(program) is None:
             raise NoJarsError(f"{program} is not installed (Debian: apt-get install {package})")
     pom = _POMS / f"{name}.xml"
-    # Another version is another folder, so nothing is mixed.
+    # Each version has its own folder, so that versions do not mix.
     version = hashlib.sha256(pom.read_bytes()).hexdigest()[:12]
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "airflow-pipelines" / "jars"
     folder = cache / f"{name}-{version}"
@@ -45,7 +45,7 @@ def _download(pom: Path, folder: Path) -> None:
     shutil.rmtree(aside, ignore_errors=True)
     goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={aside}"]
     command = ["mvn", "-B", "-q", "-f", str(pom), *goal]
-    # Options that are meant for the JVMs of tests are not for Maven's.
+    # Options for the JVMs of tests must not reach Maven's.
     env = {key: value for key, value in os.environ.items() if key not in ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS")}
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_LONGEST_S, env=env, check=False)
@@ -60,8 +60,8 @@ def _download(pom: Path, folder: Path) -> None:
 def main(names: list[str]) -> int:
     """Download sets of jars, so that nobody has to wait for them later.
 
-    :param names: as of :func:`jars`
-    :return: the exit code: 1 when a set cannot be had
+    :param names: the names for :func:`jars`
+    :return: the exit code: 1 if a set is not available
     """
     code = 0
     for name in names:

@@ -1,4 +1,4 @@
-"""What a table must hold after a kill: all that was acknowledged, and of what was under way a first part."""
+"""The expected content of a table after a kill: all acknowledged changes, and a prefix of the pending ones."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ Change = tuple[int, int | None]
 
 
 class LostError(AssertionError):
-    """The table holds something else than any kill may leave."""
+    """The error for a table with content that no kill may leave."""
 
 
 @dataclass(slots=True)
 class Model:
-    """The rows of one writer. ``known``: what was acknowledged; ``pending``: what was sent then and has no answer, in order."""
+    """The rows of one writer. ``known``: the acknowledged rows; ``pending``: the later changes without an answer, in order."""
 
     known: dict[int, int] = field(default_factory=dict)
     pending: list[Change] = field(default_factory=list)
 
     def send(self, changes: Iterable[Change]) -> None:
-        """Note what is about to be sent."""
+        """Record the changes that are about to be sent."""
         self.pending = list(changes)
 
     def acknowledge(self) -> None:
-        """All that was sent is there for good."""
+        """Move the pending changes to the acknowledged rows."""
         for change in self.pending:
             _apply(self.known, change)
         self.pending = []
 
     def settle(self, found: Mapping[int, int]) -> int:
-        """Take over what a restarted pipeline holds; the value says how many changes without an answer are in it.
+        """Adopt the content of a restarted pipeline, and return the number of pending changes in it.
 
-        :raises LostError: when that is not the acknowledged rows with a first part of the others
+        :raises LostError: when it is not the acknowledged rows with a prefix of the pending changes
         """
         reached = dict(self.known)
         for count in range(len(self.pending) + 1):
@@ -48,7 +48,7 @@ class Model:
 
 
 def require(holds: bool, what: str) -> None:
-    """Raise LostError, naming what is wrong, when a condition does not hold."""
+    """Raise LostError, with a description, if a condition does not hold."""
     if not holds:
         raise LostError(f"wrong: {what}")
 

@@ -1,7 +1,7 @@
-"""A server that hands out the files of a folder as the objects of S3, for benchmarks.
+"""A server that serves the files of a folder as S3 objects, for benchmarks.
 
-It knows what readers ask for (GetObject with a range, HeadObject, ListObjectsV2) and checks no signatures. The kernel copies the
-files to the network itself, so that reading from another machine is measured, and not a server on the same processors.
+It supports the requests of readers (GetObject with a range, HeadObject, ListObjectsV2) and checks no signatures. The kernel copies
+the files to the network itself, so a benchmark measures reading from another machine, and not a server on the same processors.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _CHANGED: Final = "Thu, 01 Jan 2026 00:00:00 GMT"
 
 @contextmanager
 def object_server(folder: Path) -> Iterator[str]:
-    """A server in a process of its own, and its address.
+    """Run a server in a process of its own, and yield its address.
 
-    :param folder: each folder in it is a bucket, and each file in that an object
+    :param folder: the folder; each folder in it is a bucket, and each file in that an object
     """
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
@@ -48,18 +48,18 @@ def _serve(folder: Path, address: Connection) -> None:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Answers the requests of one connection."""
+    """The handler of the requests of one connection."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     folder: Path
 
     def do_HEAD(self) -> None:
-        """Describe an object."""
+        """Send the metadata of an object."""
         self._give(with_content=False)
 
     def do_GET(self) -> None:
-        """Give an object, a part of one, or a page of a listing."""
+        """Send an object, a part of one, or a page of a listing."""
         address = urlsplit(self.path)
         query = {name: values[0] for name, values in parse_qs(address.query, keep_blank_values=True).items()}
         if "list-type" in query:
@@ -68,7 +68,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._give(with_content=True)
 
     def log_message(self, *_: object) -> None:
-        """Nothing is logged."""
+        """Log nothing."""
 
     def _give(self, *, with_content: bool) -> None:
         path = self.folder / unquote(urlsplit(self.path).path).lstrip("/")

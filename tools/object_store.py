@@ -1,6 +1,6 @@
-"""A server that speaks S3 on loopback, in a process of its own. What it holds survives a stop, and ends with the process.
+"""An S3 server on loopback, in a process of its own. Its objects survive a stop, and are lost when the process ends.
 
-``python -m tools.object_store PORT`` is that process: it takes ``start`` and ``stop`` as lines, and answers each with a line.
+``python -m tools.object_store PORT`` is that process: it reads ``start`` and ``stop`` as lines, and answers each with a line.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _END_S: Final = 20.0
 
 
 class ObjectStore:
-    """Starts and stops the server.
+    """The server, which is started and stopped here.
 
-    :param log: takes what the process says
+    :param log: the file for the errors of the process
     """
 
     def __init__(self, log: Path) -> None:
@@ -42,15 +42,15 @@ class ObjectStore:
             )
 
     def start(self) -> None:
-        """Start it, and wait until it answers."""
+        """Start the server, and wait until it answers."""
         self._ask("start")
 
     def stop(self) -> None:
-        """Stop it; connections to it are lost."""
+        """Stop the server; connections to it are lost."""
         self._ask("stop")
 
     def close(self) -> None:
-        """End the process, with all that it holds."""
+        """Kill the process, with all its objects."""
         self._process.kill()
         self._process.wait(_END_S)
         for pipe in (self._process.stdin, self._process.stdout):
@@ -58,7 +58,7 @@ class ObjectStore:
                 pipe.close()
 
     def client(self) -> Any:
-        """What asks the server."""
+        """Return a client of the server."""
         import boto3
 
         return boto3.client("s3", endpoint_url=self.url, region_name=REGION, aws_access_key_id=KEY, aws_secret_access_key=KEY)
@@ -74,7 +74,7 @@ class ObjectStore:
 
 
 class _Listener:
-    """Serves the objects of this process on a port until it is closed."""
+    """A listener that serves the objects of this process on a port until it is closed."""
 
     def __init__(self, port: int) -> None:
         from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
@@ -97,15 +97,15 @@ class _Listener:
         self._server.shutdown()
         self._thread.join(_END_S)
         for connection in self._connections:
-            # Clients keep them for their next requests, which would be served all the same.
+            # Clients reuse connections, on which requests would still be served.
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
 
 
 def main() -> None:
-    """Serve as standard input says, until its end."""
+    """Serve by the commands on standard input, until its end."""
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    # Who starts this may have a server of its own that tells keys from each other; this one takes any.
+    # The parent may have set this for a server that checks keys; this one accepts any.
     os.environ.pop("INITIAL_NO_AUTH_ACTION_COUNT", None)
     os.environ["AWS_ACCESS_KEY_ID"] = os.environ["AWS_SECRET_ACCESS_KEY"] = KEY
     listener: _Listener | None = None

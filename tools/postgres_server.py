@@ -1,4 +1,4 @@
-"""A throw-away PostgreSQL server, for tests and measurements."""
+"""A temporary PostgreSQL server, for tests and measurements."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ local all all trust
 
 
 class PostgresServer:
-    """A throw-away server on loopback, whose changes can be read. Its data survive a stop.
+    """A temporary server on loopback, with logical replication. Its data survive a stop.
 
-    :param programs: the folder with those of the server
+    :param programs: the folder with the server's programs
     :param certificates: a folder with ``server.crt``, ``server.key`` and ``ca.crt``: all connections are encrypted, and clients
-        show a certificate of this authority
+        present a certificate of this authority
     """
 
     def __init__(self, programs: Path, certificates: Path | None = None) -> None:
-        # Not in pytest's folder, which every other session that begins closes to the server's user.
+        # Not in pytest's folder, because each new session of pytest closes that to the server's user.
         self._folder = Path(tempfile.mkdtemp(prefix="airflow-pipelines-postgresql-"))
         # A server refuses to run as root, so it runs as the user that its package made.
         self._as_user: list[str] = []
@@ -52,21 +52,21 @@ class PostgresServer:
                 self._put(file, (certificates / file).read_bytes())
 
     def url(self, database: str = "postgres") -> str:
-        """How a database of it is reached.
+        """Return the URL of a database.
 
         :param database: its name
         """
         return f"postgresql://pipelines@127.0.0.1:{self.port}/{database}"
 
     def start(self) -> None:
-        """Start it, and wait until it takes connections."""
+        """Start the server, and wait until it accepts connections."""
         settings = {
             "listen_addresses": "127.0.0.1",
             "unix_socket_directories": str(self._folder),
             "wal_level": "logical",
             "max_replication_slots": "50",
             "max_wal_senders": "50",
-            # What is written here is thrown away anyway; a stop writes all that there is.
+            # The data are temporary; a stop still writes everything.
             "fsync": "off",
             **self._encryption,
         }
@@ -74,19 +74,19 @@ class PostgresServer:
         self._control("-l", str(self._folder / "log"), "-o", options, "start")
 
     def stop(self, mode: str = "fast") -> None:
-        """Stop it.
+        """Stop the server.
 
-        :param mode: ``immediate`` is what a crash is
+        :param mode: the mode of ``pg_ctl``; ``immediate`` is like a crash
         """
         self._control("-m", mode, "stop")
 
     def close(self) -> None:
-        """Stop it, and throw away its data."""
+        """Stop the server, and delete its data."""
         self.stop("immediate")
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _put(self, file: str, content: bytes) -> None:
-        """Write a file of the server, which has to own it."""
+        """Write a file of the server, which must be its owner."""
         path = self._data / file
         subprocess.run([*self._as_user, "tee", str(path)], input=content, check=True, stdout=subprocess.DEVNULL, cwd="/")
         path.chmod(0o600)
@@ -95,15 +95,15 @@ class PostgresServer:
         self._run("pg_ctl", "-D", str(self._data), "-w", *arguments)
 
     def _run(self, program: str, *arguments: str) -> None:
-        # Its own environment: what a server inherits from a developer's shell must not change what is tested.
+        # A clean environment, so that variables of a developer's shell do not change the test.
         env = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
         command = [*self._as_user, str(self._programs / program), *arguments]
-        # The server keeps what it inherits, so that nobody may wait for the end of its output.
+        # The server keeps inherited file descriptors open, so a wait for the end of its output would not return.
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/", env=env)
 
 
 def find_programs() -> Path | None:
-    """The folder with the server's programs; None where none is installed."""
+    """Return the folder with the server's programs, or None if none is installed."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
     initdb = shutil.which("initdb")
     if not found and initdb:

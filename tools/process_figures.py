@@ -1,4 +1,4 @@
-"""What Linux knows of a process: its memory, threads, open files and children."""
+"""The figures of a process in Linux: its memory, threads, open files and children."""
 
 from __future__ import annotations
 
@@ -6,32 +6,32 @@ from pathlib import Path
 
 
 def resident(process: int, *, field: str = "VmRSS") -> float:
-    """A process's memory in MiB as Linux counts it. ``field``: ``VmRSS`` for now, ``VmHWM`` for the most it ever was."""
+    """Return a process's memory in MiB as Linux counts it. ``field``: ``VmRSS`` for the current value, ``VmHWM`` for the peak."""
     return int(_status(process, field).split()[0]) / 1024
 
 
 def threads(process: int) -> int:
-    """How many threads a process has."""
+    """Return the number of threads of a process."""
     return int(_status(process, "Threads"))
 
 
 def open_files(process: int) -> int:
-    """How many files, sockets and pipes a process has open."""
+    """Return the number of open files, sockets and pipes of a process."""
     return sum(1 for _ in Path(f"/proc/{process}/fd").iterdir())
 
 
 def command(process: int) -> str:
-    """The name of the program that a process runs."""
+    """Return the name of the program that a process runs."""
     return _status(process, "Name")
 
 
 def parent(process: int) -> int:
-    """The process that started a process."""
+    """Return the parent of a process."""
     return int(_status(process, "PPid"))
 
 
 def children(process: int) -> list[int]:
-    """The processes that a process has started and that still run."""
+    """Return the child processes of a process that still run."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:

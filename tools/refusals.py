@@ -1,6 +1,6 @@
-"""Writes docs/refusals.md: everything that the compiler refuses, with what it says, where, and what is accepted instead.
+"""The generator of docs/refusals.md: everything that the compiler refuses, with its error, its place, and the accepted alternative.
 
-The examples are in ``refusals.sql``. ``python -m tools.refusals`` writes the page; a test compares it with what the compiler says.
+The examples are in ``refusals.sql``. ``python -m tools.refusals`` writes the page; a test compares it with the compiler's output.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _EXAMPLE = re.compile(r"-- (?!instead\n)([^\n]+)\n([^\n]+)(?:\n-- instead\n([^\n
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What is refused, an example of it, and what is accepted instead, if it can be shown."""
+    """A refused construct: its name, an example of it, and the accepted alternative, if there is one."""
 
     name: str
     text: str
@@ -31,11 +31,11 @@ class Refusal:
 
 
 class NotRefusedError(Exception):
-    """An example is accepted, or what is said to be accepted is not."""
+    """The error for an example that is accepted, or an alternative that is not."""
 
 
 def refusals() -> tuple[str, dict[str, list[Refusal]]]:
-    """The statements that declare what the examples read, and the examples by group."""
+    """Return the statements that declare the tables of the examples, and the examples by group."""
     tables, *groups = EXAMPLES.read_text().split("-- ## ")
     found = {}
     for group in groups:
@@ -45,7 +45,7 @@ def refusals() -> tuple[str, dict[str, list[Refusal]]]:
 
 
 def page(sessions: SparkSessions) -> str:
-    """The page's text.
+    """Return the text of the page.
 
     :raises NotRefusedError: when an example is not refused any more, or an alternative is
     """
@@ -77,9 +77,9 @@ def _lines(sessions: SparkSessions) -> Iterator[str]:
 
 
 def refused(refusal: Refusal, tables: str, sessions: SparkSessions) -> tuple[str, str]:
-    """The piece of the example at which its error points, and what the error says.
+    """Return the part of the example at which its error points, and the error's message.
 
-    :raises NotRefusedError: when the example is accepted, its error has no place, or what is said to be accepted is not
+    :raises NotRefusedError: when the example is accepted, its error has no place, or the alternative is refused
     """
     text = _program(refusal.text, tables)
     try:

@@ -1,4 +1,4 @@
-"""A real ``airflow-pipelines serve`` over a folder, as a process of its own."""
+"""A real ``airflow-pipelines serve`` over a folder, in a process of its own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COMMAND = (sys.executable, "-m", "airflow_pipelines.cli")
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A service that runs: where it answers, and its process."""
+    """A running service: its URL, and its process."""
 
     url: str
     pid: int
@@ -29,9 +29,9 @@ def served(home: Path, log: Path, environment: Mapping[str, str] | None = None) 
     """Serve the pipelines of a folder on a free port until the block ends. Its hosts outlive it: see :func:`stop_hosts`.
 
     :param home: the folder of the store
-    :param log: where the service's output goes
+    :param log: the file for the service's output
     :param environment: the service's environment variables; None for those of this process
-    :raises RuntimeError: when the service does not come up, with what it said
+    :raises RuntimeError: when the service does not come up, the message has its output
     """
     command = [*_COMMAND, "serve", "--port", "0", "--home", str(home)]
     with log.open("wb") as output, subprocess.Popen(command, stdout=output, stderr=output, env=environment) as process:
@@ -43,7 +43,10 @@ def served(home: Path, log: Path, environment: Mapping[str, str] | None = None) 
 
 
 def stop_hosts(home: Path) -> None:
-    """Stop the shared host of a folder, if there is one. Raises CalledProcessError when that does not work."""
+    """Stop the shared host of a folder, if there is one.
+
+    :raises CalledProcessError: when that fails
+    """
     subprocess.run([*_COMMAND, "hosts", "stop", "--home", str(home)], check=True, stdout=subprocess.DEVNULL)
 
 

@@ -1,4 +1,4 @@
-"""Assets: pipelines and what happens to them, for schedules and outlets. All can be imported from here."""
+"""Assets of pipelines and of their events, for schedules and outlets. All can be imported from here."""
 
 from __future__ import annotations
 

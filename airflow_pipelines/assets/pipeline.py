@@ -1,4 +1,4 @@
-"""Assets of pipelines: what DAGs are scheduled on, and what tasks name as their outlets."""
+"""Assets of pipelines, for the schedules of DAGs and the outlets of tasks."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def pipeline_asset(
     pipeline_conn_id: str = DEFAULT_CONN_ID,
     extra: Mapping[str, Any] | None = None,
 ) -> Asset:
-    """The asset of a pipeline, or of one of its tables and views.
+    """Return the asset of a pipeline, or of one of its tables and views.
 
     :param pipeline_name: the pipeline
     :param relation: the table or view; None for the pipeline as a whole
     :param pipeline_conn_id: the Airflow connection
-    :param extra: what the asset says of itself
-    :raises ValueError: a part is empty or a template: an asset is the same for all runs
+    :param extra: the extra of the asset
+    :raises ValueError: if a part is empty or a template: an asset is the same for all runs
     """
     return Asset(uri=PipelineIdentity(pipeline_conn_id, pipeline_name, relation).uri, extra=dict(extra or {}))
 
@@ -41,7 +41,7 @@ def watched_pipeline(
     poll_interval_s: float = 10.0,
     idle_interval_s: float = 30.0,
 ) -> Asset:
-    """The asset of what happens to a pipeline, with a watcher: DAGs that are scheduled on it run when something happens.
+    """Return the asset of a pipeline's events, with a watcher: DAGs that are scheduled on it run when an event happens.
 
     Its URI is the pipeline's with ``?event=KIND`` for each kind. The watcher runs in the triggerer while a DAG that is not paused
     is scheduled on the asset. An event's ``extra["payload"]`` is ``{"event", "pipeline", ...}`` with the figures of its kind.
@@ -50,8 +50,8 @@ def watched_pipeline(
     :param events: the kinds: ``checkpoint``, ``sync``, ``idle``, ``failure``, ``program_change``
     :param pipeline_conn_id: the Airflow connection
     :param poll_interval_s: seconds between polls
-    :param idle_interval_s: for how long nothing has to come in until the pipeline is idle
-    :raises ValueError: a part is empty or a template, or there is no such kind
+    :param idle_interval_s: seconds without new input after which the pipeline is idle
+    :raises ValueError: if a part is empty or a template, or there is no such kind
     """
     # Imported here: DAGs that only name pipelines as outlets need no trigger.
     from airflow_pipelines.triggers.events import PipelineEventTrigger
@@ -76,15 +76,15 @@ def create_asset(
     pipeline_conn_id: str = DEFAULT_CONN_ID,
     extra: Mapping[str, Any] | None = None,
 ) -> Asset:
-    """What hooks' lineage makes assets with, by the scheme; see :func:`pipeline_asset`."""
+    """Return the asset for the lineage of hooks, which finds this factory by the scheme; see :func:`pipeline_asset`."""
     return pipeline_asset(pipeline_name, relation, pipeline_conn_id=pipeline_conn_id, extra=extra)
 
 
 def convert_asset_to_openlineage(asset: Asset, lineage_context: Any) -> Dataset:  # noqa: ARG001
-    """The OpenLineage dataset of an asset.
+    """Return the OpenLineage dataset of an asset.
 
     :param asset: the asset
-    :param lineage_context: not needed, but given by name: the URI says all
+    :param lineage_context: unused, but passed by name: the URI has everything
     """
     from airflow.providers.common.compat.openlineage.facet import Dataset
 

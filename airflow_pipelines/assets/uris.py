@@ -17,12 +17,12 @@ SCHEME: Final = "airflow-pipelines"
 
 @dataclass(frozen=True)
 class PipelineIdentity:
-    """A pipeline, or one of its tables and views.
+    """The identity of a pipeline, or of one of its tables and views.
 
     :param pipeline_conn_id: the Airflow connection
     :param pipeline_name: the pipeline
     :param relation: the table or view; None for the pipeline as a whole
-    :raises ValueError: a part is empty, or a template: an asset has one identity, for all runs
+    :raises ValueError: if a part is empty, or a template: an asset has one identity, for all runs
     """
 
     pipeline_conn_id: str
@@ -43,16 +43,16 @@ class PipelineIdentity:
 
     @property
     def uri(self) -> str:
-        """The URI."""
+        """The URI of the pipeline or relation."""
         parts = [self.pipeline_name] if self.relation is None else [self.pipeline_name, self.relation]
         return f"{SCHEME}://{quote(self.pipeline_conn_id, safe='')}/{'/'.join(quote(part, safe='') for part in parts)}"
 
     @classmethod
     def of(cls, uri: str) -> Self:
-        """Read a URI; what stands behind a question mark is passed over.
+        """Parse a URI; its query is ignored.
 
         :param uri: the URI
-        :raises ValueError: it is none of a pipeline
+        :raises ValueError: if it is not the URI of a pipeline
         """
         return cls._of_parts(urlsplit(uri))
 
@@ -67,10 +67,10 @@ class PipelineIdentity:
 
 
 def sanitize_uri(parts: SplitResult) -> SplitResult:
-    """Give the URI of an asset its one form; Airflow calls this for each.
+    """Normalise the URI of an asset; Airflow calls this for each.
 
     :param parts: the URI's parts
-    :raises ValueError: it is no URI of a pipeline; the message says what one looks like
+    :raises ValueError: if it is no URI of a pipeline; the message shows the form of one
     """
     normal = urlsplit(PipelineIdentity._of_parts(parts).uri)
     return parts._replace(netloc=normal.netloc, path=normal.path)

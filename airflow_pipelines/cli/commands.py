@@ -1,4 +1,4 @@
-"""The command ``airflow-pipelines``: serve the REST API, look at hosts and pipelines."""
+"""The command ``airflow-pipelines``: serves the REST API, and shows hosts and pipelines."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ Home = Annotated[Path | None, typer.Option(help="Folder of the store; default: A
 
 
 def main() -> None:
-    """Entry point; errors that a user can act on are one line, without a traceback."""
+    """Run the command line; an error that the user can act on is printed as one line, without a traceback."""
     try:
         cli()
     except Problem as problem:
@@ -142,7 +142,7 @@ def version() -> None:
 
 @cli.command()
 def fsck(pipeline: Annotated[str, typer.Argument(help="The pipeline's name")], home: Home = None) -> None:
-    """Check a pipeline's storage: checkpoints, batches and journal. Nothing is changed; the exit code is 1 when there is damage."""
+    """Check a pipeline's storage: checkpoints, batches and journal. Nothing is changed; the exit code is 1 if there is damage."""
     # Imported here because the other commands need nothing of the engine.
     from airflow_pipelines.engine.storage.fsck import check_storage
 
@@ -151,7 +151,7 @@ def fsck(pipeline: Annotated[str, typer.Argument(help="The pipeline's name")], h
     folder = control_plane.files.storage(record)
     report = check_storage(folder, record.newest_checkpoint)
     if not report.is_good and not record.fully_stopped:
-        # What it read first may have been replaced by a checkpoint before it read the rest.
+        # A checkpoint may have replaced the files that were read first before the rest was read.
         report = check_storage(folder, record.newest_checkpoint)
     control_plane.close()
     _print_report(report, pipeline if record.fully_stopped else f"{pipeline} (which is not stopped)")
@@ -165,7 +165,7 @@ def create_key(
     scope: Annotated[Scope, typer.Option(help="read: what changes nothing; write: everything")] = Scope.WRITE,
     home: Home = None,
 ) -> None:
-    """Make an API key and print it, once. From then on the service asks for a key."""
+    """Create an API key and print it once. From then on the service requires a key."""
     control_plane = ControlPlane(Settings.load(home))
     _, key = control_plane.api_keys.create(check_name(name), scope)
     typer.echo(key)
@@ -174,7 +174,7 @@ def create_key(
 
 @keys_cli.command("list")
 def list_keys(home: Home = None) -> None:
-    """List the API keys; the keys themselves are not kept."""
+    """List the API keys. The keys themselves are not stored, so they cannot be shown."""
     control_plane = ControlPlane(Settings.load(home))
     table = Table("name", "scope", "id")
     for key in control_plane.api_keys.all():
@@ -185,7 +185,7 @@ def list_keys(home: Home = None) -> None:
 
 @keys_cli.command("delete")
 def delete_key(name: Annotated[str, typer.Argument(help="The key's name")], home: Home = None) -> None:
-    """Take an API key away; it opens nothing from now on."""
+    """Delete an API key. The service rejects it from now on."""
     control_plane = ControlPlane(Settings.load(home))
     control_plane.api_keys.delete(name)
     control_plane.close()
@@ -193,7 +193,7 @@ def delete_key(name: Annotated[str, typer.Argument(help="The key's name")], home
 
 @secrets_cli.command("set")
 def set_secret(name: Annotated[str, typer.Argument(help="The secret's name, with / between its parts")], home: Home = None) -> None:
-    """Make a secret, or give it another value, which is read from the standard input or asked for."""
+    """Create a secret or replace its value. The value is read from the standard input, or asked for at a terminal."""
     if sys.stdin.isatty():
         value = typer.prompt("Value", hide_input=True, confirmation_prompt=True)
     else:
@@ -213,7 +213,7 @@ def list_secrets(home: Home = None) -> None:
 
 @secrets_cli.command("delete")
 def delete_secret(name: Annotated[str, typer.Argument(help="The secret's name")], home: Home = None) -> None:
-    """Remove a secret. Pipelines that name it do not start any more."""
+    """Delete a secret. Pipelines that refer to it cannot start any more."""
     with _secret_errors():
         SecretFiles(Settings.load(home).secrets).delete(name)
 
@@ -237,7 +237,7 @@ def stop_hosts(
     host_id: Annotated[str | None, typer.Argument(help="The host's id; default: the shared host")] = None,
     home: Home = None,
 ) -> None:
-    """Stop a host. What ran on it stops with an error; its committed state stays and is resumed by the next start."""
+    """Stop a host. Pipelines on it stop with an error; their committed state is kept, and the next start resumes from it."""
     control_plane = ControlPlane(Settings.load(home))
     if host_id is None:
         found = control_plane.registry.live_hosts("shared")
@@ -256,9 +256,10 @@ def stop_hosts(
 
 @hosts_cli.command("archive")
 def archive_classes() -> None:
-    """Write the classes of Spark to one file beside the packages, by which hosts of this machine start in two thirds of the time.
+    """Write the classes of Spark to one archive file, which lets hosts of this machine start in two thirds of the time.
 
-    Once for each installation, for instance where an image is built; again after Java or PySpark has changed.
+    Run it once for each installation, for instance when an image is built, and again after Java or PySpark has changed. The file
+    lies beside the installed packages.
     """
     write_archive()
     typer.echo(f"Wrote {ARCHIVE}")
@@ -266,7 +267,7 @@ def archive_classes() -> None:
 
 @pipelines_cli.command("list")
 def list_pipelines(home: Home = None) -> None:
-    """List the pipelines and how they are."""
+    """List the pipelines and their statuses."""
     control_plane = ControlPlane(Settings.load(home))
     table = Table("name", "status", "desired", "program", "storage", "error")
     for record in control_plane.pipelines():
@@ -285,7 +286,7 @@ def show_statistics(
     url: Url = None,
     home: Home = None,
 ) -> None:
-    """Show what the connectors of a pipeline have read and written, and what the functions of its stream program have counted."""
+    """Show the records that a pipeline's connectors have read and written, and the counters of its stream program's functions."""
     with PipelineClient(url, home=home) as client:
         try:
             if as_json:
@@ -309,7 +310,7 @@ def draw_pipeline(
     url: Url = None,
     home: Home = None,
 ) -> None:
-    """Draw the operators of a pipeline's stream program, in SVG."""
+    """Draw the operators of a pipeline's stream program as an SVG picture."""
     with PipelineClient(url, home=home) as client:
         try:
             text = Pipeline.get(name, client).stream_picture(None if output is None else str(output))
@@ -325,7 +326,7 @@ def stop_pipeline(
     url: Url = None,
     home: Home = None,
 ) -> None:
-    """Stop a pipeline with a checkpoint, from which its next start goes on."""
+    """Stop a pipeline with a checkpoint, from which its next start resumes."""
     with PipelineClient(url, home=home) as client:
         try:
             Pipeline.get(name, client).stop(force=force)
@@ -335,7 +336,7 @@ def stop_pipeline(
 
 
 def _stop_host(control_plane: ControlPlane, host: HostRecord) -> None:
-    """Ask the host to go, then make it go."""
+    """Ask the host to shut down, then end it if it has not."""
     try:
         answer = control_plane.hosts.call(host, "POST", "/shutdown", timeout_s=5.0)
     except HostUnreachable as error:
@@ -343,7 +344,7 @@ def _stop_host(control_plane: ControlPlane, host: HostRecord) -> None:
         control_plane.registry.end(host.host_id)
     else:
         if not answer.is_success:
-            # A shared host that runs pipelines refuses to go, but goes in order when it finds its row ended.
+            # A shared host that runs pipelines refuses to shut down, but does so cleanly when it finds its row ended.
             control_plane.registry.end(host.host_id)
     deadline = time.monotonic() + STOP_WAIT_S
     while time.monotonic() < deadline and not control_plane.hosts.is_gone(host):
@@ -360,7 +361,10 @@ def _secret_errors() -> Iterator[None]:
 
 
 def _tls_options(settings: Settings) -> dict[str, str]:
-    """Uvicorn's options for the certificate of the settings, which are tried here, so that a bad file is one clear line."""
+    """Return uvicorn's options for the certificate of the settings.
+
+    The certificate is loaded here once, so that a bad file is reported in one clear line.
+    """
     certificate, key = settings.tls_certificate, settings.tls_key
     if certificate is None:
         return {} if key is None else _fail("A TLS key needs its certificate: give --tls-certificate")
@@ -372,7 +376,7 @@ def _tls_options(settings: Settings) -> dict[str, str]:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Bind before anything else is started, so that a port in use is one clear line."""
+    """Bind and listen before anything else is started, so that a port in use is reported in one clear line."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     except socket.gaierror as error:
@@ -382,7 +386,7 @@ def _listen(host: str, port: int) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind(address)
-        # Without listening already here, two servers could both bind and only the later one would notice.
+        # If it did not listen yet, two servers could both bind, and only the later one would notice.
         listener.listen(2048)
     except OSError as error:
         listener.close()
@@ -413,7 +417,7 @@ def _print_report(report: StorageReport, pipeline: str) -> None:
 
 
 def _print(table: Table) -> None:
-    # Paths and ids are of no use when cut, so a narrow terminal or a pipe gets long lines instead.
+    # Truncated paths and ids are useless, so a narrow terminal or a pipe gets long lines instead.
     console = Console()
     Console(width=None if console.is_terminal else 400).print(table)
 

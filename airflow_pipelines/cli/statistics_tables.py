@@ -1,4 +1,4 @@
-"""Statistics of a pipeline as tables for people."""
+"""The statistics of a pipeline as tables for people."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from airflow_pipelines.streams.elements import MAX_TIMESTAMP
 
 
 def statistics_tables(statistics: PipelineStatistics) -> Iterator[Table]:
-    """What a pipeline's statistics say, as far as there is something of each kind.
+    """Yield the tables that show a pipeline's statistics, skipping those that would be empty.
 
     :param statistics: the statistics
-    :return: its connectors, and the operators of its stream program
+    :returns: the table of its connectors, and the table of its stream program's operators
     """
     if statistics.inputs or statistics.outputs:
         yield _connectors(statistics)
@@ -61,12 +61,12 @@ def _event_time(watermark: int | None) -> str:
     try:
         return datetime.fromtimestamp(watermark / 1000, UTC).isoformat(" ", "milliseconds").removesuffix("+00:00")
     except (ValueError, OverflowError, OSError):
-        # A program may count time in whatever it wants.
+        # A program may use any unit of time.
         return str(watermark)
 
 
 def _counted(operator: StreamOperatorMetrics) -> str:
-    """The sums over all tasks; what cannot be added is shown for each task."""
+    """Return the sums over all tasks; values that cannot be added are shown for each task."""
     names = dict.fromkeys(name for task in operator.tasks or () for name in task.values or ())
     return ", ".join(f"{name}={_total(operator, name)}" for name in names)
 
@@ -92,5 +92,5 @@ def _table(*columns: str) -> Table:
 
 
 def _add(table: Table, *values: Any) -> None:
-    # What users name may look like the markup of rich.
+    # Names from users may look like rich's markup.
     table.add_row(*[Text("" if value is None else str(value)) for value in values])

@@ -1,1 +1,1 @@
-"""Things that every process needs: settings, private files, secrets and references to them, the database."""
+"""The basics that every process needs: settings, private files, secrets and references to them, the database."""

@@ -1,7 +1,7 @@
-"""The Java classes that Spark loads, in one file: a host whose JVM reads it starts in two thirds of the time.
+"""The Java classes that Spark loads, in one archive file: a JVM that reads it starts a host in two thirds of the time.
 
 It is a dynamic archive of Java's class data sharing (JEP 350). Java ignores an archive that was made with other jars or by another
-release of Java, so that it can only save time.
+release of Java, so the archive can only save time.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from typing import Final
 from airflow_pipelines.common.pins import SetupError, check_spark_packages, find_java
 
 ARCHIVE: Final = Path(sys.prefix) / "spark-classes.jsa"
-"""Beside the packages, since it belongs to the jars of this PySpark."""
+"""The path of the archive: beside the packages, since it belongs to the jars of this PySpark."""
 _QUIET: Final = "-Xlog:cds=off -Xlog:cds+dynamic=off"
-"""Java options by which nothing is printed about classes that cannot be archived, or about an archive that does not fit."""
+"""The Java options that suppress messages about classes that cannot be archived and about an archive that does not fit."""
 _LIMIT_S: Final = 300
 _LAST_CHARACTERS: Final = 2000
 
 
 def java_options() -> str:
-    """The options by which a JVM of Spark reads the archive; none when there is no archive."""
+    """Return the options with which a JVM of Spark reads the archive; empty if there is no archive."""
     return f'"-XX:SharedArchiveFile={ARCHIVE}" {_QUIET}' if ARCHIVE.exists() else ""
 
 
 def write_archive() -> None:
-    """Write the archive, in a process of its own, which uses Spark as pipelines do.
+    """Write the archive in a separate process, which uses Spark as pipelines do.
 
-    :raises SetupError: when it cannot be written; the message says why
+    :raises SetupError: when it cannot be written; the message gives the reason
     """
     check_spark_packages()
     find_java()

@@ -1,4 +1,4 @@
-"""What ``${conn:CONN_ID.FIELD}`` stands for: a field of an Airflow connection, as Airflow has it when it is asked."""
+"""The values of ``${conn:CONN_ID.FIELD}``: fields of Airflow connections, as Airflow has them when it is asked."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from typing import Any, Final
 from airflow_pipelines.common.secret_files import SecretError, SecretFiles
 
 FIELDS: Final = ("host", "port", "login", "password", "schema", "conn_type", "uri")
-"""The fields of every connection; what is in its extras is ``extra.NAME``."""
+"""The fields of every connection. A field of its extras is written ``extra.NAME``."""
 _FIELD: Final = re.compile(rf"(?P<id>[^${{}}]+?)\.(?P<field>{'|'.join(FIELDS)}|extra\.(?P<extra>[^${{}}]+))")
 FRESH_S: Final = 30.0
-"""For how long Airflow is not asked again: a text may name several fields of a connection."""
+"""The number of seconds for which an answer of Airflow is reused, since a text may name several fields of a connection."""
 ASK_S: Final = 60.0
-"""How long Airflow may take to answer."""
+"""The number of seconds that Airflow may take to answer."""
 _MARK: Final = "airflow-pipelines-connection:"
 _ASKING: Final = f"""
 import json, sys
@@ -45,14 +45,14 @@ _VARIABLES: Final = ("AIRFLOW_HOME", "AIRFLOW_CONFIG", "AIRFLOW__", "AIRFLOW_CON
 
 
 class ConnectionProblem(LookupError):
-    """A field of a connection cannot be had; the message says why, and never has a value."""
+    """The error of a connection field that is not available. The message gives the reason and never contains a value."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionField:
-    """A field of a connection.
+    """A reference to a field of a connection.
 
-    :param conn_id: the connection
+    :param conn_id: the id of the connection
     :param field: one of :data:`FIELDS`, or ``extra``
     :param extra: the name within the extras
     """
@@ -63,14 +63,14 @@ class ConnectionField:
 
     @property
     def name(self) -> str:
-        """How it is written after the connection's id."""
+        """The field's name as it is written after the connection's id."""
         return self.field if self.extra is None else f"extra.{self.extra}"
 
     @classmethod
     def of(cls, text: str) -> ConnectionField:
-        """Read ``CONN_ID.FIELD``.
+        """Parse ``CONN_ID.FIELD``.
 
-        :raises ConnectionProblem: when it is nothing of that form
+        :raises ConnectionProblem: when the text does not have that form
         """
         found = _FIELD.fullmatch(text)
         if found is None:
@@ -80,20 +80,23 @@ class ConnectionField:
 
 
 class AirflowRefusal(Exception):
-    """Airflow does not give a connection; the message has no value of it."""
+    """The error of a connection that Airflow does not provide. The message contains no value of it."""
 
 
 class AirflowConnections:
-    """Reads connections from the secrets that a task has handed over, else from Airflow where it is installed and configured."""
+    """A reader of connections: from the secrets that a task has handed over, else from Airflow.
+
+    Airflow is asked only if it is installed and configured.
+    """
 
     def __init__(
         self, allowed: Sequence[str], secrets: SecretFiles | None = None, ask: Callable[[str], Mapping[str, str]] | None = None
     ) -> None:
-        """Ask nobody yet.
+        """Create the reader; nothing is read yet.
 
-        :param allowed: the ids that connectors may name, in which ``*`` stands for any letters
-        :param secrets: what tasks have handed over
-        :param ask: gives the fields of a connection; None for :func:`ask_airflow`
+        :param allowed: the ids that connectors may name; ``*`` stands for any characters
+        :param secrets: the secrets that tasks have handed over
+        :param ask: a function that returns the fields of a connection; None for :func:`ask_airflow`
         """
         self._ask = ask or ask_airflow
         self._answers: dict[str, tuple[float, Mapping[str, str]]] = {}
@@ -102,10 +105,10 @@ class AirflowConnections:
         self._secrets = secrets
 
     def value(self, text: str) -> str:
-        """What a field of a connection has.
+        """Return the value of a connection's field.
 
         :param text: ``CONN_ID.FIELD``
-        :raises ConnectionProblem: when there is no such connection or field here
+        :raises ConnectionProblem: when the connection or the field is not available here
         """
         wanted = ConnectionField.of(text)
         if not any(fnmatchcase(wanted.conn_id, pattern) for pattern in self._allowed):
@@ -113,10 +116,10 @@ class AirflowConnections:
                 f"connectors may not read the connection {wanted.conn_id!r} here; the setting connector_connections of the service "
                 "says which they may"
             )
-        handed_over = self._handed_over(wanted)
-        return self._of_airflow(wanted) if handed_over is None else handed_over
+        handed_over = self._read_handed_over(wanted)
+        return self._read_from_airflow(wanted) if handed_over is None else handed_over
 
-    def _handed_over(self, wanted: ConnectionField) -> str | None:
+    def _read_handed_over(self, wanted: ConnectionField) -> str | None:
         if self._secrets is None:
             return None
         try:
@@ -125,7 +128,7 @@ class AirflowConnections:
             # It was not handed over; Airflow may have it.
             return None
 
-    def _of_airflow(self, wanted: ConnectionField) -> str:
+    def _read_from_airflow(self, wanted: ConnectionField) -> str:
         hand_over = f"have the task that deploys the pipeline hand the connection over (secret_conn_ids=[{wanted.conn_id!r}])"
         if not _is_configured():
             raise ConnectionProblem(
@@ -144,7 +147,7 @@ class AirflowConnections:
         return value
 
     def _known(self, conn_id: str) -> Mapping[str, str]:
-        """The fields of a connection, asked for at most once in :data:`FRESH_S` seconds."""
+        """Return the fields of a connection; Airflow is asked at most once in :data:`FRESH_S` seconds."""
         with self._lock:
             asked, fields = self._answers.get(conn_id, (-math.inf, {}))
             if time.monotonic() - asked > FRESH_S:
@@ -154,12 +157,12 @@ class AirflowConnections:
 
 
 def ask_airflow(conn_id: str) -> dict[str, str]:
-    """The fields of a connection that have a value.
+    """Return the fields of a connection that have a value.
 
-    A process of its own is asked: Airflow sets up logging and database models for all of the process that imports it.
+    Airflow is asked in a separate process, since importing it sets up logging and database models for the whole process.
 
-    :param conn_id: the connection
-    :raises AirflowRefusal: when Airflow does not give it
+    :param conn_id: the id of the connection
+    :raises AirflowRefusal: when Airflow does not provide it
     """
     command = [sys.executable, "-c", _ASKING, conn_id]
     try:
@@ -176,6 +179,6 @@ def ask_airflow(conn_id: str) -> dict[str, str]:
 
 
 def _is_configured() -> bool:
-    """Whether Airflow is installed here and was set up: importing it where it was not would make a folder for it."""
+    """Return True if Airflow is installed and set up here. Importing it where it is not set up would create a folder for it."""
     set_up = any(name.startswith(_VARIABLES) for name in os.environ) or (Path.home() / "airflow" / "airflow.cfg").is_file()
     return set_up and importlib.util.find_spec("airflow") is not None

@@ -1,4 +1,4 @@
-"""Opens the store's database: the same settings for the service and for every host that writes to it."""
+"""The access to the store's database, with the same settings for the service and for every host that writes to it."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
 from airflow_pipelines.common.private_files import close_to_others
 
 BUSY_TIMEOUT_MS = 15_000
-"""How long a SQLite writer waits for another process's write before it gives up."""
+"""The number of milliseconds that a SQLite writer waits for another process's write before it gives up."""
 
 
 class DatabaseError(Exception):
-    """The store's database cannot be used; the message says where it is and why."""
+    """The error of a store database that cannot be used. The message gives its place and the reason."""
 
 
 def open_database(database_url: str) -> Engine:
-    """Make the engine for a database; nothing is read or created in it yet.
+    """Create the engine for a database; nothing is read or created in the database yet.
 
     SQLite runs with a write-ahead log, so that readers never wait for writers, and with a busy timeout; its folder is created.
 
     :param database_url: a SQLAlchemy URL
     :returns: the engine
-    :raises DatabaseError: when the URL makes no sense, its driver is not installed or the folder cannot be written
+    :raises DatabaseError: when the URL is invalid, its driver is not installed or the folder cannot be written
     """
     try:
         url = make_url(database_url)
@@ -61,25 +61,28 @@ def open_database(database_url: str) -> Engine:
 
 
 def _make_private(path: Path) -> None:
-    """Make the folder, and the file for this user alone: it holds what opens hosts. SQLite gives its side files the same mode."""
+    """Create the folder, and the file for this user alone, since it holds the tokens of hosts.
+
+    SQLite gives its side files the same mode.
+    """
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise DatabaseError(f"The store folder {path.parent} cannot be created: {error.strerror or error}") from error
-    with suppress(OSError):  # SQLite says better what is the matter with it when it opens the file
+    with suppress(OSError):  # SQLite gives a better error when it opens the file
         os.close(os.open(path, os.O_CREAT | os.O_RDONLY | os.O_CLOEXEC, 0o600))
     for file in (path, *(path.with_name(path.name + side) for side in ("-wal", "-shm", "-journal"))):
         close_to_others(file)
 
 
 class DatabaseFile:
-    """The file of a SQLite database, as it was when this was made.
+    """The file of a SQLite database, as it was when this object was made.
 
-    A process that has it open reads and writes it also when it is not there any more, and so would never notice.
+    A process that has the file open can read and write it even after it was deleted, and would not notice the deletion otherwise.
     """
 
     def __init__(self, engine: Engine) -> None:
-        """Remember the file of ``engine``; a database that is no file of its own never goes."""
+        """Remember the file of ``engine``; a database without a file of its own never counts as gone."""
         name = engine.url.database
         is_file = engine.url.get_backend_name() == "sqlite" and name and name != ":memory:"
         self._path = Path(name).absolute() if is_file and name else None
@@ -87,7 +90,7 @@ class DatabaseFile:
 
     @property
     def gone(self) -> str | None:
-        """What happened to the file; None while it is there."""
+        """A description of the file's deletion or replacement; None while it is there."""
         now = self._now()
         if now == self._identity:
             return None
@@ -104,7 +107,7 @@ class DatabaseFile:
 
 
 def _with_limits(engine: Engine) -> Engine:
-    """The engine, whose connections wait for nothing without end as far as this driver allows to say so."""
+    """Return the engine with connections that do not wait without limit, as far as the driver supports that."""
     if engine.dialect.driver == "psycopg":
         event.listen(engine, "do_connect", _connect_patiently)
     return engine
@@ -118,7 +121,7 @@ def _connect_patiently(_dialect: Any, _record: Any, arguments: Any, options: Any
 
 
 def _with_driver(url: URL) -> URL:
-    """PostgreSQL without a named driver means psycopg, the one the ``postgres`` extra installs."""
+    """Return the URL with psycopg, the driver of the ``postgres`` extra, if it is for PostgreSQL and names no driver."""
     return url.set(drivername="postgresql+psycopg") if url.drivername in {"postgresql", "postgres"} else url
 
 
@@ -133,7 +136,10 @@ def _configure_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
 
 
 def _wait_while_busy(action: Callable[[], Any]) -> None:
-    """Repeat what SQLite refuses at once, whatever the busy timeout is, when another connection to a new database does the same."""
+    """Repeat an action while SQLite reports that it is busy.
+
+    SQLite refuses some actions at once, whatever the busy timeout, if another connection to a new database does the same.
+    """
     busy = retry_if_exception(lambda error: getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY)
     wait = wait_random(0.001, 0.02)
     Retrying(retry=busy, wait=wait, stop=stop_after_delay(BUSY_TIMEOUT_MS / 1000), reraise=True)(action)

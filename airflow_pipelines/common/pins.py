@@ -1,4 +1,4 @@
-"""What must be there before Spark can start: the one right pair of packages, and a Java that Spark 4.2 runs on."""
+"""The prerequisites of Spark: the one right pair of packages, and a Java that Spark 4.2 runs on."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _INSTALL = "sudo apt-get install openjdk-17-jre-headless"
 
 
 class SetupError(RuntimeError):
-    """Something that must be there before anything can start is missing or wrong; the message says what, and what to do."""
+    """The error of a prerequisite that is missing or wrong. The message names it and says what to do."""
 
 
 def check_spark_packages() -> None:
-    """Check that pyspark and pyspark-client are both there in the pinned version.
+    """Check that pyspark and pyspark-client are both installed in the pinned version.
 
-    Both install into the folder ``pyspark``, so with any other pair the files of one version lie over those of the other.
+    Both install into the folder ``pyspark``, so with any other pair the files of one version overwrite those of the other.
 
-    :raises SetupError: it names both versions and the fix
+    :raises SetupError: when they are not; the message names both versions and the fix
     """
     found = {name: _version(name) for name in ("pyspark", "pyspark-client")}
     if any(number != SPARK for number in found.values()):
@@ -36,7 +36,7 @@ def check_spark_packages() -> None:
 
 
 def find_java() -> Path:
-    """The Java that Spark will run on: of JAVA_HOME, else the one on PATH.
+    """Return the Java that Spark will run on: the one of JAVA_HOME, else the one on PATH.
 
     :returns: the path of the ``java`` program
     :raises SetupError: when there is none, or when it cannot run Spark

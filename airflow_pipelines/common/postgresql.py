@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL on which nobody waits without end. Imported only where the store is in PostgreSQL."""
+"""Connections to PostgreSQL that never wait without limit. Imported only if the store is in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ import psycopg
 T = TypeVar("T")
 
 CONNECT_S: Final = 10
-"""How long a connection may take to come about, where the database's URL says nothing about it (``connect_timeout``)."""
+"""The number of seconds that connecting may take if the database's URL does not set ``connect_timeout``."""
 ANSWER_S: Final = 30.0
-"""How long an answer is waited for. libpq waits for ever for a server, or a proxy before it, that holds the connection open."""
+"""The number of seconds to wait for an answer.
+
+libpq itself waits for ever for a server, or a proxy before it, that holds the connection open.
+"""
 
 
 class PatientConnection(psycopg.Connection[Any]):
@@ -23,8 +26,8 @@ class PatientConnection(psycopg.Connection[Any]):
 
         :param gen: psycopg's generator of the wait
         :param args: passed on to psycopg
-        :param options: passed on to psycopg; ``timeout`` are the seconds to wait, :data:`ANSWER_S` without
-        :raises psycopg.OperationalError: when there is none
+        :param options: passed on to psycopg; ``timeout`` is the number of seconds to wait, by default :data:`ANSWER_S`
+        :raises psycopg.OperationalError: when no answer comes in time
         """
         began = time.monotonic()
         options["timeout"] = options.get("timeout") or ANSWER_S
@@ -33,7 +36,7 @@ class PatientConnection(psycopg.Connection[Any]):
         except psycopg.OperationalError as error:
             if time.monotonic() - began < options["timeout"]:
                 raise
-            # Nobody knows what it is about to answer.
+            # The connection cannot be used any more: its answer may still arrive.
             self.close()
             raise psycopg.OperationalError(f"the server has not answered for {options['timeout']:g} s") from error
 

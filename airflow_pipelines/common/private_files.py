@@ -1,8 +1,8 @@
-"""Who may read what is on disk: home, store, logs and storage are for the user that runs the pipelines, and for nobody else.
+"""The access rights of files: home, store, logs and storage are for the user that runs the pipelines, and for nobody else.
 
-The store holds the tokens of hosts, and whoever has one can run programs; storage and logs hold rows. What a host writes is private
-by its umask, which holds for the JVM as well. The service may live in a process that is not its own (an Airflow worker), so that it
-says the mode of each file.
+The store holds the tokens of hosts, and whoever has one can run programs; storage and logs hold rows. Files of a host are private
+by its umask, which holds for the JVM as well. The service may live in a process that is not its own (an Airflow worker), so it sets
+the mode of each file.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ logger = logging.getLogger(__name__)
 
 PRIVATE_UMASK: Final = 0o077
 OUTPUT_UMASK: Final = "AIRFLOW_PIPELINES_OUTPUT_UMASK"
-"""Environment variable that tells a host the umask of whoever started it, in octal, for the files that its programs write."""
+"""The environment variable with the umask of the user who started a host, in octal, for the files that its programs write."""
 
 
 def make_private_folder(folder: Path) -> None:
-    """Make a folder, or close one that is there to others.
+    """Create a folder for this user alone, or remove the rights of others from an existing one.
 
-    :raises OSError: when it cannot be made
+    :raises OSError: when it cannot be created
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if _is_open(folder):
@@ -32,20 +32,22 @@ def make_private_folder(folder: Path) -> None:
 
 
 def make_private_tree(folder: Path) -> None:
-    """:func:`make_private_folder` with all that the folder holds: an open one may hold what an earlier release left open.
+    """Apply :func:`make_private_folder` to a folder and its contents.
 
-    :raises OSError: when it cannot be made
+    An open folder may hold files that an earlier release left open.
+
+    :raises OSError: when it cannot be created
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if _is_open(folder):
-        for path in _inside(folder):
+        for path in _walk(folder):
             close_to_others(path)
-        # Last, so that a process that was ended before it came here does not hide what it left.
+        # Last, so that an interrupted run does not hide files that are still open.
         close_to_others(folder.resolve())
 
 
 def close_to_others(path: Path) -> None:
-    """Take the rights of others from a file or folder of this user's; what is gone, or somebody else's, is left alone."""
+    """Remove the rights of others from a file or folder of this user. Missing ones and those of other users are left alone."""
     try:
         found = path.lstat()
         # The rights of a link are those of what it leads to, which may be anywhere.
@@ -54,22 +56,22 @@ def close_to_others(path: Path) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        # Some file systems know no rights.
+        # Some file systems do not support access rights.
         logger.warning("Other users may read %s, whose rights cannot be changed: %s", path, error.strerror or error)
 
 
 def private_opener(path: str, flags: int) -> int:
-    """An ``opener`` for :func:`open`: a file that is made is for this user alone.
+    """Open a file as an ``opener`` of :func:`open`; a file that is created is for this user alone.
 
-    :param path: path of the file
-    :param flags: those of :func:`os.open`
+    :param path: the path of the file
+    :param flags: the flags of :func:`os.open`
     :returns: the file's descriptor
     """
     return os.open(path, flags, 0o600)
 
 
 def current_umask() -> int:
-    """This process's umask."""
+    """Return this process's umask."""
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
         return next(int(line.split()[1], 8) for line in lines if line.startswith("Umask:"))
@@ -81,9 +83,9 @@ def current_umask() -> int:
 
 
 def make_output_file(path: Path) -> None:
-    """Make an empty file that a program writes for users, and its folder, with the rights that they would have given them.
+    """Create an empty output file of a program, and its folder, with the rights that the user's own umask would give.
 
-    :raises OSError: when they cannot be made
+    :raises OSError: when they cannot be created
     """
     folders = [folder for folder in path.parents if not folder.exists()]
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -99,7 +101,7 @@ def make_output_file(path: Path) -> None:
 
 def _is_open(folder: Path) -> bool:
     found = folder.stat()
-    # A folder such as /tmp is there for everybody, whatever somebody keeps in it.
+    # A shared folder such as /tmp stays open to everybody.
     return _belongs_to_us(found) and bool(found.st_mode & PRIVATE_UMASK) and not found.st_mode & stat.S_ISVTX
 
 
@@ -107,6 +109,6 @@ def _belongs_to_us(found: os.stat_result) -> bool:
     return found.st_uid == os.geteuid()
 
 
-def _inside(folder: Path) -> Iterator[Path]:
+def _walk(folder: Path) -> Iterator[Path]:
     for parent, folders, files in os.walk(folder):
         yield from (Path(parent, name) for name in (*folders, *files))

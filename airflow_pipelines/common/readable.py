@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Numbers in a form for people."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _DURATIONS: Final = ((86_400.0, "days"), (3_600.0, "h"), (60.0, "min"), (0.0, "s
 
 
 def readable_size(size: float) -> str:
-    """A number of bytes with a unit.
+    """Return a number of bytes with a unit.
 
     :param size: the number
-    :return: such as ``1.5 MiB``
+    :returns: the text, such as ``1.5 MiB``
     """
     unit = 0
     while size >= 1024 and unit < len(_SIZES) - 1:
@@ -21,10 +21,10 @@ def readable_size(size: float) -> str:
 
 
 def readable_duration(seconds: float) -> str:
-    """A time with the largest unit of which there are two.
+    """Return a duration in the largest unit of which it has at least two.
 
-    :param seconds: the time; negative ones count as none
-    :return: such as ``2.5 min``
+    :param seconds: the duration; a negative one counts as zero
+    :returns: the text, such as ``2.5 min``
     """
     seconds = max(seconds, 0.0)
     size, unit = next((size, unit) for size, unit in _DURATIONS if seconds >= 2 * size)

@@ -1,6 +1,6 @@
 """References in configurations: ``${env:NAME}``, ``${secret:NAME}`` and ``${conn:CONN_ID.FIELD}``.
 
-Only a host replaces them by what they stand for.
+Only a host replaces them by their values.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from airflow_pipelines.common.connection_references import AirflowConnections, C
 from airflow_pipelines.common.secret_files import SecretError, SecretFiles
 
 REFERENCE: Final = re.compile(r"\$\{(?:env|secret|conn):[^{}]+\}")
-"""A reference that can have a value."""
+"""The pattern of a reference that can have a value."""
 _ANY: Final = re.compile(r"\$\{([^}]*)\}")
 _SHORTEST: Final = 5
-"""Shorter values are not looked for in messages: they stand in too many words."""
+"""The length below which values are not redacted in messages, since they occur in too many words."""
 _OF_SECRET: Final = re.compile(r"\$\{secret:([^{}]+)\}")
 
 
 class ReferenceWithoutValueError(ValueError):
-    """A reference stands for nothing here; the message says which, and how it gets a value."""
+    """The error of a reference without a value. The message names it and says how it gets one."""
 
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """What references stand for.
+    """The values of references.
 
     :param env: values by name
-    :param secrets: where secrets are, None where there are none
-    :param connections: knows Airflow connections, None where nobody does
-    :param given: the references that were asked for, by their values
+    :param secrets: the files of the secrets; None if there are none
+    :param connections: the reader of Airflow connections; None if there is none
+    :param given: the references that were resolved, by their values
     """
 
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -41,30 +41,32 @@ class References:
     given: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     def with_env(self, env: Mapping[str, str]) -> References:
-        """Those of one pipeline: with values that come before those that are there. A value may be a reference to a secret itself.
+        """Return the references of one pipeline, whose values take precedence over the present ones.
 
-        :param env: texts by the names of ``${env:NAME}``
+        A value may itself be a reference to a secret.
+
+        :param env: the values by the names of ``${env:NAME}``
         :raises ReferenceWithoutValueError: when such a secret cannot be read
         """
         own = replace(self, given={})
         return replace(own, env={**self.env, **{name: own.value(value) for name, value in env.items()}})
 
     def redact(self, text: str) -> str:
-        """A text with references again in the places of the values that were asked for: a message may quote them."""
+        """Replace the values of resolved references in a text by the references, since a message may quote them."""
         # One value may be a part of another.
         for value in sorted(self.given, key=len, reverse=True):
             text = text.replace(value, self.given[value])
         return text
 
     def value(self, text: str) -> str:
-        """What a text stands for that may be one reference as a whole; any other is itself.
+        """Return the value of a text that is one whole reference; any other text is returned as it is.
 
         :raises ReferenceWithoutValueError: when it is a reference without a value
         """
         return self._of(text[2:-1]) if REFERENCE.fullmatch(text) else text
 
     def resolve(self, value: Any) -> Any:
-        """JSON with all references in its texts replaced. What comes out is never to be kept or shown.
+        """Return JSON with all references in its texts replaced. The result must never be stored or shown.
 
         :raises ReferenceWithoutValueError: when one has no value
         """
@@ -75,12 +77,12 @@ class References:
         return _ANY.sub(lambda match: self._of(match[1]), value) if isinstance(value, str) else value
 
     def _of(self, reference: str) -> str:
-        value = self._value_of(reference)
+        value = self._look_up(reference)
         if len(value) >= _SHORTEST:
             self.given[value] = f"${{{reference}}}"
         return value
 
-    def _value_of(self, reference: str) -> str:
+    def _look_up(self, reference: str) -> str:
         kind, _, name = reference.partition(":")
         if kind == "env":
             if name in self.env:
@@ -112,7 +114,7 @@ NO_REFERENCES: Final = References()
 
 
 def has_reference(value: Any) -> bool:
-    """Whether there is a reference of any kind in JSON or a text."""
+    """Return True if there is a reference of any kind in JSON or a text."""
     if isinstance(value, Mapping):
         return any(map(has_reference, value.values()))
     if isinstance(value, (list, tuple)):
@@ -121,7 +123,7 @@ def has_reference(value: Any) -> bool:
 
 
 def secrets_named(value: Any) -> set[str]:
-    """The names of all secrets to which JSON or a text refers."""
+    """Return the names of all secrets to which JSON or a text refers."""
     if isinstance(value, Mapping):
         return set().union(*(secrets_named(item) for item in value.values()))
     if isinstance(value, (list, tuple)):

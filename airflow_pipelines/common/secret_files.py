@@ -1,4 +1,4 @@
-"""Secrets in a folder of their own, a file each, as Docker and Kubernetes mount them.
+"""Secrets in a folder of their own, one file each, as Docker and Kubernetes mount them.
 
 A program or a configuration names a secret as ``${secret:NAME}``, and the host reads the file when it needs the value. So the value
 itself is in no database, checkpoint, answer or log. Folders and files are for this user alone.
@@ -20,17 +20,17 @@ from uuid import uuid4
 from airflow_pipelines.common.private_files import make_private_folder, private_opener
 
 MAX_SECRET_BYTES: Final = 64 * 1024
-"""The most that one secret may have."""
+"""The maximum size of one secret, in bytes."""
 OWN: Final = "pipelines"
 """The folder of the secrets that belong to one pipeline each, as ``pipelines/ID/NUMBER``."""
 _UNUSED_FOR_S: Final = 3600.0
-"""How long a secret of a pipeline stays that nothing names: whoever has just kept it may not have written its name down yet."""
+"""The number of seconds for which an unused secret of a pipeline is kept: its name may not have been stored yet."""
 _NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*){0,3}")
 _MAX_NAME: Final = 255
 
 
 class SecretError(LookupError):
-    """A secret cannot be read or kept. The message names it and says what to do; it never has the value."""
+    """The error of a secret that cannot be read or stored. The message names it and says what to do; it never has the value."""
 
 
 class SecretFiles:
@@ -40,9 +40,9 @@ class SecretFiles:
         self._folder = folder
 
     def read(self, name: str) -> str:
-        """The value of a secret.
+        """Return the value of a secret.
 
-        :param name: names with ``/`` between them; ``kubernetes:NAME/KEY`` is ``kubernetes/NAME/KEY``
+        :param name: its name, parts separated by ``/``; ``kubernetes:NAME/KEY`` is ``kubernetes/NAME/KEY``
         :raises SecretError: when there is no such secret, or it cannot be read
         """
         path = self._path(name)
@@ -57,11 +57,11 @@ class SecretFiles:
             raise SecretError(f"The secret {name!r} cannot be read from {path}: {reason}") from error
 
     def write(self, name: str, value: str) -> None:
-        """Make a secret, or give it another value. Who reads it meanwhile gets the old value or the new one.
+        """Create a secret or replace its value. Concurrent readers get the old value or the new one.
 
         :param name: name of the secret
         :param value: its value, at most :data:`MAX_SECRET_BYTES` in UTF-8
-        :raises SecretError: when the name is none, the value is too large, or the file cannot be written
+        :raises SecretError: when the name is invalid, the value is too large, or the file cannot be written
         """
         path = self._path(name)
         try:
@@ -85,9 +85,9 @@ class SecretFiles:
             raise SecretError(f"The secret {name!r} cannot be written to {path}: {error.strerror or error}") from error
 
     def delete(self, name: str) -> None:
-        """Remove a secret.
+        """Delete a secret.
 
-        :raises SecretError: when there is none, or it cannot be removed
+        :raises SecretError: when there is none, or it cannot be deleted
         """
         path = self._path(name)
         try:
@@ -98,17 +98,17 @@ class SecretFiles:
             raise SecretError(f"The secret {name!r} cannot be removed: {error.strerror or error}") from error
 
     def names(self) -> list[str]:
-        """The secrets that somebody made, without those that pipelines own."""
-        return sorted(name for name in self._below(self._folder) if not name.startswith(f"{OWN}/"))
+        """Return the names of the secrets that people made, without those that pipelines own."""
+        return sorted(name for name in self._iterate_names(self._folder) if not name.startswith(f"{OWN}/"))
 
     def keep(self, owner: str, value: str) -> str:
-        """Have a secret of a pipeline; a value that it has already is not kept twice.
+        """Store a secret of a pipeline; a value that the pipeline already has is not stored twice.
 
         :param owner: the pipeline's id
         :returns: the secret's name
         :raises SecretError: when it cannot be written
         """
-        for name in self._below(self._folder / OWN / owner):
+        for name in self._iterate_names(self._folder / OWN / owner):
             path = self._path(name)
             try:
                 if hmac.compare_digest(path.read_bytes(), value.encode("utf-8", "surrogatepass")):
@@ -121,18 +121,18 @@ class SecretFiles:
         return name
 
     def forget_unused(self, owner: str, used: Iterable[str]) -> None:
-        """Remove the secrets of a pipeline that nothing has named for an hour.
+        """Delete the secrets of a pipeline that have been unused for an hour.
 
         :param used: the names that are in use
         """
         needed = set(used)
-        for name in self._below(self._folder / OWN / owner):
+        for name in self._iterate_names(self._folder / OWN / owner):
             path = self._path(name)
             if name not in needed and _age_s(path) > _UNUSED_FOR_S:
                 path.unlink(missing_ok=True)
 
     def forget_all(self, owner: str) -> None:
-        """Remove the secrets of a pipeline.
+        """Delete all secrets of a pipeline.
 
         :param owner: the pipeline's id
         """
@@ -146,7 +146,7 @@ class SecretFiles:
             )
         return self._folder / path
 
-    def _below(self, folder: Path) -> Iterator[str]:
+    def _iterate_names(self, folder: Path) -> Iterator[str]:
         for parent, folders, files in os.walk(folder, followlinks=True):
             # Kubernetes mounts its files through hidden folders.
             folders[:] = [name for name in folders if not name.startswith(".")]

@@ -1,4 +1,4 @@
-"""Where things are kept and how the service runs: read once from arguments and the environment."""
+"""The settings of the store and the service, read once from arguments and the environment."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from airflow_pipelines.common.pins import SetupError
 PREFIX = "AIRFLOW_PIPELINES_"
 MAX_BODY_BYTES = 16 * 2**20
 MAX_INGRESS_BYTES = 256 * 2**20
-"""A host has the rows of one request in memory."""
+"""The largest body of a request with rows; a host holds the rows of one request in memory."""
 SHORTEST_S = 0.1
 MOST_DIGITS = 18
 
 
 class SettingsError(SetupError):
-    """A variable of the environment does not have what it should.
+    """The error of an environment variable with an invalid value.
 
     :param name: the variable, without :data:`PREFIX`
-    :param found: what it has
-    :param expected: what it should have
+    :param found: its value
+    :param expected: a description of valid values
     """
 
     def __init__(self, name: str, found: str, expected: str) -> None:
@@ -35,34 +35,34 @@ class SettingsError(SetupError):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Settings of one store and the service over it.
+    """The settings of one store and of the service over it.
 
     :param home: folder of the embedded store, pipeline storage and logs
     :param database_url: SQLAlchemy URL; default is SQLite in ``home``
-    :param secrets_folder: folder of the values that ``${secret:NAME}`` stands for; default is in ``home``
+    :param secrets_folder: folder of the values of ``${secret:NAME}``; default is in ``home``
     :param storage: folder under which each pipeline keeps its storage
     :param deployer: ``shared`` or ``dedicated``
     :param master: Spark master for hosts started with spark-submit
     :param driver_memory: memory of a host's driver, in Spark's notation
-    :param host_address: the address hosts listen on
+    :param host_address: the address that hosts listen on
     :param api_keys: accepted bearer keys; empty accepts everybody (loopback use)
-    :param tls_certificate: PEM file with which the service is served over HTTPS
+    :param tls_certificate: PEM file with the certificate of the service, for HTTPS
     :param tls_key: PEM file with its key
-    :param max_body_bytes: the largest body of a request
-    :param max_ingress_bytes: the largest body of a request with rows
-    :param allowed_hosts: names beside those of loopback under which the service may be asked, without a port
-    :param heartbeat_timeout_s: seconds without a heartbeat after which a host on another machine is asked whether it lives
-    :param query_timeout_s: seconds that an ad-hoc request may take from its arrival to the beginning of its result, and from one
-        part of that to the next
-    :param query_result_bytes: bytes that an ad-hoc request may collect: rows to insert or delete
-    :param query_concurrency: ad-hoc requests of one pipeline at the same time
-    :param connector_env: names of environment variables, ``*`` standing for any letters, that connectors may name as
-        ``${env:NAME}``
-    :param connector_connections: the ids of Airflow connections that connectors may name as ``${conn:CONN_ID.FIELD}``; ``*`` in
-        them stands for any letters
-    :param unstable_features: names of features that are switched on although they are not for production: ``testing``
-    :param spark_ui_port: the port of Spark's own web page on a host, or the next that is free; 0 for no such page
-    :param host_idle_s: seconds after which a shared host ends on which nothing runs and nobody compiles; 0 lets it stay
+    :param max_body_bytes: the maximum size of a request's body
+    :param max_ingress_bytes: the maximum size of a request's body with rows
+    :param allowed_hosts: names, beside those of loopback, under which the service may be addressed, without a port
+    :param heartbeat_timeout_s: seconds without a heartbeat after which a host on another machine is asked whether it is alive
+    :param query_timeout_s: seconds that an ad-hoc request may take from its arrival to the start of its result, and from one part
+        of the result to the next
+    :param query_result_bytes: maximum number of bytes that an ad-hoc request may collect: rows to insert or delete
+    :param query_concurrency: maximum number of concurrent ad-hoc requests of one pipeline
+    :param connector_env: names of environment variables that connectors may name as ``${env:NAME}``; ``*`` stands for any
+        characters
+    :param connector_connections: ids of Airflow connections that connectors may name as ``${conn:CONN_ID.FIELD}``; ``*`` stands for
+        any characters
+    :param unstable_features: names of enabled features that are not meant for production: ``testing``
+    :param spark_ui_port: the port of Spark's web page on a host, or the next free one; 0 for no such page
+    :param host_idle_s: seconds after which a shared host ends if nothing runs on it and nobody compiles; 0 keeps it
     """
 
     home: Path
@@ -91,21 +91,21 @@ class Settings:
 
     @property
     def secrets(self) -> Path:
-        """Folder of the secrets."""
+        """The folder of the secrets."""
         return self.secrets_folder or self.home / "secrets"
 
     @property
     def logs(self) -> Path:
-        """Folder of the pipelines' and hosts' logs."""
+        """The folder of the pipelines' and hosts' logs."""
         return self.home / "logs"
 
     @classmethod
     def load(cls, home: str | os.PathLike[str] | None = None, **overrides: Any) -> Self:
-        """Settings from arguments, else ``AIRFLOW_PIPELINES_*`` variables, else defaults.
+        """Read the settings from arguments, else ``AIRFLOW_PIPELINES_*`` variables, else defaults.
 
         :param home: the folder of the service's files; default ``AIRFLOW_PIPELINES_HOME``, else ``~/.airflow_pipelines``
-        :param overrides: other settings by their names, in place of the variables
-        :raises SettingsError: when a variable does not have the number that it should
+        :param overrides: other settings by their names; they take precedence over the variables
+        :raises SettingsError: when a variable is not the number that it should be
         """
         env = os.environ
         base = Path(home or env.get(f"{PREFIX}HOME") or Path.home() / ".airflow_pipelines").expanduser().absolute()
@@ -142,7 +142,7 @@ def _path(text: str | None) -> Path | None:
 
 
 def _whole(name: str, default: int) -> int:
-    """The whole number, at least 1, that a variable has; one that is empty counts as not set."""
+    """Return the value of a variable as a whole number, at least 1; an empty variable counts as not set."""
     text = os.environ.get(f"{PREFIX}{name}", "").strip()
     if not text:
         return default
@@ -152,7 +152,7 @@ def _whole(name: str, default: int) -> int:
 
 
 def _seconds(name: str, default: float, *, least: float = SHORTEST_S) -> float:
-    """The seconds that a variable has; one that is empty counts as not set."""
+    """Return the value of a variable in seconds; an empty variable counts as not set."""
     text = os.environ.get(f"{PREFIX}{name}", "").strip()
     if not text:
         return default
@@ -166,5 +166,5 @@ def _seconds(name: str, default: float, *, least: float = SHORTEST_S) -> float:
 
 
 def _listed(text: str) -> tuple[str, ...]:
-    """What stands between commas."""
+    """Split a text at its commas."""
     return tuple(part.strip() for part in text.split(",") if part.strip())

@@ -1,4 +1,4 @@
-"""Runs ad-hoc SQL over one snapshot: queries of materialized relations, and INSERT and DELETE as changes of tables."""
+"""Ad-hoc SQL over one snapshot: queries of materialized relations, and INSERT and DELETE as changes of tables."""
 
 from __future__ import annotations
 
@@ -49,24 +49,26 @@ from airflow_pipelines.sql.syntax.edits import Edited
 from airflow_pipelines.sql.syntax.hints import string_hint
 
 _GROWING = re.compile(r"(?i)\b(?:repeat|space|[lr]pad|sequence|array_repeat|format_string|printf)\s*\(")
-"""Functions whose result can be far larger than their arguments. Spark evaluates calls with constant arguments in its driver,
-where no limit of a task holds."""
+"""The functions whose result can be far larger than their arguments.
+
+Spark evaluates calls with constant arguments in its driver, where the limits of tasks do not apply.
+"""
 
 
 class AdhocError(ValueError):
-    """An ad-hoc request cannot be run. The text says why, and what to do."""
+    """The error of an ad-hoc request that cannot be run. The text gives the reason and a remedy."""
 
 
 class NotYetEvaluatedError(AdhocError):
-    """A view that is read has changed with the program, and is being evaluated."""
+    """The error of a query that reads a view which has changed with the program and is being evaluated."""
 
 
 @dataclass(frozen=True, slots=True)
 class AdhocResult:
     """The result of a request: the rows of its query (None without one), and the changes of tables by its statements.
 
-    :param count: rows that the changes insert or delete
-    :param snapshot: what was read; whoever runs ``frame`` keeps it, so that the files stay
+    :param count: the number of rows that the changes insert or delete
+    :param snapshot: the snapshot that was read; keep it while ``frame`` runs, so that the files stay
     """
 
     frame: DataFrame | None
@@ -84,21 +86,21 @@ def run_adhoc(
 ) -> AdhocResult:
     """Run a request of ``;``-separated statements, all of which see the same snapshot. Safe to call from several threads.
 
-    The query, if any, is analyzed but not run. INSERT and DELETE are evaluated, but it is the caller who gives their changes to a
-    step. What a query means is what it means in a view: it goes through the same passes, and NOW() is the time of the snapshot.
+    The query, if any, is analyzed but not run. INSERT and DELETE are evaluated, but the caller gives their changes to a step. A
+    query means the same as in a view: it goes through the same passes, and NOW() is the time of the snapshot.
 
     :param circuit: the running program
     :param text: the request
-    :param clock: the pipeline's time in microseconds since the epoch, for a program of which no view follows the clock
-    :param collect: brings the rows of an INSERT or DELETE to Python
-    :raises ProgramErrors: when the request does not parse, has a statement that is not allowed, or its query does not resolve
-    :raises AdhocError: for an unknown or non-materialized relation, or rows that do not fit their table
-    :raises NotYetEvaluatedError: for a view that is being evaluated after a change of the program
-    :raises pyspark.errors.PySparkException: when an expression fails
+    :param clock: the pipeline's time in microseconds since the epoch, for a program in which no view follows the clock
+    :param collect: collects the rows of an INSERT or DELETE to Python
+    :raises ProgramErrors: if the request does not parse, has a statement that is not allowed, or its query does not resolve
+    :raises AdhocError: if a relation is unknown or not materialized, or rows do not fit their table
+    :raises NotYetEvaluatedError: if a view is being evaluated after a change of the program
+    :raises pyspark.errors.PySparkException: if an expression fails
     """
     definitions = with_provided(circuit.program.definitions, text)
     statements = parse_adhoc(text, definitions)
-    # In this order: a view that is in neither is in the snapshot.
+    # Read in this order: if a view is no longer awaited, the snapshot has it.
     awaited, snapshot = circuit.awaited, circuit.snapshot
     request = _Request(circuit, snapshot, text, _time(circuit, snapshot, clock), definitions.python_functions, collect)
     frame: DataFrame | None = None
@@ -118,7 +120,7 @@ def run_adhoc(
 
 
 def _time(circuit: Circuit, snapshot: Snapshot, clock: Callable[[], int]) -> int:
-    """The value of NOW() in the views of a snapshot; the time of ``clock`` where no view reads the clock."""
+    """Return the value of NOW() in the views of a snapshot, or the time of ``clock`` if no view reads the clock."""
     reached = snapshot.clock if circuit.follows_clock else None
     return clock() if reached is None else reached
 
@@ -128,8 +130,8 @@ class _Given:
     """The query of a statement, as Spark understands it.
 
     :param query: its text
-    :param columns: how many it has
-    :param frame: what gives its rows
+    :param columns: the number of its columns
+    :param frame: the frame with its rows
     """
 
     query: Edited
@@ -149,15 +151,18 @@ class _Request:
     functions: tuple[FunctionDefinition, ...]
     """The Python functions that the request may call."""
     collect: Callable[[DataFrame], Any]
-    """Brings rows to Python."""
+    """A function that collects rows to Python."""
 
     @contextmanager
     def session(self, reads: tuple[str, ...]) -> Iterator[SparkSession]:
-        """A session with a temporary view for each of ``reads`` over its contents in the snapshot. Frames made in it stay valid."""
+        """Yield a session with a temporary view for each of ``reads`` over its contents in the snapshot.
+
+        Frames made in it stay valid.
+        """
         known = self.circuit.program.definitions.python_functions
         extra = IN_TASKS_CONF if _GROWING.search(self.text) else {}
         if not reads and self.functions == known and not extra:
-            # Such as INSERT ... VALUES: no temporary view is needed, so no session either, which takes time to make.
+            # For example INSERT ... VALUES: it needs no temporary view, so no session of its own, which would take time to make.
             yield self.circuit.sessions.small
             return
         traces = [self.snapshot.traces.get(name) for name in reads]
@@ -168,7 +173,7 @@ class _Request:
                 frame = self.circuit.plain_contents(name, self.snapshot, session) if small else None
                 if frame is None:
                     frame = queried(session, self.circuit.contents(name, self.snapshot, single_partition=small))
-                _hinted(frame, self.circuit.program.schemas[name]).createOrReplaceTempView(quote(name))
+                _add_hints(frame, self.circuit.program.schemas[name]).createOrReplaceTempView(quote(name))
             try:
                 yield session
             finally:
@@ -176,9 +181,9 @@ class _Request:
                     session.catalog.dropTempView(quote(name))
 
     def analyze(self, statement: AdhocStatement, session: SparkSession) -> _Given:
-        """Analyze a statement's query in a session that has what it reads.
+        """Analyze a statement's query in a session that has the relations that it reads.
 
-        :raises ProgramErrors: when the query does not resolve
+        :raises ProgramErrors: if the query does not resolve
         """
         schemas = self.circuit.program.schemas
         columns = {column for name in (*statement.reads, statement.target) if name for column in schemas[name].column_names}
@@ -194,24 +199,24 @@ class _Request:
         return _Given(found.query, len(frame.columns), frame)
 
     def clock_edits(self, columns: Set[str]) -> ClockEdits:
-        """The edits by which a query over ``columns`` reads the time of the request."""
+        """Return the edits by which a query over ``columns`` reads the time of the request."""
         moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=self.time)
         # Spark names the column of a bare literal after the literal, as if the query had named it.
         return partial(clock_edits, columns=columns, now=f"CAST('{moment}' AS {CLOCK_TYPE.upper()})")
 
     def default(self, column: Column) -> str:
-        """The SQL text of the value that a column has when an INSERT does not name it."""
+        """Return the SQL text of the value that a column has if an INSERT does not name it."""
         expression = without_metadata(column.default or "NULL")
         called = Edited(expression).edit(bare_clock_edits(expression))
         return called.edit(self.clock_edits(set())(called.text)).text
 
     def named(self, frame: DataFrame, statement: AdhocStatement, query: Edited) -> DataFrame:
-        """The frame with its unnamed columns named after the text of the request, not after the rewritten query."""
+        """Return the frame with its unnamed columns named after the text of the request, not after the rewritten query."""
         if not query.edits:
             return frame
         walker, fields = TokenWalker(query.text), frame.schema.fields
         names = []
-        for item, field in zip(_items(walker, len(fields)), fields, strict=True):
+        for item, field in zip(_find_items(walker, len(fields)), fields, strict=True):
             start, end = (walker.start(item[0]), walker.end(item[1] - 1)) if item is not None else (0, 0)
             written = statement.written(self.text, *query.origin(start, end))
             plain = item is None or walker.piece(start, end).lower() == written.lower()
@@ -219,8 +224,8 @@ class _Request:
         return frame.toDF(*names)
 
 
-def _hinted(frame: DataFrame, schema: RelationSchema) -> DataFrame:
-    """A relation's contents with a hint on each column of unsigned integers, which follows the column into results."""
+def _add_hints(frame: DataFrame, schema: RelationSchema) -> DataFrame:
+    """Return a relation's contents with a hint on each column of unsigned integers, which follows the column into results."""
     hints = {field["name"]: field["metadata"] for field in hinted_schema_json(schema)["fields"]}
     unsigned = {column.name for column in schema.columns if column.type.is_unsigned_integer}
     if not unsigned:
@@ -230,8 +235,8 @@ def _hinted(frame: DataFrame, schema: RelationSchema) -> DataFrame:
     return frame.select(*(column.alias(name, metadata=hints[name]) if name in unsigned else column for name, column in named))
 
 
-def _items(walker: TokenWalker, count: int) -> list[Tokens | None]:
-    """The entry of a query's SELECT list for each of its ``count`` columns; None for columns of a star, and where it is unknown."""
+def _find_items(walker: TokenWalker, count: int) -> list[Tokens | None]:
+    """Return the SELECT list entry of each of a query's ``count`` columns; None for columns of a star, and if it is unknown."""
     unknown: list[Tokens | None] = [None] * count
     first = next((at for at in level(walker, (0, len(walker.tokens))) if walker.word(at) == "select"), None)
     select = around(selects(walker), first) if first is not None else None
@@ -301,7 +306,7 @@ def _insert(request: _Request, statement: AdhocStatement) -> TableChanges:
         part = missing_part(rows[column.name], column.type)
         if part is not None:
             raise AdhocError(f"{display(column.name)}{part} of table {display(table.name)} must not be NULL")
-    return TableChanges(table.name, _with_operation(_typed(rows, schema), Op.INSERT))
+    return TableChanges(table.name, _with_operation(_cast_rows(rows, schema), Op.INSERT))
 
 
 def _delete(request: _Request, statement: AdhocStatement) -> TableChanges:
@@ -310,10 +315,10 @@ def _delete(request: _Request, statement: AdhocStatement) -> TableChanges:
         raise AdhocError(f"Table {display(table.name)} is append-only; its rows cannot be deleted")
     with request.session(tuple(dict.fromkeys((table.name, *statement.reads)))) as session:
         rows = request.collect(request.analyze(statement, session).frame)
-    return TableChanges(table.name, _with_operation(_typed(rows, schema), Op.DELETE))
+    return TableChanges(table.name, _with_operation(_cast_rows(rows, schema), Op.DELETE))
 
 
-def _typed(rows: Any, schema: RelationSchema) -> Any:
+def _cast_rows(rows: Any, schema: RelationSchema) -> Any:
     arrow = pa.schema([column.with_nullable(True) for column in schema.arrow])
     return rows.select(arrow.names).cast(arrow)
 

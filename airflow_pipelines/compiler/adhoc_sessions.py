@@ -1,4 +1,4 @@
-"""Sessions for ad-hoc requests, each used by one request at a time. Making one takes longer than a small query."""
+"""The sessions for ad-hoc requests, each used by one request at a time. To make a session takes longer than a small query."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from airflow_pipelines.engine.spark.value_bytes import register_value_bytes
 from airflow_pipelines.program.functions import FunctionDefinition
 
 MOST_IDLE = 16
-"""So many sessions of an application wait for another request; of more, the one that has waited longest is forgotten."""
+"""The maximum number of idle sessions of an application. If there are more, the one that has waited longest is dropped."""
 
 _Kind = tuple[tuple[tuple[str, str], ...], tuple[FunctionDefinition, ...]]
-"""What a session is made with: settings and Python functions."""
+"""The kind of a session: its settings and Python functions."""
 
 _idle: WeakKeyDictionary[SparkContext, deque[tuple[_Kind, SparkSession]]] = WeakKeyDictionary()
 _lock = threading.Lock()
@@ -30,7 +30,7 @@ _lock = threading.Lock()
 def adhoc_session(
     spark: SparkSession, conf: Mapping[str, str], functions: tuple[FunctionDefinition, ...]
 ) -> Iterator[SparkSession]:
-    """A session that nobody else has within the block, which drops the temporary views that it makes.
+    """Yield a session for exclusive use within the block, which must drop the temporary views that it creates.
 
     Frames made in it stay valid afterwards.
 
@@ -39,15 +39,15 @@ def adhoc_session(
     :param functions: the Python functions that its queries may call
     """
     kind = (tuple(conf.items()), functions)
-    session = _waiting(spark.sparkContext, kind) or _made(spark, conf, functions)
+    session = _waiting(spark.sparkContext, kind) or _make_session(spark, conf, functions)
     yield session
-    # Not after an error: nobody knows what it has left in the session.
+    # Not after an error, which may have left the session in an unknown state.
     with _lock:
         _idle.setdefault(spark.sparkContext, deque(maxlen=MOST_IDLE)).append((kind, session))
 
 
 def _waiting(context: SparkContext, kind: _Kind) -> SparkSession | None:
-    """An idle session of a kind, which is idle no longer."""
+    """Remove and return an idle session of a kind, or None."""
     with _lock:
         idle = _idle.get(context, deque())
         found = next((entry for entry in reversed(idle) if entry[0] == kind), None)
@@ -57,7 +57,7 @@ def _waiting(context: SparkContext, kind: _Kind) -> SparkSession | None:
     return found[1]
 
 
-def _made(spark: SparkSession, conf: Mapping[str, str], functions: tuple[FunctionDefinition, ...]) -> SparkSession:
+def _make_session(spark: SparkSession, conf: Mapping[str, str], functions: tuple[FunctionDefinition, ...]) -> SparkSession:
     session = sibling(spark, conf)
     register_value_bytes(session)
     register_functions(session, functions)

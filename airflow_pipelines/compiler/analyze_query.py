@@ -1,4 +1,4 @@
-"""Analyzes queries: one chain of passes from a query's text to what Spark runs, for views and for ad-hoc requests alike."""
+"""The analysis of queries: one chain of passes from a query's text to the one that Spark runs, for views and ad-hoc requests."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from airflow_pipelines.sql.rewrite.typed_expressions import typed_expressions
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
 
 ClockEdits = Callable[[str], list[Edit]]
-"""Takes a query, and gives the edits by which its calls of NOW() read the pipeline's clock; none when it has no such call."""
+"""A function that returns the edits by which a query's calls of NOW() read the pipeline's clock; none if it has no such call."""
 CLOCK_HINT = "NOW() is a TIMESTAMP without time zone here"
 
 
 @dataclass(frozen=True, slots=True)
 class AnalyzedQuery:
-    """A query as Spark runs it.
+    """A query in the form in which Spark runs it.
 
-    :param analyzed: what Spark knows of it
-    :param reads_clock: whether it reads the clock
+    :param analyzed: the result of Spark's analysis
+    :param reads_clock: True if it reads the clock
     """
 
     query: Edited
@@ -35,30 +35,30 @@ def analyze_query(query: Edited, analyzer: Analyzer, analysis: Analysis, clock: 
     """Rewrite a translated query into Spark's syntax, make it deterministic, and let it read the pipeline's clock.
 
     :param query: folded text that parses, after :func:`~airflow_pipelines.sql.rewrite.translate.translate`
-    :param analyzer: knows the relations that the query reads
-    :param analysis: of a session that knows them too
-    :param clock: how the query reads the clock
+    :param analyzer: the analyzer, which knows the relations that the query reads
+    :param analysis: the analysis of a session that knows them too
+    :param clock: the edits by which the query reads the clock
     :returns: the query, analyzed
-    :raises QueryRefused: when Spark refuses the query; its offsets are those of the query as first written
-    :raises SyntaxFailure: when a construct is used in a wrong way; so are its offsets
+    :raises QueryRefused: if Spark refuses the query; the offsets are those of the query as first written
+    :raises SyntaxFailure: if a construct is used in a wrong way; the offsets are those of the query as first written
     """
-    # The text is analyzed before it is made deterministic, so that errors are about what was written.
+    # The text is analyzed before it is made deterministic, so that errors refer to the text as written.
     accepted, analyzed = analyze_variants(to_spark_syntax(query, analyzer), analysis, analyzer)
     kept = make_deterministic(typed_expressions(accepted, analyzer), analyzer)
     if kept is not accepted:
-        analyzed = _analyzed(kept, analysis)
+        analyzed = _analyze(kept, analysis)
     edits = clock(kept.text)
     if not edits:
         return AnalyzedQuery(kept, analyzed, False)
     timed = kept.edit(edits)
     try:
-        return AnalyzedQuery(timed, _analyzed(timed, analysis), True)
+        return AnalyzedQuery(timed, _analyze(timed, analysis), True)
     except QueryRefused as refused:
         message = f"{refused.message}. {CLOCK_HINT}"
         raise QueryRefused(refused.start, refused.end, message, refused.condition) from refused
 
 
-def _analyzed(query: Edited, analysis: Analysis) -> Analyzed:
+def _analyze(query: Edited, analysis: Analysis) -> Analyzed:
     try:
         return analysis.analyze(query.text)
     except QueryRefused as refused:

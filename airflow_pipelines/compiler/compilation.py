@@ -1,4 +1,4 @@
-"""The state of compiling one program: schemas, plans and errors so far, shared by the parts of the compiler."""
+"""The state of one program's compilation: schemas, plans and errors so far, shared by the parts of the compiler."""
 
 from __future__ import annotations
 
@@ -21,12 +21,15 @@ from airflow_pipelines.sql.syntax.hints import string_hint
 class Compilation:
     """A program that is being compiled.
 
-    ``messages`` are the errors so far; compiling goes on with the rest, so that all of them are told at once. ``schemas`` and
-    ``types`` (in Spark's words) are those of the relations whose declarations are right, ``plans`` those of the views.
+    ``messages`` are the errors so far; compilation goes on after an error, so that all of them are reported at once. ``schemas``
+    and ``types`` (in Spark's terms) are those of the relations with correct declarations, ``plans`` those of the views.
     """
 
     def __init__(self, program: ParsedProgram, analyzer: SparkAnalyzer) -> None:
-        """:param analyzer: of a session that this compilation has for itself."""
+        """Start a compilation.
+
+        :param analyzer: the analyzer of a session that only this compilation uses
+        """
         self.program = program
         self.source = SourceText(program.text)
         self.analyzer = analyzer
@@ -45,36 +48,36 @@ class Compilation:
         self.types[schema.name] = tuple((field.name, type_text(field.dataType)) for field in spark_schema(schema).fields)
 
     def note(self, span: Span | None, message: str) -> None:
-        """Note an error at a place of the program's text.
+        """Note an error at a place in the program's text.
 
-        :param span: the place, None for none
-        :param message: what is wrong and what to do
+        :param span: the place, or None for no place
+        :param message: the error and its remedy
         """
         self.messages.append(error_message(self.source, span, message))
 
     def note_in(self, view: ViewDeclaration, start: int, end: int, message: str) -> None:
-        """Note an error at a place of a view's query.
+        """Note an error at a place in a view's query.
 
         :param view: the view
         :param start: the offset of the place's first character in the query
-        :param end: the offset behind its last
-        :param message: what is wrong and what to do
+        :param end: the offset behind its last character
+        :param message: the error and its remedy
         """
         self.note(self.source.span(*view.place(start, end)), message)
 
     def note_refused(self, view: ViewDeclaration, refused: QueryRefused | SyntaxFailure) -> None:
-        """Note why Spark, or a rewrite, refuses a view's query."""
+        """Note the reason why Spark, or a rewrite, refuses a view's query."""
         span = self.source.span(*view.place(refused.start, refused.end))
         hint = string_hint(self.source.slice(span)) if is_unknown_name(refused) else ""
         self.note(span, refused.message + hint)
 
 
 def error_message(source: SourceText, span: Span | None, message: str) -> ProgramMessage:
-    """A semantic error of a program.
+    """Return the message for a semantic error of a program.
 
     :param source: the program's text
-    :param span: its place there, None for none
-    :param message: what is wrong and what to do
+    :param span: the error's place there, or None for no place
+    :param message: the error and its remedy
     :returns: the message with the text around its place
     """
     if span is None:

@@ -1,4 +1,4 @@
-"""Compiles the text of a SQL program: parses it, compiles its functions, tables and views, and checks its connectors."""
+"""The compilation of a SQL program's text: it is parsed, its functions, tables and views are compiled, its connectors checked."""
 
 from __future__ import annotations
 
@@ -35,8 +35,10 @@ from airflow_pipelines.sql.program.parser import parse_program
 from airflow_pipelines.sql.program.provided_functions import is_provided
 
 _RECENT: Final[LRUCache[tuple[str, str, tuple[Table, ...]], Program]] = LRUCache(64)
-"""The programs compiled last, by text, Python module and given relations. A host compiles most programs twice: to check them,
-and to run them."""
+"""The programs compiled last, by text, Python module and given relations.
+
+A host compiles most programs twice: to check them, and to run them.
+"""
 _RECENT_LOCK: Final = Lock()
 
 
@@ -48,33 +50,33 @@ def compile_program(
     limit_s: float = math.inf,
     given: tuple[Table, ...] = (),
 ) -> Program:
-    """Compile a program. Runs no Spark job and may be called from several threads at once.
+    """Compile a program. Run no Spark job. Several threads may call it at the same time.
 
     :param text: the program's SQL
-    :param sessions: any sessions of the application whose analyzer is asked
+    :param sessions: any sessions of the application whose analyzer is used
     :param check_connector: called for each declared connector with its relation's schema
     :param udf_python: the text of the Python module with the functions that the program declares without a body
-    :param limit_s: no further view is begun after so many seconds of processor time, see :class:`WorkLimit`
-    :param given: relations that are made outside of the text and that its views may read; the program has their schemas only
+    :param limit_s: the seconds of processor time after which no further view is begun, see :class:`WorkLimit`
+    :param given: the relations made outside of the text that its views may read; the program has their schemas only
     :returns: the program
-    :raises ProgramErrors: with all errors found and their places; when the text itself cannot be read, only those of the text
+    :raises ProgramErrors: if there are errors: all of them with their places, or only those of the text if it cannot be parsed
     """
     key = text, udf_python, given
     with _RECENT_LOCK:
         known = _RECENT.get(key)
     if known is not None:
-        # Connectors are checked each time, because the check is the caller's.
+        # Connectors are checked each time, because each caller has its own check.
         messages = connector_messages(SourceText(text), known.connectors, known.schemas, check_connector)
         if messages:
             raise ProgramErrors(messages)
         return known
-    program = _compiled(parse_program(text, udf_python, given), sessions, check_connector, udf_python, limit_s)
+    program = _compile(parse_program(text, udf_python, given), sessions, check_connector, udf_python, limit_s)
     with _RECENT_LOCK:
         _RECENT[key] = program
     return program
 
 
-def _compiled(
+def _compile(
     parsed: ParsedProgram, sessions: SparkSessions, check_connector: ConnectorCheck | None, udf_python: str, limit_s: float
 ) -> Program:
     limit = WorkLimit(limit_s, partial(thread_seconds, sessions.small.sparkContext))
@@ -115,16 +117,16 @@ def _check_module(parsed: ParsedProgram, udf_python: str) -> None:
 
 
 def _program(compilation: Compilation) -> Program:
-    """The program of a compilation without errors."""
+    """Return the program of a compilation without errors."""
     parsed, timing = compilation.program, compilation.time
     columns = {name: compilation.schemas[name].columns for name in parsed.views}
     program = Program(
         tables=parsed.tables,
-        views={name: _view(view, columns[name]) for name, view in parsed.views.items()},
+        views={name: _make_view(view, columns[name]) for name, view in parsed.views.items()},
         definitions=parsed.definitions,
         schemas={**compilation.schemas, SYSTEM_VIEW: ERROR_VIEW},
         plans=compilation.plans,
-        info=program_info(parsed, columns, _recomputed(compilation)),
+        info=program_info(parsed, columns, _list_recomputed(compilation)),
         fingerprints=fingerprint(parsed, columns),
         late_columns=tuple(timing.late_columns),
         markers=timing.markers,
@@ -134,7 +136,7 @@ def _program(compilation: Compilation) -> Program:
     return with_retention(program, timing.waterlines)
 
 
-def _recomputed(compilation: Compilation) -> tuple[RecomputedPart, ...]:
+def _list_recomputed(compilation: Compilation) -> tuple[RecomputedPart, ...]:
     return tuple(
         RecomputedPart(view, stage.relation, stage.strategy, stage.reason)
         for view in compilation.program.views
@@ -143,5 +145,5 @@ def _recomputed(compilation: Compilation) -> tuple[RecomputedPart, ...]:
     )
 
 
-def _view(view: ViewDeclaration, columns: tuple[Column, ...]) -> View:
+def _make_view(view: ViewDeclaration, columns: tuple[Column, ...]) -> View:
     return View(view.name, view.kind, columns, view.reads, view.connectors)

@@ -1,4 +1,4 @@
-"""Checks the declarations of a program's connectors."""
+"""The checks of the declarations of a program's connectors."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from airflow_pipelines.program.source_text import SourceText
 from airflow_pipelines.rows.schema import RelationSchema
 
 ConnectorCheck = Callable[[Connector, RelationSchema], None]
-"""Raises ValueError when a connector's declaration is wrong, with a message for the user that names the connector.
+"""A function that raises ValueError if a connector's declaration is wrong, with a message for the user that names the connector.
 
-Where the error has an attribute ``word``, that is the string of the declaration that is wrong."""
+If the error has an attribute ``word``, this is the wrong string of the declaration.
+"""
 
 
 def connector_messages(
@@ -25,26 +26,26 @@ def connector_messages(
 
     :param source: the program's text
     :param connectors: the declared connectors
-    :param schemas: the schemas of the relations that are right themselves
-    :param check: checks one declaration; without it nothing is wrong
+    :param schemas: the schemas of the relations without errors
+    :param check: checks one declaration; None to check nothing
     :returns: the errors, each at its place
     """
     messages = []
     for connector in connectors if check is not None else ():
         schema = schemas.get(connector.relation)
-        # A relation without a schema is wrong itself, and its error is noted already.
+        # A relation without a schema has an error itself, which is noted already.
         if check is not None and schema is not None:
             try:
                 check(connector, schema)
             except ValueError as failure:
                 text = str(failure)
-                span = _place_of(source, connector.span, getattr(failure, "word", None))
+                span = _find_place(source, connector.span, getattr(failure, "word", None))
                 messages.append(error_message(source, span, text[:1].upper() + text[1:]))
     return messages
 
 
-def _place_of(source: SourceText, span: Span | None, word: str | None) -> Span | None:
-    """The place of a JSON string within a declaration; the whole declaration when it is not there, or more than once."""
+def _find_place(source: SourceText, span: Span | None, word: str | None) -> Span | None:
+    """Return the place of a JSON string within a declaration, or the whole declaration unless the string occurs exactly once."""
     if span is None or word is None:
         return span
     written, declaration = json.dumps(word, ensure_ascii=False), source.slice(span)

@@ -1,4 +1,4 @@
-"""The front end for SQL: text, with a Python module for its functions, to a program that the engine runs."""
+"""The front end for SQL: from text, with a Python module for its functions, to a program that the engine runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from airflow_pipelines.sql.program.statement_texts import statement_texts
 class SqlFrontEnd:
     """A :class:`~airflow_pipelines.engine.front_end.FrontEnd` for programs in SQL.
 
-    :param sessions: any sessions of the application whose analyzer is asked
+    :param sessions: any sessions of the application whose analyzer is used
     :param check_connector: called for each declared connector with its relation's schema
     """
 
@@ -27,29 +27,29 @@ class SqlFrontEnd:
     check_connector: ConnectorCheck | None
 
     def compile(self, source: ProgramSource, limit_s: float = math.inf) -> Program:
-        """Compile a program. Runs no Spark job.
+        """Compile a program. Run no Spark job.
 
         :param source: its SQL text and its Python module
-        :param limit_s: no further view is begun after so many seconds of processor time
+        :param limit_s: the seconds of processor time after which no further view is begun
         :returns: the program
-        :raises ProgramErrors: with the places of all errors found; when the text itself cannot be read, only those of the text
+        :raises ProgramErrors: if there are errors: all of them with their places, or only those of the text if it cannot be parsed
         """
         return compile_program(source.sql, self.sessions, self.check_connector, source.python_functions, limit_s)
 
     def late_relations(self, source: ProgramSource) -> frozenset[str]:
-        """The tables and views rows of which may come too late.
+        """Return the tables and views whose rows may come too late.
 
         :param source: the source of a program that compiled
         :returns: their canonical names
-        :raises ProgramErrors: when the text cannot be read
+        :raises ProgramErrors: if the text cannot be parsed
         """
         return parse_program(source.sql).late_relations
 
     def declarations(self, source: ProgramSource) -> Mapping[str, str]:
-        """How the relations of a program are written.
+        """Return the text of the declarations of a program's relations.
 
         :param source: the source of a program that compiled
         :returns: the statement that declares each relation, by canonical name
-        :raises ProgramErrors: when the text cannot be read
+        :raises ProgramErrors: if the text cannot be parsed
         """
         return statement_texts(source.sql)

@@ -1,4 +1,4 @@
-"""Compiles a program's functions: Python functions are registered, the expressions of SQL functions are checked."""
+"""The compilation of a program's functions: Python functions are registered, the expressions of SQL functions are checked."""
 
 from __future__ import annotations
 

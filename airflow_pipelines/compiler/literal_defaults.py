@@ -1,4 +1,4 @@
-"""DEFAULTs that are literals, which are read without Spark."""
+"""The DEFAULTs that are literals, which are read without Spark."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from airflow_pipelines.sql.values.constants import constant_text
 from airflow_pipelines.sql.values.durations import microseconds, months
 
 _OF_TEXTS = frozenset({"DATE", "TIME", "TIMESTAMP"})
-"""Types whose literals are texts with the type in front."""
+"""The types whose literals are strings preceded by the type."""
 
 
 def is_literal(column: Column) -> bool:
-    """Return True if a DEFAULT is a value of the column's type as it is written.
+    """Return True if the text of a DEFAULT is a literal of the column's type.
 
     :param column: a column with a DEFAULT
     """
@@ -42,8 +42,8 @@ def literal_value(column: Column) -> Any:
     """Read the DEFAULT of a column that is a literal.
 
     :param column: a column for which :func:`is_literal` holds
-    :returns: the value as Python has it, None for NULL
-    :raises ValueError: when it is no value of the column's type
+    :returns: the value in Python, or None for NULL
+    :raises ValueError: if it is not a value of the column's type
     """
     written = str(column.default).strip()
     if column.type.is_interval and written.upper() != "NULL":

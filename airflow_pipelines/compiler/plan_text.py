@@ -1,7 +1,7 @@
-"""The normal form of a plan's text: two plans of Spark that have the same one give the same rows.
+"""The normal form of a plan's text: two plans of Spark with the same normal form produce the same rows.
 
-Spark chooses names, the numbers of expressions, and in some places the order of what is read by number. Those of one query differ
-from one time to the next, because some orders are those of hashes of the numbers.
+Spark chooses names, the numbers of expressions, and in some places the order of columns that are read by number. For one query
+these differ from run to run, because some orders are those of hashes of the numbers.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 _EXPRESSION_ID = re.compile(r"#(\d+)L?")
 _RENAMED = re.compile(r"([^\s,\[\]()#]+)#(\d+)L? AS \1#(\d+)L?")
-"""A column that is renumbered under its own name, which Spark does for some queries with UNION ALL."""
+"""A column that is renumbered under its own name, as Spark does for some queries with UNION ALL."""
 _COMMON = re.compile(r"_common_expr_\d+")
 _WINDOW_INPUT = re.compile(r"_w\d+(?=#)")
 _INNER_PROJECT = re.compile(r"(?<=\n)([\s:+-]*Project )\[(.*)\](?=\n)")
@@ -35,12 +35,12 @@ def normalise_text(plan: str) -> str:
 
     :param plan: an optimised logical plan as Spark prints it
     """
-    # A comma in FROM is an inner join in Spark's plan, and a cross join when it is written as one.
+    # In Spark's plan, a comma in FROM is an inner join, but CROSS JOIN is a cross join.
     plan = _COMMON.sub("_common_expr", plan).replace("Join Cross", "Join Inner")
     # Both functions make the same expression, which prints its fields' names, under the name that was written.
     plan = plan.replace("named_struct(", "struct(")
     plan = _INNER_PROJECT.sub(_remove_repetitions, _WINDOW_INPUT.sub("_w", _GENERATE.sub(r"\1", plan)))
-    # Renumbering goes from higher to lower numbers only, so that looking a number up ends.
+    # Numbers are mapped from higher to lower ones only, so that a lookup ends.
     numbers = _Numbers({new: old for _, old, new in _RENAMED.findall(plan) if int(old) < int(new)})
     plan, expands = _number_distinct_groups(_RENAMED.sub(r"\1#\2", plan))
     lines = plan.split("\n")
@@ -55,20 +55,20 @@ def normalise_text(plan: str) -> str:
 
 @dataclass(slots=True)
 class _Numbers:
-    """New numbers of expressions, in the order in which they are read from the top of a plan.
+    """The new numbers of expressions, in the order in which they are read from the top of a plan.
 
-    :param same: numbers of columns that are others under the same name
+    :param same: the numbers of columns that are others under the same name
     """
 
     same: dict[str, str]
     new: dict[str, int] = field(default_factory=dict)
 
     def renumber(self, found: re.Match[str]) -> str:
-        """Replace the number of an expression by its new one, which it gets now if it has none yet."""
+        """Return the new number of an expression, and assign it first if the expression has none yet."""
         return f"#{self.new.setdefault(self._resolve(found[1]), len(self.new))}"
 
     def find_order(self, columns: list[str]) -> list[int]:
-        """Find the places of columns in the order in which they were read above; those that nothing reads come last, by name.
+        """Return the order of columns in which they were read above; those that nothing reads come last, by name.
 
         Items that are not surely columns stay where they are.
         """
@@ -85,13 +85,13 @@ class _Numbers:
 
 
 def _order_lists(line: str, numbers: _Numbers) -> str:
-    """Put each list of columns of an operator, which are read by number, into the order in which it is read."""
+    """Return an operator's line with each of its lists of columns, which are read by number, in the order in which it is read."""
     operator, lists = _split_line(line)
     return f"{operator} {', '.join(_print_list([part[at] for at in numbers.find_order(part)]) for part in map(_split_list, lists))}"
 
 
 def _order_expand(line: str, numbers: _Numbers) -> str:
-    """Put the columns of an Expand into the order in which they are read."""
+    """Return the line of an Expand with its columns in the order in which they are read."""
     operator, (rows, columns) = _split_line(line)
     order = numbers.find_order(_split_list(columns))
     permuted = [_print_list([part[at] for at in order]) for part in map(_split_list, [*_split_list(rows), columns])]
@@ -99,9 +99,9 @@ def _order_expand(line: str, numbers: _Numbers) -> str:
 
 
 def _number_distinct_groups(plan: str) -> tuple[str, set[int]]:
-    """Number the groups of several DISTINCT aggregates in the order in which they are read.
+    """Renumber the groups of several DISTINCT aggregates in the order in which they are read.
 
-    Spark numbers them by hashes, and names their columns after their texts, in which the aliases of sources are.
+    Spark numbers them by hashes, and names their columns after their texts, which contain the aliases of sources.
 
     :returns: the text, and the numbers of the lines that make these groups
     """
@@ -114,9 +114,9 @@ def _number_distinct_groups(plan: str) -> tuple[str, set[int]]:
 
 
 def _number_groups(plan: str, at: int) -> str | None:
-    """Number the groups that a line makes.
+    """Renumber the groups that a line makes.
 
-    :returns: the text; None when the line makes other groups, or cannot be taken apart
+    :returns: the text, or None if the line makes other groups or cannot be parsed
     """
     lines = plan.split("\n")
     (operator, parts), (above, lists) = _split_line(lines[at]), _split_line(lines[at - 1])
@@ -153,7 +153,7 @@ def _measure_depth(line: str) -> int:
 
 
 def _split_line(line: str) -> tuple[str, list[str]]:
-    """Split a line into its operator with what is before it, and the parts of the rest."""
+    """Split a line into its operator with its indentation, and the parts of the rest."""
     found = _LINE.fullmatch(line)
     return (found[1], _split(found[2], ", ")) if found is not None else (line, [])
 
@@ -182,7 +182,7 @@ def _split(text: str, separator: str) -> list[str]:
 
 
 def _is_read_by_number(lines: list[str], at: int) -> bool:
-    """Tell whether the operators above a line are joins and filters, up to a projection or an aggregate."""
+    """Return True if the operators above a line are joins and filters, up to a projection or an aggregate."""
     depth = _measure_depth(lines[at])
     for line in reversed(lines[:at]):
         if _measure_depth(line) >= depth:

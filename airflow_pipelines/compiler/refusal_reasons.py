@@ -1,4 +1,4 @@
-"""Says why Spark refuses a query where its own sentence does not say what to write instead."""
+"""The reasons why Spark refuses a query, for cases in which its own message does not tell what to write instead."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ _SENTENCES: Sequence[tuple[str, re.Pattern[str], str]] = (
         "A relation has {columns} columns here, and names for {names}: name each of them, or none",
     ),
 )
-"""By Spark's condition and what it says: a sentence of our own."""
+"""The sentences of our own, by Spark's condition and a pattern of its message."""
 
 
 def explain_refusal(refused: QueryRefused) -> str:
-    """Say why Spark refuses a query.
+    """Return the reason why Spark refuses a query.
 
-    :param refused: what Spark says
-    :returns: a sentence of our own where there is one, Spark's otherwise
+    :param refused: Spark's refusal
+    :returns: a sentence of our own if there is one, else Spark's message
     """
     for condition, pattern, sentence in _SENTENCES:
         found = pattern.search(refused.message) if refused.condition == condition else None
         if found is not None:
-            # The name that Spark has for what IN reads.
+            # Spark's name for the query of IN.
             return sentence.format(**found.groupdict()).replace("(listquery())", "(query)")
     return refused.message

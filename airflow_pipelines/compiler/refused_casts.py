@@ -1,7 +1,7 @@
-"""Rewrites casts that Spark refuses: timestamps as numbers and as times of day, rows and maps as VARIANTs.
+"""The rewriting of casts that Spark refuses: timestamps as numbers and as times of day, rows and maps as VARIANTs.
 
-A timestamp without time zone is a number of milliseconds since 1970. Spark also speaks of a cast where a function of dates has
-another name for a TIME.
+A timestamp without time zone is a number of milliseconds since 1970. Spark also reports a cast if a function of dates has another
+name for a TIME.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TYPES = re.compile(r'cannot cast "(?P<given>.+?)" to "(?P<wanted>[^"]+)"')
 _NUMBER = re.compile(r"TINYINT|SMALLINT|INT|BIGINT|FLOAT|DOUBLE|DECIMAL\(.*\)")
 _MOMENT = re.compile(r"TIMESTAMP_NTZ")
 _Rewrite = Callable[[str, str, str], str]
-"""Takes the function (CAST or TRY_CAST), the operand and the type that is wanted, and gives the expression instead."""
+"""A function that takes the function (CAST or TRY_CAST), the operand and the target type, and returns the replacement."""
 
 
 def _number_as_moment(function: str, value: str, _wanted: str) -> str:
@@ -44,7 +44,7 @@ _REWRITES: Sequence[tuple[re.Pattern[str], re.Pattern[str], _Rewrite]] = (
     (re.compile(r"TIMESTAMP(_NTZ)?"), re.compile(r"TIME\(\d\)"), _moment_as_time),
     (re.compile(r"(ARRAY<)*(STRUCT|MAP)<.*", re.DOTALL), re.compile("VARIANT"), _rows_as_variant),
 )
-"""By the type that is given and the one that is wanted."""
+"""The rewrites by source type and target type."""
 
 _TIME = re.compile(r"TIME\(\d\)")
 _WITH_DATE = re.compile(r"DATE|TIMESTAMP(_NTZ)?")
@@ -53,15 +53,16 @@ _ADVICE: Sequence[tuple[re.Pattern[str], re.Pattern[str], str]] = (
     (re.compile("DATE"), _TIME, "A DATE has no time of day: write TIME '00:00:00' if midnight is meant"),
     (_NUMBER, _TIME, "A number is no TIME: write TIME_FROM_SECONDS(n), TIME_FROM_MILLIS(n) or TIME_FROM_MICROS(n)"),
 )
-"""Casts without a meaning, by the same types, with what to write instead."""
+"""The casts without a meaning, by source type and target type, with advice for an alternative."""
 
 
 def repaired_cast(query: Edited, refused: QueryRefused) -> Edited | None:
-    """Rewrite the cast that Spark refuses; None when it is none of these.
+    """Rewrite the cast that Spark refuses; return None if it is none of these.
 
     :param query: the query that Spark refuses
     :param refused: its reason, with a place in ``query.text``
-    :raises QueryRefused: when the cast has no meaning, with what to write instead; its place is that of the query as first written
+    :raises QueryRefused: if the cast has no meaning, with advice for an alternative; its place is that of the query as first
+        written
     """
     found = _TYPES.search(refused.message)
     if refused.condition != _CONDITION or found is None:
@@ -83,7 +84,7 @@ def repaired_cast(query: Edited, refused: QueryRefused) -> Edited | None:
 
 
 def _written(text: str) -> tuple[str, str] | None:
-    """The function and the operand of a cast; None when the text is not a cast."""
+    """Return the function and the operand of a cast, or None if the text is not a cast."""
     walker = TokenWalker(text)
     first, last = walker.word(0), len(walker.tokens) - 1
     if first in {"cast", "try_cast"} and walker.closing(1) == last:

@@ -1,4 +1,4 @@
-"""Compiles what LATENESS allows to forget: the retention rules of a program."""
+"""The retention rules of a program: the state that LATENESS allows to evict."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from airflow_pipelines.sql.plan.properties.waterlines import WaterlineAnalysis
 
 
 def with_retention(program: Program, analysis: WaterlineAnalysis) -> Program:
-    """A program with the rows and groups that its stages need not keep.
+    """Return a program with rules for the rows and groups that its stages need not keep.
 
     :param program: a program without retention rules
     :param analysis: the waterlines of all its relations

@@ -1,4 +1,4 @@
-"""The planner's analyzer on Spark: column types, and whether two queries have the same optimized plan."""
+"""The planner's analyzer on Spark: column types, and the comparison of optimized plans."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from airflow_pipelines.sql.plan.ir.node import ColumnTypes
 
 
 class SessionAnalyzer:
-    """Analyzes queries over the relations that a session knows. Runs no Spark job."""
+    """An analyzer of queries over the relations that a session knows. It runs no Spark job."""
 
     def __init__(self, session: SparkSession) -> None:
         self.session = session
@@ -35,9 +35,9 @@ class SessionAnalyzer:
             self.session.createDataFrame(empty, schema).createOrReplaceTempView(quote(name))
 
     def columns(self, query: str) -> ColumnTypes:
-        """The names and types of a query's columns.
+        """Return the names and types of a query's columns.
 
-        :raises AnalysisFailed: when Spark refuses the query
+        :raises AnalysisFailed: if Spark refuses the query
         """
         try:
             schema = self.session.sql(query).schema
@@ -46,16 +46,19 @@ class SessionAnalyzer:
         return tuple((column.name, type_text(column.dataType)) for column in schema.fields)
 
     def same_plan(self, one: str, other: str) -> bool:
-        """Whether Spark optimises both queries to one plan, but for the names and numbers that it gives to expressions."""
+        """Return True if Spark optimises both queries to one plan, apart from the names and numbers of expressions."""
         try:
             mine, yours = self._optimised(one), self._optimised(other)
             return mine.same_result(yours) or normalise_text(mine.text) == normalise_text(yours.text)
         except SPARK_ERRORS:
-            # A constant cannot be evaluated, or the optimizer has a bug: then it is unknown.
+            # A constant cannot be evaluated, or the optimizer has a bug: the plans are then not known to be equal.
             return False
 
     def planning_error(self, query: str) -> str | None:
-        """Why Spark cannot plan a query that it understands, such as a constant that cannot be evaluated; None when it can."""
+        """Return the reason why Spark cannot plan a query that it understands, or None if it can.
+
+        An example is a constant that cannot be evaluated.
+        """
         try:
             self._optimised(query)
         except SPARK_ERRORS as error:
@@ -67,11 +70,11 @@ class SessionAnalyzer:
 
 
 class SparkAnalyzer(SessionAnalyzer):
-    """Analyzes queries over declared relations in a session of its own."""
+    """An analyzer of queries over declared relations in a session of its own."""
 
     def __init__(self, spark: SparkSession) -> None:
         """Open a session beside ``spark``."""
-        # Plans are compared by their texts, from which Spark leaves out columns when there are many.
+        # Plans are compared by their texts, from which Spark omits columns if there are many.
         # Projections of lateral column aliases are always merged, so that plans with and without them are equal.
         settings = {"spark.sql.debug.maxToStringFields": "1000000", "spark.sql.optimizer.collapseProjectAlwaysInline": "true"}
         super().__init__(sibling(spark, {**SMALL_CONF, **settings}))

@@ -1,4 +1,4 @@
-"""Executes the files of a stream program in a process of its own, to find out what the program consists of."""
+"""The execution of a stream program's files in a process of its own, to find the parts of the program."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ from airflow_pipelines.program.streams import StreamProgram
 from airflow_pipelines.streams.loaded_code import LoadedCodeChangedError, refuse_changed_code
 
 EXECUTION_SECONDS = 90.0
-"""The time that the script of a program may take, with its imports. Time in which it waits for a processor does not count."""
+"""The seconds that the script of a program may take, with its imports. Time in which it waits for a processor does not count."""
 GUARD = 36.0
-"""It is ended after so many times this limit in any case."""
+"""The factor of this limit after which it is ended in any case."""
 LOOK_S = 0.25
-"""The time between two looks at the process."""
+"""The seconds between two checks of the process."""
 MOST_OUTPUT = 20_000
-"""So many characters of what a script prints are shown."""
+"""The maximum number of characters of a script's output that are shown."""
 _ROOT = str(Path(__file__).parents[2])
 _MAIN = (
-    # This package as it is here, whatever else is installed.
+    # Use the package of this process, even if another version is installed.
     f"import sys; sys.path.insert(0, {_ROOT!r}); import airflow_pipelines; sys.path.append(sys.path.pop(0)); "
     "from airflow_pipelines.datastream.binding_process import main; main()"
 )
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR")
-"""Environment variables of this process that a script gets. The others may be secrets of the host."""
+"""The environment variables of this process that a script gets. The others may be secrets of the host."""
 _PYTHON_ERROR = "Error parsing Python"
 _log = logging.getLogger("airflow_pipelines.compiler")
 
@@ -53,8 +53,8 @@ _log = logging.getLogger("airflow_pipelines.compiler")
 class BoundStreams:
     """A stream program that was executed.
 
-    :param program: what it consists of, with the types of columns as it wrote them
-    :param warnings: what its author should know
+    :param program: the parts of the program, with the types of columns as it wrote them
+    :param warnings: the warnings for its author
     """
 
     program: StreamProgram
@@ -64,17 +64,17 @@ class BoundStreams:
 def bind_streams(files: Sequence[SourceFile], arguments: Sequence[str] = (), limit_s: float = EXECUTION_SECONDS) -> BoundStreams:
     """Execute a stream program.
 
-    :param files: its files: the first one is executed, the others are what it may import and read
+    :param files: its files: the first one is executed, it may import and read the others
     :param arguments: its command line
-    :param limit_s: for how many seconds it may run, without those in which it waits for a processor
-    :returns: what it consists of
-    :raises ProgramErrors: when it cannot be executed, or asks for what a pipeline cannot have
-    :raises Problem: when it would be executed by another version of this package than that of the host
+    :param limit_s: the seconds that it may run, without those in which it waits for a processor
+    :returns: the parts of the program
+    :raises ProgramErrors: if it cannot be executed, or asks for a feature that a pipeline cannot have
+    :raises Problem: if it would be executed by another version of this package than that of the host
     """
     try:
         refuse_changed_code()
     except LoadedCodeChangedError as error:
-        # The program may be right: another host can say.
+        # The program may be correct; another host can check it.
         raise Problem(ErrorCode.COMPILER_UNAVAILABLE, str(error)) from error
     texts = {file.path: file.text for file in files}
     limit_s = min(limit_s, EXECUTION_SECONDS)
@@ -87,7 +87,7 @@ def bind_streams(files: Sequence[SourceFile], arguments: Sequence[str] = (), lim
             raise ProgramErrors([ProgramMessage(None, COMPILATION_ERROR, str(error))]) from error
         environment = {
             **{name: os.environ[name] for name in _PASSED_ON if name in os.environ},
-            # What is written to both outputs stays in order.
+            # Keeps stdout and stderr in order.
             "PYTHONUNBUFFERED": "1",
             "HOME": temporary,
             "TMPDIR": temporary,
@@ -98,7 +98,7 @@ def bind_streams(files: Sequence[SourceFile], arguments: Sequence[str] = (), lim
         report = _read(result / REPORT)
         if report is None:
             raise ProgramErrors(
-                [_message(texts, files[0].path, f"{ended.how} while its script was executed{_printed(ended.output)}")]
+                [_make_message(texts, files[0].path, f"{ended.how} while its script was executed{_quote_output(ended.output)}")]
             )
         if report["failure"] is not None:
             raise ProgramErrors([_failure(report["failure"], texts, ended.output)])
@@ -111,10 +111,10 @@ def bind_streams(files: Sequence[SourceFile], arguments: Sequence[str] = (), lim
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
-    """How a process ended.
+    """The end of a process.
 
     :param how: the beginning of a sentence
-    :param output: what it has written, the end of it where that is long
+    :param output: its output, or the end of it if that is long
     """
 
     how: str
@@ -122,8 +122,8 @@ class _Ended:
 
 
 def _run(command: Sequence[str], folder: Path, environment: Mapping[str, str], limit_s: float) -> _Ended:
-    """Run a process until it ends, and end what it has started with it."""
-    # Whatever the script has started and left may hold a pipe open for ever, but not a file.
+    """Run a process until it ends, and kill the processes that it has started."""
+    # A child process that the script leaves behind could hold a pipe open for ever, but a file does not block.
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(
             command,
@@ -136,7 +136,7 @@ def _run(command: Sequence[str], folder: Path, environment: Mapping[str, str], l
         )
         try:
             code = _wait(process, limit_s)
-            how = f"The program ended with exit code {code}" if code >= 0 else f"The program was ended by {_signal(-code)}"
+            how = f"The program ended with exit code {code}" if code >= 0 else f"The program was ended by {_name_signal(-code)}"
         except subprocess.TimeoutExpired:
             how = f"The program has not come to its end within {limit_s:.0f} s"
         finally:
@@ -152,7 +152,7 @@ def _wait(process: subprocess.Popen[bytes], limit_s: float) -> int:
     """Wait for the end of a process.
 
     :returns: its exit code
-    :raises subprocess.TimeoutExpired: when it takes too long
+    :raises subprocess.TimeoutExpired: if it takes too long
     """
     until, own_time = time.monotonic() + GUARD * limit_s, OwnTime(process.pid)
     while True:
@@ -164,7 +164,7 @@ def _wait(process: subprocess.Popen[bytes], limit_s: float) -> int:
                 raise
 
 
-def _signal(number: int) -> str:
+def _name_signal(number: int) -> str:
     name = signal.Signals(number).name if number in list(signal.Signals) else f"signal {number}"
     return f"{name}, as the system ends one that takes too much memory" if number == signal.SIGKILL else name
 
@@ -176,12 +176,14 @@ def _read(path: Path) -> Any:
 def _failure(failure: Mapping[str, Any], texts: Mapping[str, str], output: str) -> ProgramMessage:
     kind, message = failure["type"], failure["message"]
     is_syntax = kind in _SYNTAX_ERRORS
-    told = [message if kind in _OWN_ERRORS else f"{kind}: {message}", *_hints(failure["module"], texts)]
+    told = [message if kind in _OWN_ERRORS else f"{kind}: {message}", *_find_hints(failure["module"], texts)]
     text = ". ".join(part.rstrip(".") for part in told)
     if failure["traceback"] and not is_syntax:
         text += f"\n{failure['traceback'].rstrip()}"
     span = Span(failure["line"], failure["column"], failure["end_line"], failure["end_column"]) if failure["line"] else None
-    return _message(texts, failure["file"], text + _printed(output), span, _PYTHON_ERROR if is_syntax else COMPILATION_ERROR)
+    return _make_message(
+        texts, failure["file"], text + _quote_output(output), span, _PYTHON_ERROR if is_syntax else COMPILATION_ERROR
+    )
 
 
 _SYNTAX_ERRORS = frozenset({"SyntaxError", "IndentationError", "TabError"})
@@ -189,8 +191,8 @@ _REQUIREMENTS = "set_python_requirements"
 _OWN_ERRORS = frozenset({"BindingError", "StreamProgramError", "SystemExit"})
 
 
-def _hints(module: str, texts: Mapping[str, str]) -> Iterator[str]:
-    """What to do about a module that is not there."""
+def _find_hints(module: str, texts: Mapping[str, str]) -> Iterator[str]:
+    """Yield advice about a module that does not exist."""
     if not module:
         return
     top = module.partition(".")[0]
@@ -208,14 +210,14 @@ def _hints(module: str, texts: Mapping[str, str]) -> Iterator[str]:
     )
 
 
-def _printed(output: str) -> str:
+def _quote_output(output: str) -> str:
     return f"\nIt printed:\n{output}" if output else ""
 
 
-def _message(
+def _make_message(
     texts: Mapping[str, str], file: str, text: str, span: Span | None = None, error_type: str = COMPILATION_ERROR
 ) -> ProgramMessage:
-    """An error with its place in a file of the program."""
+    """Return an error with its place in a file of the program."""
     source = texts.get(file)
     snippet = "" if span is None or source is None else SourceText(source).snippet(span)
     return ProgramMessage(span, error_type, text, snippet, file=file)

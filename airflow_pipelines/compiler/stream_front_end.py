@@ -1,4 +1,4 @@
-"""The front end for stream programs, and for programs that have SQL text as well."""
+"""The front end for stream programs, also with SQL text."""
 
 from __future__ import annotations
 
@@ -53,8 +53,10 @@ END = "end"
 _TYPES: Mapping[str, str] = {"int": "INTEGER", "tinyint": "TINYINT", "bigint": "BIGINT", "string": "VARCHAR", "binary": "VARBINARY"}
 
 _RECENT: Final[LRUCache[tuple[tuple[SourceFile, ...], tuple[str, ...]], BoundStreams]] = LRUCache(16)
-"""The stream programs executed last, by their files and arguments. A host compiles most programs twice: to check them, and to run
-them."""
+"""The stream programs executed last, by their files and arguments.
+
+A host compiles most programs twice: to check them, and to run them.
+"""
 _RECENT_LOCK: Final = Lock()
 
 
@@ -62,7 +64,7 @@ _RECENT_LOCK: Final = Lock()
 class StreamFrontEnd:
     """A :class:`~airflow_pipelines.engine.front_end.FrontEnd` for programs with a stream program.
 
-    :param sessions: any sessions of the application whose analyzer is asked
+    :param sessions: any sessions of the application whose analyzer is used
     :param check_connector: called for each declared connector with its relation's schema
     """
 
@@ -70,35 +72,35 @@ class StreamFrontEnd:
     check_connector: ConnectorCheck | None
 
     def compile(self, source: ProgramSource, limit_s: float = math.inf) -> Program:
-        """Compile a program. Executes the stream program in a process of its own; runs no Spark job.
+        """Compile a program. Execute the stream program in a process of its own; run no Spark job.
 
         :param source: its files, its SQL text and its Python module
-        :param limit_s: so much of a processor the stream program, and the views of the SQL text, may take, in seconds
+        :param limit_s: the seconds of processor time that the stream program, and the views of the SQL text, may take
         :returns: the program
-        :raises ProgramErrors: with the places of all errors found; those of the SQL text only when the stream program is right
+        :raises ProgramErrors: if there are errors, with their places; those of the SQL text only if the stream program has none
         """
         bound = _bound(source, limit_s)
         tables = output_tables(bound.program)
         sql = compile_program(source.sql, self.sessions, self.check_connector, source.python_functions, limit_s, tables)
         check_inputs(bound.program, sql)
-        program = _together(with_ends(with_spark_types(bound.program, sql.schemas), sql), sql)
+        program = _combine(with_ends(with_spark_types(bound.program, sql.schemas), sql), sql)
         return replace(program, warnings=(*sql.warnings, *bound.warnings))
 
     def late_relations(self, source: ProgramSource) -> frozenset[str]:
-        """The tables and views of the SQL text rows of which may come too late.
+        """Return the tables and views of the SQL text whose rows may come too late.
 
         :param source: the source of a program that compiled
         :returns: their canonical names
-        :raises ProgramErrors: when the source cannot be read
+        :raises ProgramErrors: if the source cannot be read
         """
         return parse_program(source.sql, given=output_tables(_bound(source).program)).late_relations
 
     def declarations(self, source: ProgramSource) -> Mapping[str, str]:
-        """How the relations of a program are written.
+        """Return the text of the declarations of a program's relations.
 
         :param source: the source of a program that compiled
         :returns: the statement or call that declares each relation, by canonical name
-        :raises ProgramErrors: when the source cannot be read
+        :raises ProgramErrors: if the source cannot be read
         """
         streams = _bound(source).program
         statements = statement_texts(source.sql, output_tables(streams))
@@ -116,8 +118,8 @@ def _bound(source: ProgramSource, limit_s: float = math.inf) -> BoundStreams:
     return known
 
 
-def _together(streams: StreamProgram, sql: Program) -> Program:
-    """A stream program and the program of a SQL text as one program."""
+def _combine(streams: StreamProgram, sql: Program) -> Program:
+    """Return a stream program and the program of a SQL text as one program."""
     sources = {source.table: _source_table(source) for source in streams.sources}
     messages = {**sources, **{each.table: _end_table(each) for each in streams.inputs if each.ends_with}}
     fed = fed_by_streams(streams, sql)
@@ -134,7 +136,7 @@ def _together(streams: StreamProgram, sql: Program) -> Program:
         },
         schemas={**sql.schemas, **hidden},
         plans={**sql.plans, **{plan.view: plan for plan in _plans(streams)}},
-        fingerprints=_fingerprints(streams, sql, fed, messages),
+        fingerprints=_compute_fingerprints(streams, sql, fed, messages),
         info=_info(sql.info, streams, sql.schemas, sources),
         streams=streams,
     )
@@ -177,10 +179,13 @@ def _plan(view: str, text: str, columns: ColumnTypes, node: Node) -> ViewPlan:
     return ViewPlan(view, text, columns, (stage,), stage)
 
 
-def _fingerprints(
+def _compute_fingerprints(
     streams: StreamProgram, sql: Program, fed: Mapping[str, frozenset[str]], messages: Mapping[str, Table]
 ) -> Fingerprints:
-    """Hidden relations are the same whatever the code: which operators begin anew is decided by operator."""
+    """Return the fingerprints of the whole program.
+
+    Those of hidden relations do not depend on the code: which operators begin anew is decided by operator.
+    """
     found = sql.fingerprints
     relations = {**found.tables, **found.views}
     outputs = {each.relation: _output_fingerprint(streams, each, relations, sql.schemas) for each in streams.outputs}
@@ -208,7 +213,7 @@ def _fingerprints(
 
 
 def _connector_fingerprint(connector: Connector, sql: Fingerprints) -> str:
-    """Return the fingerprint of a hidden connector. An end is another one when any connector that it ends with has changed."""
+    """Return the fingerprint of a hidden connector. That of an end changes if any connector changes that it ends with."""
     described: dict[str, object] = {"stream source": connector.transport_config}
     if connector.transport == STREAM_END:
         described["connectors"] = [sql.input_connectors[name] for name in connector.transport_config["ends_with"]]
@@ -218,7 +223,11 @@ def _connector_fingerprint(connector: Connector, sql: Fingerprints) -> str:
 def _output_fingerprint(
     streams: StreamProgram, output: RelationOutput, relations: Mapping[str, str], schemas: Mapping[str, RelationSchema]
 ) -> str:
-    """A change of code keeps what was made by the old one; a change of what the program reads does not."""
+    """Return the fingerprint of an output.
+
+    It does not depend on the program's code, so that rows made by the old code are kept, but on the relations that the program
+    reads.
+    """
     return digest(
         {
             "kind": "stream output",
@@ -232,7 +241,10 @@ def _output_fingerprint(
 def _info(
     info: ProgramInfo, streams: StreamProgram, schemas: Mapping[str, RelationSchema], sources: Mapping[str, Table]
 ) -> ProgramInfo:
-    """Outputs are shown as views; the hidden relations are not shown, but the connectors of sources are."""
+    """Return the description of the whole program.
+
+    Outputs are shown as views. Hidden relations are not shown, but the connectors of sources are.
+    """
     outputs = [
         RelationInfo(
             each.relation,

@@ -1,4 +1,4 @@
-"""The relations of a stream program in a pipeline: what it makes, what it reads, and in which order all is evaluated."""
+"""The relations of a stream program in a pipeline: those that it makes and reads, and the order of evaluation."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from airflow_pipelines.sql.program.parser import parse_program
 
 
 def output_tables(streams: StreamProgram) -> tuple[Table, ...]:
-    """The relations that a stream program makes, as if they were declared.
+    """Return the relations that a stream program makes, as if they were declared.
 
     :param streams: the stream program, with the types of columns as it wrote them
-    :returns: one for each output
-    :raises ProgramErrors: with all that is wrong with names and types
+    :returns: one table for each output
+    :raises ProgramErrors: if names or types are wrong; lists all errors
     """
     messages: list[ProgramMessage] = []
     found: dict[str, Table] = {}
@@ -65,10 +65,10 @@ def _call(output: RelationOutput) -> str:
 
 
 def with_spark_types(streams: StreamProgram, schemas: Mapping[str, RelationSchema]) -> StreamProgram:
-    """The stream program with the types of its outputs' columns in Spark's words.
+    """Return the stream program with the types of its outputs' columns in Spark's terms.
 
     :param streams: the stream program
-    :param schemas: those of its outputs
+    :param schemas: the schemas of its outputs
     """
     outputs = []
     for output in streams.outputs:
@@ -78,19 +78,19 @@ def with_spark_types(streams: StreamProgram, schemas: Mapping[str, RelationSchem
 
 
 def with_ends(streams: StreamProgram, sql: Program) -> StreamProgram:
-    """The stream program with the connectors with which each relation ends that it reads.
+    """Return the stream program with the connectors whose end is the end of each relation that it reads.
 
-    A relation ends with all connectors of the tables that it consists of. Without a connector, a table gets its rows from requests,
+    A relation ends with all connectors of the tables that it consists of. A table without a connector gets its rows from requests,
     and may always get more; a view that follows the clock changes without rows.
 
     :param streams: the stream program
     :param sql: the program of its pipeline's SQL text
     """
-    inputs = [replace(each, ends_with=() if each.stays_open else _ends_with(each.relation, sql)) for each in streams.inputs]
+    inputs = [replace(each, ends_with=() if each.stays_open else _find_ends(each.relation, sql)) for each in streams.inputs]
     return replace(streams, inputs=tuple(inputs))
 
 
-def _ends_with(relation: str, sql: Program) -> tuple[str, ...]:
+def _find_ends(relation: str, sql: Program) -> tuple[str, ...]:
     if relation in sql.views and any(marker.follows_clock for marker in sql.markers):
         return ()
     tables = [sql.tables[name] for name in sorted({relation, *_reached(relation, sql)}) if name in sql.tables]
@@ -100,7 +100,7 @@ def _ends_with(relation: str, sql: Program) -> tuple[str, ...]:
 
 
 def declared_text(output: RelationOutput) -> str:
-    """How a stream program makes a relation, for people.
+    """Return the call by which a stream program makes a relation, for people.
 
     :param output: the relation
     """
@@ -110,11 +110,11 @@ def declared_text(output: RelationOutput) -> str:
 
 
 def fed_by_streams(streams: StreamProgram, sql: Program) -> Mapping[str, frozenset[str]]:
-    """The views of the SQL text that follow from what a stream program makes.
+    """Return the views of the SQL text that depend on relations that a stream program makes.
 
     :param streams: the stream program
     :param sql: the program of the SQL text
-    :returns: by view, the relations of the stream program that it reads, itself or through others
+    :returns: by view, the relations of the stream program that it reads, directly or through others
     """
     made = {output.relation for output in streams.outputs}
     found = {name: frozenset(made.intersection(_reached(name, sql))) for name in sql.views}
@@ -122,7 +122,7 @@ def fed_by_streams(streams: StreamProgram, sql: Program) -> Mapping[str, frozens
 
 
 def _reached(name: str, sql: Program) -> frozenset[str]:
-    """All that a view reads, itself or through others."""
+    """Return all relations that a view reads, directly or through others."""
     waiting, seen = [name], set[str]()
     while waiting:
         current = waiting.pop()
@@ -134,12 +134,12 @@ def _reached(name: str, sql: Program) -> frozenset[str]:
 
 
 def check_inputs(streams: StreamProgram, sql: Program) -> None:
-    """Check what a stream program reads of its pipeline.
+    """Check the relations that a stream program reads of its pipeline.
 
     :param streams: the stream program
     :param sql: the program of the SQL text
-    :raises ProgramErrors: for relations that are not there, that follow from what the stream program itself makes, or that lose
-        rows which the program does not want to know of
+    :raises ProgramErrors: if relations do not exist, depend on relations that the stream program itself makes, or lose rows
+        although the program does not read changes
     """
     made, fed = {output.relation for output in streams.outputs}, fed_by_streams(streams, sql)
     append_only = append_only_tables_and_views(streams, sql)
@@ -166,7 +166,7 @@ def check_inputs(streams: StreamProgram, sql: Program) -> None:
 
 
 def _path(relation: str, made: set[str], sql: Program) -> Sequence[str]:
-    """How a relation follows from what a stream program makes: the shortest way, from the output on."""
+    """Return the shortest path by which a relation depends on one that a stream program makes, from the output on."""
     paths: list[list[str]] = [[relation]]
     seen = {relation}
     for path in paths:
@@ -180,7 +180,7 @@ def _path(relation: str, made: set[str], sql: Program) -> Sequence[str]:
 
 
 def append_only_tables_and_views(streams: StreamProgram, sql: Program) -> frozenset[str]:
-    """The relations of a pipeline that never lose a row.
+    """Return the relations of a pipeline that never lose a row.
 
     :param streams: its stream program
     :param sql: the program of its SQL text
@@ -193,10 +193,10 @@ def append_only_tables_and_views(streams: StreamProgram, sql: Program) -> frozen
 
 
 def upstream_relations(streams: StreamProgram, uid: str) -> frozenset[str]:
-    """The relations of the pipeline that an operator reads, directly or through others.
+    """Return the relations of the pipeline that an operator reads, directly or through others.
 
     :param streams: the stream program
-    :param uid: of the operator
+    :param uid: the uid of the operator
     """
     operators = {operator.uid: operator for operator in streams.operators}
     waiting, seen = [uid], {uid}

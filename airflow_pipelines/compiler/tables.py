@@ -1,4 +1,4 @@
-"""Compiles tables: their schemas, their lateness, and the constants of DEFAULT."""
+"""The compilation of tables: their schemas, their lateness, and the constants of DEFAULT."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from airflow_pipelines.sql.syntax.hints import string_hint
 
 T = TypeVar("T")
 _SOME_TIME = 1_700_000_000_000_000
-"""At this time DEFAULTs that read the clock are checked, in microseconds since the epoch."""
+"""The time at which DEFAULTs that read the clock are checked, in microseconds since the epoch."""
 
 
 def add_table(compilation: Compilation, table: Table) -> None:
-    """Add a table to a program, and note what is wrong with its columns."""
+    """Add a table to a program, and note errors in its columns."""
     columns = [column for column in table.columns if column.default is not None]
     defaults = _defaults(compilation, columns) if columns else _Defaults()
     schema = RelationSchema(
@@ -42,7 +42,7 @@ def add_table(compilation: Compilation, table: Table) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Defaults:
-    """The DEFAULTs of a table but for those that are the time as it is, which inputs know themselves."""
+    """The DEFAULTs of a table, except those that are just the current time, which inputs know themselves."""
 
     constants: Mapping[str, Any] = field(default_factory=dict)
     varying: VaryingDefaults | None = None
@@ -52,27 +52,27 @@ class _Defaults:
 def _defaults(compilation: Compilation, columns: Sequence[Column]) -> _Defaults:
     """Check the DEFAULTs of a table, and evaluate those that are constants.
 
-    :param columns: the columns that have one
+    :param columns: the columns that have a DEFAULT
     """
     analysis = compilation.analysis
     casts = {column.name: _cast(column) for column in columns}
-    # As they are evaluated later: Spark's own functions of the clock give another type.
+    # In the form in which they are evaluated later: Spark's own clock functions have another type.
     timed = {name: at_time(text, _SOME_TIME) for name, text in casts.items()}
     clocked = [column for column in columns if reads_clock(casts[column.name])]
     others = [column for column in columns if column not in clocked]
-    checks = [_evaluated(compilation, others, timed, lambda _, query: analysis.evaluate_constants(query))] if others else []
-    # At another time they may be evaluated.
-    checks += [_evaluated(compilation, clocked, timed, lambda _, query: analysis.analyze(query))] if clocked else []
+    checks = [_evaluate(compilation, others, timed, lambda _, query: analysis.evaluate_constants(query))] if others else []
+    # They are only analyzed: they may fail at this time and succeed at another.
+    checks += [_evaluate(compilation, clocked, timed, lambda _, query: analysis.analyze(query))] if clocked else []
     if None in checks:
         return _Defaults()
-    constants = _literals(columns)
+    constants = _read_literals(columns)
     evaluated = [column for column in columns if column.name not in constants and not is_the_time(column)]
     random = [column for column in evaluated if not analysis.analyze(f"SELECT {timed[column.name]}").deterministic]
     constant = [column for column in evaluated if column not in random and column not in clocked]
     if constant:
-        row = _evaluated(compilation, constant, casts, lambda some, query: analysis.rows(query, _types(some))[0])
+        row = _evaluate(compilation, constant, casts, lambda some, query: analysis.rows(query, _types(some))[0])
         constants |= row or {}
-    # Random values are made in advance where they do not depend on the time, and the same time is not looked at for each record.
+    # Grouped so that random values that do not depend on the time are made in advance, and clock values once per time.
     groups = (
         ([column for column in random if column not in clocked], True),
         ([column for column in random if column in clocked], True),
@@ -93,8 +93,8 @@ def _defaults(compilation: Compilation, columns: Sequence[Column]) -> _Defaults:
     )
 
 
-def _literals(columns: Sequence[Column]) -> dict[str, Any]:
-    """Read the DEFAULTs that are literals. Spark evaluates those that are written in a way that only it reads."""
+def _read_literals(columns: Sequence[Column]) -> dict[str, Any]:
+    """Read the DEFAULTs that are literals. Literals in a form that only Spark reads are left to Spark."""
     values = {}
     for column in columns:
         if is_literal(column):
@@ -103,13 +103,13 @@ def _literals(columns: Sequence[Column]) -> dict[str, Any]:
     return values
 
 
-def _evaluated(
+def _evaluate(
     compilation: Compilation, columns: Sequence[Column], casts: Mapping[str, str], evaluate: Callable[[Sequence[Column], str], T]
 ) -> T | None:
-    """What a query of some DEFAULTs gives; None when one of them is wrong, which is noted.
+    """Return the result of a query of some DEFAULTs, or None if one of them is wrong, which is noted.
 
     :param columns: their columns
-    :param casts: Spark SQL of each, by column
+    :param casts: the Spark SQL of each, by column
     :param evaluate: takes some of the columns, and a query of their DEFAULTs
     """
     items = {column: f"{casts[column.name]} AS {quote(column.name)}" for column in columns}
@@ -119,9 +119,9 @@ def _evaluated(
         if len(columns) == 1:
             _note(compilation, columns[0], refused)
             return None
-    # Each alone only when the query of all fails.
+    # Only if the query of all fails, each is evaluated alone to find the wrong ones.
     for column in columns:
-        _evaluated(compilation, [column], casts, evaluate)
+        _evaluate(compilation, [column], casts, evaluate)
     return None
 
 

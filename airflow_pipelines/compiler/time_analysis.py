@@ -1,4 +1,4 @@
-"""Compiles what a program says about time: the clock in queries, LATENESS, and views that emit only final rows."""
+"""The compilation of a program's time semantics: the clock in queries, LATENESS, and views that emit only final rows."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from airflow_pipelines.sql.rewrite.clock_calls import clock_edits
 from airflow_pipelines.sql.syntax.edits import Edit
 
 Note = Callable[[Span | None, str], None]
-"""Takes an error and its place."""
+"""A function that takes the place of an error and its message."""
 ALL_ROWS = "$all"
-"""Suffix of the relation with all rows of a view's query, for views that show only some of them."""
+"""The suffix of the relation with all rows of a view's query, for views that show only some of them."""
 
 
 class TimeAnalysis:
-    """Collects a program's markers and late columns relation by relation; errors go to ``note``."""
+    """The markers and late columns of a program, collected relation by relation; errors go to ``note``."""
 
     def __init__(self, analyzer: SparkAnalyzer, analysis: Analysis, note: Note) -> None:
         self._analyzer = analyzer
@@ -43,7 +43,7 @@ class TimeAnalysis:
         self.waterlines = WaterlineAnalysis()
         self._final_markers: list[Marker] = []
         self.late_columns: list[LateColumn] = []
-        """Columns with LATENESS."""
+        """The columns with LATENESS."""
 
     @property
     def markers(self) -> tuple[Marker, ...]:
@@ -57,14 +57,17 @@ class TimeAnalysis:
                 self._add_lateness(schema, column.name, column.lateness, span_of(column))
 
     def clock_edits(self, query: str, columns: Collection[str]) -> list[Edit]:
-        """The edits by which a query reads the clock as a relation, which they declare; none when it does not call NOW()."""
+        """Return the edits by which a query reads the clock as a relation, and declare that; none if it does not call NOW()."""
         edits = clock_edits(query, columns)
         if edits:
             self._analyzer.declare({CLOCK.relation: ((CLOCK.column, CLOCK.type),)})
         return edits
 
     def with_markers(self, query: str) -> tuple[str, tuple[Marker, ...]]:
-        """The query with each expression over the clock read from a marker that changes as rarely as possible, and its markers."""
+        """Return the query and its markers, with each expression over the clock read from a marker.
+
+        A marker changes as rarely as possible.
+        """
         rewritten = self._clock.rewrite(query, self._analyzer)
         return rewritten, self._clock.read_by(rewritten)
 
@@ -80,16 +83,16 @@ class TimeAnalysis:
             self._add_lateness(schema, lateness.column, lateness.bound, lateness.span)
 
     def finish(self, view: ViewDeclaration, plan: ViewPlan) -> ViewPlan:
-        """The finished plan of a view.
+        """Return the finished plan of a view.
 
         :param view: the view
-        :param plan: as the planner made it
+        :param plan: the plan of the planner
         """
         whole = self._with_time(view, plan)
         return finished_plan(whole, {marker.relation: marker for marker in self.markers})
 
     def _with_time(self, view: ViewDeclaration, plan: ViewPlan) -> ViewPlan:
-        """The plan of a view with what its clock, lateness and ``emit_final`` add to it."""
+        """Return the plan of a view with the stages for its clock, lateness and ``emit_final``."""
         self.waterlines.markers = frozenset(marker.relation for marker in self._clock.found.values())
         final = view.emit_final
         if not view.lateness and final is None:
@@ -110,10 +113,10 @@ class TimeAnalysis:
             if view.lateness:
                 self._note(final.key_span, f"View {display(view.name)} cannot have both LATENESS and 'emit_final'")
                 return plan
-            plan = self._emitting_final(view, plan, whole, final)
+            plan = self._emit_final(view, plan, whole, final)
         return plan
 
-    def _emitting_final(self, view: ViewDeclaration, plan: ViewPlan, whole: str, final: PropertyText) -> ViewPlan:
+    def _emit_final(self, view: ViewDeclaration, plan: ViewPlan, whole: str, final: PropertyText) -> ViewPlan:
         names = [name for name, _ in plan.columns]
         wanted = final.value.strip()
         if wanted.isdigit() and int(wanted) < len(names):
@@ -132,7 +135,7 @@ class TimeAnalysis:
             return plan
         text = self.waterlines.relations.get(whole, {}).get(column)
         if text is None:
-            self._note(final.value_span, self._no_waterline(view, plan, column))
+            self._note(final.value_span, self._explain_no_waterline(view, plan, column))
             return plan
         marker = Marker(f"{view.name}$waterline", "__waterline", dict(plan.columns)[column], text, follows_clock=False)
         self._final_markers.append(marker)
@@ -144,7 +147,7 @@ class TimeAnalysis:
         )
         return replace(plan, after=(Stage(view.name, plan.columns, shown),))
 
-    def _no_waterline(self, view: ViewDeclaration, plan: ViewPlan, column: str) -> str:
+    def _explain_no_waterline(self, view: ViewDeclaration, plan: ViewPlan, column: str) -> str:
         reason = f"; {plan.reason}" if isinstance(plan.stages[-1].node, Full) and plan.reason else ""
         return (
             f"No waterline can be derived for column {display(column)} of view {display(view.name)}, which 'emit_final' names: it "
@@ -175,8 +178,8 @@ class TimeAnalysis:
         self.waterlines.declare(schema.name, [name])
 
     def _is_length(self, bound: str, *, is_number: bool) -> bool:
-        """Return True if a bound is zero or more: by NULL, NaN or less than nothing no waterline can follow what comes."""
-        # NaN is the greatest number to Spark.
+        """Return True if a bound is zero or more: no waterline can be derived from a bound of NULL, NaN or less than zero."""
+        # For Spark, NaN is the greatest number.
         condition = "BETWEEN 0 AND 1.7976931348623157E308D" if is_number else ">= INTERVAL '0' SECOND"
         query = f"SELECT coalesce(({bound}) {condition}, FALSE) AS is_length"
         return bool(self._analysis.rows(query, pa.schema([("is_length", pa.bool_())]))[0]["is_length"])

@@ -1,8 +1,8 @@
-"""Rewrites fields and elements of VARIANT values, ``v['k']``, ``v[1]`` and ``v.k``, as calls of VARIANT_GET.
+"""The rewriting of fields and elements of VARIANT values, ``v['k']``, ``v[1]`` and ``v.k``, as calls of VARIANT_GET.
 
 Only Spark's analyzer knows which expressions are VARIANTs. It refuses these accesses one by one, and each is rewritten where it is
-refused. Casts whose meaning depends on types are rewritten in the same way, fields of rows by their places, comparisons of MAPs,
-UNNEST of rows into their fields, and tables that a column of a subquery hides.
+refused. Other constructs are rewritten in the same way: casts whose meaning depends on types, fields of rows by their position,
+comparisons of MAPs, UNNEST of rows into their fields, and tables that a column of a subquery hides.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _CONDITION = "INVALID_EXTRACT_BASE_FIELD_TYPE"
 _FIELD_BY_PLACE = "INVALID_EXTRACT_FIELD_TYPE"
 """Spark's condition for a field of a row that is not given by its name."""
 _ALIASES = "NUM_TABLE_VALUE_ALIASES_MISMATCH"
-"""What Spark calls a generator with more or fewer columns than their names."""
+"""Spark's condition for a generator with more or fewer columns than names."""
 _WRONG_TYPE = "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE"
 _NO_ORDER = "DATATYPE_MISMATCH.INVALID_ORDERING_TYPE"
 _TYPE = re.compile(r'has the type "(?P<kind>[^"]+)"')
@@ -39,18 +39,18 @@ _BASE = re.compile(r'from "(?P<base>.*?)"\. ')
 
 
 def analyze_variants(query: Edited, analysis: Analysis, analyzer: Analyzer) -> tuple[Edited, Analyzed]:
-    """Analyze a query, and rewrite what depends on types, and hidden tables, until Spark accepts it.
+    """Analyze a query, and rewrite type-dependent constructs and hidden tables until Spark accepts it.
 
     :param query: the query in Spark's syntax
-    :param analysis: of a session that knows the relations that the query reads
-    :param analyzer: knows them, too
-    :returns: the query as Spark accepts it, and what Spark knows of it
-    :raises QueryRefused: with a place in ``query.text``
-    :raises SyntaxFailure: where a field of a row cannot be told; so is its place
+    :param analysis: the analysis of a session that knows the relations that the query reads
+    :param analyzer: the analyzer, which knows them too
+    :returns: the query as Spark accepts it, and the result of its analysis
+    :raises QueryRefused: if Spark refuses it for other reasons, with a place in ``query.text``
+    :raises SyntaxFailure: if a field of a row is ambiguous or unknown, with a place in ``query.text``
     """
     edited, outcome = query, _asked(query.text, analysis)
     while isinstance(outcome, QueryRefused):
-        better = _better(edited, outcome, analysis, analyzer)
+        better = _improve(edited, outcome, analysis, analyzer)
         if better is None:
             raise QueryRefused(*edited.origin(outcome.start, outcome.end), explain_refusal(outcome), outcome.condition) from outcome
         edited, outcome = better
@@ -64,22 +64,22 @@ def _asked(text: str, analysis: Analysis) -> Analyzed | QueryRefused:
         return refused
 
 
-def _better(
+def _improve(
     edited: Edited, refused: QueryRefused, analysis: Analysis, analyzer: Analyzer
 ) -> tuple[Edited, Analyzed | QueryRefused] | None:
-    """The query with one more of them rewritten, and its analysis; None when Spark refuses something else."""
+    """Return the query with one more construct rewritten, and its analysis, or None if Spark refuses it for another reason."""
     cast = repaired_cast(edited, refused)
     if cast is not None:
         return cast, _asked(cast.text, analysis)
     if refused.condition == _FIELD_BY_PLACE:
         named = name_row_fields(edited, analyzer)
         return None if named is edited else (named, _asked(named.text, analysis))
-    by_type = _by_type(edited, refused)
+    by_type = _find_edits_by_type(edited, refused)
     if by_type:
         after = edited.edit(by_type)
         return after, _asked(after.text, analysis)
     if refused.condition == _ALIASES:
-        return _with_fields(edited, refused, analysis)
+        return _use_inline(edited, refused, analysis)
     found = _BASE.search(refused.message)
     if refused.condition != _CONDITION or found is None:
         return None
@@ -92,13 +92,13 @@ def _better(
     walker, base = TokenWalker(edited.text), found["base"]
     at = next((at for at, token in enumerate(walker.tokens) if token.start == refused.start), None)
     whole = refused.start == 0 and refused.end >= len(edited.text)
-    dotted = None if at is None or whole else _dotted(walker, at, base.rsplit(".", 1)[-1].strip("`"))
+    dotted = None if at is None or whole else _rewrite_dotted(walker, at, base.rsplit(".", 1)[-1].strip("`"))
     if dotted is not None:
         after = edited.edit([dotted])
         return after, _asked(after.text, analysis)
-    # Spark gives the text of the base, not its place: brackets behind such a text are tried first, together, then each alone.
-    brackets = _innermost(chain(_brackets(walker), _fields(walker)))
-    alike = [edit for value, edit in brackets if _alike(value, base)]
+    # Spark reports the text of the base, not its place. So brackets behind such a text are tried first, together, then each alone.
+    brackets = _select_innermost(chain(_find_brackets(walker), _fields(walker)))
+    alike = [edit for value, edit in brackets if _is_alike(value, base)]
     for edits in [alike, *([edit] for edit in alike), *([edit] for _, edit in brackets)]:
         if edits:
             after = edited.edit(edits)
@@ -108,8 +108,11 @@ def _better(
     return None
 
 
-def _by_type(edited: Edited, refused: QueryRefused) -> list[Edit]:
-    """The edits of what is said in another way for the type that Spark names: places of rows and entries, comparisons of MAPs."""
+def _find_edits_by_type(edited: Edited, refused: QueryRefused) -> list[Edit]:
+    """Return the edits for constructs that depend on the type that Spark names.
+
+    They are positions of rows and entries, and comparisons of MAPs.
+    """
     found = (_UNORDERED if refused.condition == _NO_ORDER else _TYPE).search(refused.message)
     if found is None or refused.condition not in {_NO_ORDER, _WRONG_TYPE}:
         return []
@@ -121,8 +124,8 @@ def _by_type(edited: Edited, refused: QueryRefused) -> list[Edit]:
     return [] if edit is None else [edit]
 
 
-def _with_fields(edited: Edited, refused: QueryRefused, analysis: Analysis) -> tuple[Edited, Analyzed | QueryRefused] | None:
-    """The query with an EXPLODE that has a list of columns as INLINE, which makes the fields of rows columns."""
+def _use_inline(edited: Edited, refused: QueryRefused, analysis: Analysis) -> tuple[Edited, Analyzed | QueryRefused] | None:
+    """Return the query with INLINE for an EXPLODE with a list of columns, so that the fields of rows become columns."""
     walker = TokenWalker(edited.text)
     calls = [call for call in walker.calls() if call.name == "EXPLODE" and _names_columns(walker, call.close + 1)]
     all_of_them = [Edit(walker.start(call.at), walker.end(call.at), "INLINE") for call in calls]
@@ -136,7 +139,7 @@ def _with_fields(edited: Edited, refused: QueryRefused, analysis: Analysis) -> t
 
 
 def _names_columns(walker: TokenWalker, behind: int) -> bool:
-    """Whether a relation that ends before a token is given a name with two or more columns."""
+    """Return True if a relation that ends before a token is given a name with two or more columns."""
     opening = behind + (2 if walker.word(behind) == "as" else 1)
     closing = walker.closing(opening) if walker.word(opening) == "(" else None
     return closing is not None and closing > opening + 2
@@ -147,12 +150,12 @@ def _wants_rows(outcome: Analyzed | QueryRefused) -> bool:
 
 
 def _is_wrong(refused: QueryRefused) -> bool:
-    """Whether Spark refuses VARIANT_GET itself, because its argument is not a VARIANT."""
+    """Return True if Spark refuses VARIANT_GET itself, because its argument is not a VARIANT."""
     return 'requires the "VARIANT" type' in refused.message and "variant_get" in refused.message.lower()
 
 
 def _fields(walker: TokenWalker) -> Iterator[tuple[str, Edit]]:
-    """Every ``value.key`` whose value is a call or ends with brackets, with the text of the value."""
+    """Yield every ``value.key`` whose value is a call or ends with brackets, with the text of the value."""
     for at in range(1, len(walker.tokens) - 1):
         first = walker.operand(at - 1) if walker.word(at) == "." and walker.word(at - 1) in {")", "]"} else None
         if first is not None:
@@ -161,17 +164,17 @@ def _fields(walker: TokenWalker) -> Iterator[tuple[str, Edit]]:
             yield value, Edit(walker.start(first), walker.end(at + 1), f"VARIANT_GET({value}, {step}, 'variant')")
 
 
-def _brackets(walker: TokenWalker) -> Iterator[tuple[str, Edit]]:
-    """Every ``value[key]`` with the text of the value."""
+def _find_brackets(walker: TokenWalker) -> Iterator[tuple[str, Edit]]:
+    """Yield every ``value[key]`` with the text of the value."""
     for at in range(1, len(walker.tokens)):
         last = walker.closing(at) if walker.word(at) == "[" else None
         first = walker.operand(at - 1)
-        edit = None if last is None or first is None else _bracket(walker, first, last)
+        edit = None if last is None or first is None else _rewrite_bracket(walker, first, last)
         if edit is not None and first is not None:
             yield walker.piece(walker.start(first), walker.start(at)), edit
 
 
-def _innermost(brackets: Iterable[tuple[str, Edit]]) -> list[tuple[str, Edit]]:
+def _select_innermost(brackets: Iterable[tuple[str, Edit]]) -> list[tuple[str, Edit]]:
     found = list(brackets)
     edits = [edit for _, edit in found]
     return [
@@ -181,8 +184,8 @@ def _innermost(brackets: Iterable[tuple[str, Edit]]) -> list[tuple[str, Edit]]:
     ]
 
 
-def _alike(written: str, printed: str) -> bool:
-    """Whether Spark may print the expression ``written`` as ``printed``."""
+def _is_alike(written: str, printed: str) -> bool:
+    """Return True if Spark may print the expression ``written`` as ``printed``."""
     one, other = (re.sub(r"[\s`]", "", text).lower() for text in (written, printed))
     one = _NAME_IN_BRACKETS.sub(r"\1", one)
     if one.startswith("(") or "(" in one:
@@ -190,7 +193,7 @@ def _alike(written: str, printed: str) -> bool:
     return one.rsplit(".", 1)[-1] == other.rsplit(".", 1)[-1]
 
 
-def _bracket(walker: TokenWalker, first: int, last: int) -> Edit | None:
+def _rewrite_bracket(walker: TokenWalker, first: int, last: int) -> Edit | None:
     opened = walker.opening(last)
     if opened is None or opened <= first:
         return None
@@ -208,8 +211,8 @@ def _bracket(walker: TokenWalker, first: int, last: int) -> Edit | None:
     return Edit(walker.start(first), walker.end(last), f"VARIANT_GET({value}, {path}, 'variant')")
 
 
-def _dotted(walker: TokenWalker, first: int, base: str) -> Edit | None:
-    """``t.v.a.b``: the names after the VARIANT's own name are nested keys."""
+def _rewrite_dotted(walker: TokenWalker, first: int, base: str) -> Edit | None:
+    """Return the edit of ``t.v.a.b``, in which the names after the VARIANT's own name are nested keys, or None."""
     names = [first]
     while walker.word(names[-1] + 1) == "." and names[-1] + 2 < len(walker.tokens):
         names.append(names[-1] + 2)

@@ -1,4 +1,4 @@
-"""Evaluates DEFAULTs that are not the same for each record: those that read the clock or metadata, and random ones."""
+"""The DEFAULTs that are not the same for each record: those that read the clock or metadata, and random ones."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from airflow_pipelines.sql.syntax.edits import Edited
 
 _FIRST_ROWS: Final = 16
 _MOST_ROWS: Final = 16384
-"""Values are evaluated for so many records at a time: the first time for few, then for more and more."""
+"""The maximum number of records for which values are evaluated at a time. The first batch is small, then the batches grow."""
 _EPOCH: Final = dt.datetime(1970, 1, 1)
 
 
 def reads_clock(expression: str) -> bool:
-    """Whether an expression calls functions of the clock.
+    """Return True if an expression calls functions of the clock.
 
     :param expression: Spark SQL
     """
@@ -32,7 +32,7 @@ def reads_clock(expression: str) -> bool:
 
 
 def at_time(expression: str, now: int) -> str:
-    """An expression in which the clock's functions are a time.
+    """Return an expression in which a time replaces the clock's functions.
 
     :param expression: Spark SQL
     :param now: the time in microseconds since the epoch
@@ -42,36 +42,36 @@ def at_time(expression: str, now: int) -> str:
 
 
 class VaryingDefaults:
-    """The DEFAULTs of a table that are not the same for each record. May be used by several threads."""
+    """The DEFAULTs of a table that are not the same for each record. Several threads may use it."""
 
     def __init__(self, groups: Sequence[DefaultGroup]) -> None:
-        """Evaluate nothing yet.
+        """Remember the groups; nothing is evaluated yet.
 
-        :param groups: those that are evaluated together
+        :param groups: the DEFAULTs that are evaluated together
         """
         self.columns = frozenset(name for group in groups for name in group.columns)
         self._groups = groups
 
     def row(self, now: int) -> Mapping[str, Any]:
-        """The values for one record, as Python has them.
+        """Return the values for one record, in Python types.
 
         :param now: the time in microseconds since the epoch, as NOW() shows it
-        :returns: by column
-        :raises ValueError: when one cannot be evaluated
+        :returns: the values by column
+        :raises ValueError: if one cannot be evaluated
         """
         return {name: value for group in self._groups for name, value in group.row(now).items()}
 
 
 class DefaultGroup:
-    """DEFAULTs that are evaluated with one query: at a time once, or for some records in advance when they are random."""
+    """The DEFAULTs that are evaluated with one query: once for each time, or in advance for some records if they are random."""
 
     def __init__(self, analysis: Analysis, expressions: Mapping[str, str], types: pa.Schema, *, random: bool) -> None:
-        """Evaluate nothing yet.
+        """Remember the expressions; nothing is evaluated yet.
 
-        :param analysis: evaluates them
+        :param analysis: the analysis that evaluates them
         :param expressions: Spark SQL by column
         :param types: the columns in the types of batches
-        :param random: whether two records at the same time may have different values
+        :param random: True if two records at the same time may have different values
         """
         self.columns = frozenset(expressions)
         self._analysis = analysis
@@ -85,21 +85,21 @@ class DefaultGroup:
         self._rows: deque[Mapping[str, Any]] = deque()
 
     def row(self, now: int) -> Mapping[str, Any]:
-        """The values for one record.
+        """Return the values for one record.
 
         :param now: the time in microseconds since the epoch
-        :returns: by column
-        :raises ValueError: when one cannot be evaluated
+        :returns: the values by column
+        :raises ValueError: if one cannot be evaluated
         """
         with self._lock:
             if self._reads_clock and now != self._time:
                 self._rows.clear()
                 self._time, self._size = now, _FIRST_ROWS
             if not self._rows:
-                self._rows.extend(self._evaluated(now))
+                self._rows.extend(self._evaluate(now))
             return self._rows.popleft() if self._random else self._rows[0]
 
-    def _evaluated(self, now: int) -> list[dict[str, Any]]:
+    def _evaluate(self, now: int) -> list[dict[str, Any]]:
         items = (f"{at_time(text, now)} AS {quote(name)}" for name, text in self._expressions.items())
         query = f"SELECT {', '.join(items)}"
         if self._random:
@@ -112,12 +112,12 @@ class DefaultGroup:
 
 
 class DefaultsFromMetadata:
-    """The DEFAULTs of a table that read what a connector says of a record. May be used by several threads."""
+    """The DEFAULTs of a table that read the metadata that a connector has for a record. Several threads may use it."""
 
     def __init__(self, analysis: Analysis, expressions: Mapping[str, str], types: pa.Schema) -> None:
-        """Evaluate nothing yet.
+        """Remember the expressions; nothing is evaluated yet.
 
-        :param analysis: evaluates them
+        :param analysis: the analysis that evaluates them
         :param expressions: Spark SQL by column, which reads the metadata from the column :data:`METADATA`
         :param types: the columns in the types of batches
         """
@@ -127,12 +127,12 @@ class DefaultsFromMetadata:
         self._types = types
 
     def rows(self, now: int, metadata: pa.Table) -> Sequence[Mapping[str, Any]]:
-        """The values for some records, as Python has them.
+        """Return the values for some records, in Python types.
 
         :param now: the time in microseconds since the epoch, as NOW() shows it
-        :param metadata: what is known of each record, by name
-        :returns: by column, for each of them
-        :raises ValueError: when one cannot be evaluated
+        :param metadata: the metadata of each record, by name
+        :returns: the values by column, for each record
+        :raises ValueError: if one cannot be evaluated
         """
         entries = ", ".join(f"'{field.name}', {_variant(field)}" for field in metadata.schema)
         items = ", ".join(f"{at_time(text, now)} AS {quote(name)}" for name, text in self._expressions.items())

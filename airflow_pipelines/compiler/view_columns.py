@@ -1,4 +1,4 @@
-"""The columns of views: their names and types from the analyzed query, and whether they fit a declaration."""
+"""The columns of views: their names and types from the analyzed query, and the comparison with a declaration."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from airflow_pipelines.sql.program.declarations import ViewDeclaration
 
 
 def view_columns(compilation: Compilation, view: ViewDeclaration, analyzed: Analyzed) -> tuple[Column, ...] | None:
-    """The columns of a view, with the names of its column list.
+    """Return the columns of a view, with the names of its column list.
 
-    :param compilation: takes the errors
+    :param compilation: collects the errors
     :param view: the view
-    :param analyzed: what Spark knows of its query
-    :returns: the columns; None when something about them is wrong
+    :param analyzed: the result of Spark's analysis of its query
+    :returns: the columns, or None if there is an error
     """
-    names = deduplicated(_output_names(analyzed))
+    names = deduplicated(_find_names(analyzed))
     count = len(compilation.messages)
     if view.column_names is not None:
         if len(view.column_names) != len(names):
@@ -37,19 +37,19 @@ def view_columns(compilation: Compilation, view: ViewDeclaration, analyzed: Anal
         names = list(view.column_names)
     columns: list[Column] = []
     for name, field in zip(names, analyzed.fields, strict=True):
-        column = _output_column(compilation, view, name, field)
+        column = _make_column(compilation, view, name, field)
         if column is not None:
             columns.append(column)
     return tuple(columns) if len(compilation.messages) == count else None
 
 
 def fits_declaration(compilation: Compilation, view: ViewDeclaration, analyzed: Analyzed) -> bool:
-    """Whether a recursive view's query gives what its declaration says.
+    """Return True if the query of a recursive view matches its declaration.
 
-    :param compilation: takes the errors where it does not
+    :param compilation: collects the errors
     :param view: the view
-    :param analyzed: what Spark knows of its query
-    :returns: whether it fits
+    :param analyzed: the result of Spark's analysis of its query
+    :returns: True if it matches
     """
     columns, declared = view_columns(compilation, view, analyzed), view.declared or ()
     if columns is None:
@@ -73,13 +73,13 @@ def fits_declaration(compilation: Compilation, view: ViewDeclaration, analyzed: 
             )
         elif column.type.nullable and not other.type.nullable:
             compilation.note(span_of(other), f"{title} is declared NOT NULL and its query may give NULL")
-        elif not _comparable(other.type):
+        elif not _is_comparable(other.type):
             message = f"{title} holds a MAP or VARIANT, but a recursive view is a set, whose rows can be compared"
             compilation.note(span_of(other), message)
     return len(compilation.messages) == count
 
 
-def _output_column(compilation: Compilation, view: ViewDeclaration, name: str, field: Mapping[str, Any]) -> Column | None:
+def _make_column(compilation: Compilation, view: ViewDeclaration, name: str, field: Mapping[str, Any]) -> Column | None:
     title = f"Column {display(name)} of view {display(view.name)}"
     if name.startswith(INTERNAL_PREFIX):
         message = f"{title} has a reserved name: names that start with '{INTERNAL_PREFIX}' are the engine's"
@@ -108,10 +108,10 @@ def _has_untyped_map(kind: ColumnType) -> bool:
     return (kind.is_map and any(part.is_null for part in kind.parts)) or any(map(_has_untyped_map, kind.parts))
 
 
-def _output_names(analyzed: Analyzed) -> list[str]:
-    """The columns' names; one that its query does not name is ``EXPR$<n>`` with its place from 0."""
+def _find_names(analyzed: Analyzed) -> list[str]:
+    """Return the columns' names. A column that the query does not name is ``EXPR$<n>`` with its position from 0."""
     return [f"EXPR${at}" if AUTOMATIC in field.get("metadata", {}) else field["name"] for at, field in enumerate(analyzed.fields)]
 
 
-def _comparable(kind: ColumnType) -> bool:
-    return not (kind.is_map or kind.is_variant) and all(map(_comparable, kind.parts))
+def _is_comparable(kind: ColumnType) -> bool:
+    return not (kind.is_map or kind.is_variant) and all(map(_is_comparable, kind.parts))

@@ -1,4 +1,7 @@
-"""Compiles views: each query is analyzed, its columns are taken, and it is planned; views of a cycle are planned together."""
+"""The compilation of views: each query is analyzed, its columns are determined, and it is planned.
+
+The views of a cycle are planned together.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ from airflow_pipelines.sql.syntax.edits import Edited
 
 @dataclass(frozen=True, slots=True)
 class _PlannerInput:
-    """A view as the planner takes it: its query, and the columns of all that the query reads."""
+    """A view as input of the planner: its query, and the columns of all relations that the query reads."""
 
     member: Member
     reads: dict[str, ColumnTypes]
@@ -36,7 +39,7 @@ class _PlannerInput:
 
 
 class ViewCompiler:
-    """Adds the views of a program, in their order."""
+    """The compiler of a program's views, which adds them in their order."""
 
     def __init__(self, compilation: Compilation) -> None:
         self._compilation = compilation
@@ -44,7 +47,7 @@ class ViewCompiler:
         self._inputs: dict[str, _PlannerInput] = {}
 
     def add(self, view: ViewDeclaration) -> None:
-        """Add a view; one that is declared recursive only by its declaration, its query is for :meth:`add_cycles`."""
+        """Add a view. A view that is declared recursive is added by its declaration only; :meth:`add_cycles` compiles its query."""
         if view.declared is not None:
             self._add_schema(view, RelationSchema(view.name, view.declared))
             return
@@ -68,10 +71,10 @@ class ViewCompiler:
                 self._plan_cycle(views, cycle)
 
     def _analyze(self, view: ViewDeclaration) -> AnalyzedQuery | None:
-        """The view's query as both strategies evaluate it; None when something about it is wrong."""
+        """Return the view's query as both strategies evaluate it, or None if there is an error."""
         compilation = self._compilation
         if any(read not in compilation.schemas for read in view.reads):
-            # What it reads is wrong already; errors that only follow from that would hide the cause.
+            # A relation that it reads has errors already; consequential errors would hide the cause.
             return None
         try:
             tree = parse_query(view.query)
@@ -111,7 +114,7 @@ class ViewCompiler:
 
     def _plan(self, view: ViewDeclaration, analyzed: AnalyzedQuery) -> None:
         compilation = self._compilation
-        given = self._inputs[view.name] = self._planner_input(view, analyzed)
+        given = self._inputs[view.name] = self._make_planner_input(view, analyzed)
         query, columns, reads = given.member.query, compilation.types[view.name], given.reads
         plan = plan_query(
             view.name, query, reads, columns, tuple(reads), compilation.analyzer, compilation.append_only, given.places
@@ -124,7 +127,7 @@ class ViewCompiler:
         with self._noting(view):
             analyzed = self._analyze(view)
             if analyzed is not None and fits_declaration(compilation, view, analyzed.analyzed) and not compilation.messages:
-                self._inputs[view.name] = self._planner_input(view, analyzed)
+                self._inputs[view.name] = self._make_planner_input(view, analyzed)
 
     def _plan_cycle(self, views: Sequence[ViewDeclaration], cycle: Sequence[str]) -> None:
         """Plan the views of a cycle, those declared recursive and the others."""
@@ -139,7 +142,7 @@ class ViewCompiler:
             )
             compilation.plans |= {view.name: compilation.time.finish(view, plans[view.name]) for view in views}
 
-    def _planner_input(self, view: ViewDeclaration, analyzed: AnalyzedQuery) -> _PlannerInput:
+    def _make_planner_input(self, view: ViewDeclaration, analyzed: AnalyzedQuery) -> _PlannerInput:
         compilation = self._compilation
         query, places = analyzed.query.text, self._places(view, analyzed.query)
         reads = {name: compilation.types[name] for name in view.reads}
@@ -151,12 +154,12 @@ class ViewCompiler:
         return _PlannerInput(Member(view.name, query, names, compilation.types[view.name]), reads, places)
 
     def _places(self, view: ViewDeclaration, query: Edited) -> Places:
-        """The places in the program of the parts of a view's analyzed query."""
+        """Return the places in the program of the parts of a view's analyzed query."""
         return Places(query.text, self._compilation.source, lambda start, end: view.place(*query.origin(start, end)), view.span)
 
     @contextmanager
     def _noting(self, view: ViewDeclaration) -> Iterator[None]:
-        """Note what is raised against a view's query where no pass has found its place."""
+        """Note an error that is raised for a view's query and for which no pass has found the place."""
         try:
             yield
         except RecursionError:

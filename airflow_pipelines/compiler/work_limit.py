@@ -1,4 +1,4 @@
-"""The limit of what one compilation may take: of work, not of time, so that a busy machine refuses no program."""
+"""The limit of a compilation's work, not of its time, so that a busy machine refuses no program."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Callable
 from typing import Final
 
 GUARD: Final = 36.0
-"""A compilation is given up after so many times its limit in any case: it then has the machine for less than a thirtieth part."""
+"""The factor of its limit after which a compilation is given up in any case: it then has less than a thirtieth of the machine."""
 
 
 class WorkLimit:
-    """Says when a compilation has taken too much of a processor, counted from when this is made.
+    """The limit of the processor time of a compilation, counted from its creation.
 
-    :param limit_s: seconds of processor time
-    :param used: the processor time that its thread has used, in seconds
-    :param clock: the time that passes, in seconds
+    :param limit_s: the seconds of processor time
+    :param used: returns the processor time that its thread has used, in seconds
+    :param clock: returns the elapsed time, in seconds
     """
 
     def __init__(self, limit_s: float, used: Callable[[], float], clock: Callable[[], float] = time.monotonic) -> None:
@@ -26,9 +26,9 @@ class WorkLimit:
         self._began = clock()
 
     def reason_to_end(self, place: str) -> str | None:
-        """Why to go no further; None as long as the compilation is within its limits.
+        """Return the reason to stop the compilation, or None as long as it is within its limits.
 
-        :param place: how far it has come
+        :param place: the progress so far, as text
         """
         used = self._used() - self._used_before
         if used > self._limit_s:

@@ -1,1 +1,1 @@
-"""Transports and formats: how rows come into tables and changes of views go out. Of the engine they know changes and deltas."""
+"""Transports and formats, by which rows enter tables and changes of views leave. Of the engine, they know changes and deltas."""

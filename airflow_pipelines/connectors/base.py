@@ -1,4 +1,4 @@
-"""The two protocols a connector implements, and what passes through them."""
+"""The two protocols that a connector implements, and the data that passes through them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from airflow_pipelines.rows.changes import TableChanges
 
 @dataclass(frozen=True, slots=True)
 class ConnectorError:
-    """One record or transport error: kept in the connector's error list (newest 100 per tag) and counted."""
+    """A record or transport error. It is counted, and kept in the connector's error list (the newest 100 per tag)."""
 
     tag: str
     message: str
@@ -24,7 +24,7 @@ class ConnectorError:
 
 
 class ChunkInTransaction(Enum):
-    """Where a chunk stands in a transaction of its input, which opens or joins the pipeline's with the first of its chunks."""
+    """The place of a chunk in a transaction of its input. The first of its chunks opens or joins the pipeline's transaction."""
 
     MORE = "more"
     """The input has more for the transaction."""
@@ -34,11 +34,12 @@ class ChunkInTransaction(Enum):
 
 @dataclass(frozen=True, slots=True)
 class InputChunk:
-    """What one read of an input gave.
+    """The result of one read of an input.
 
-    ``records`` counts well-formed rows, ``size_bytes`` what was read; ``errors`` are malformed rows, which are not in ``changes``.
+    ``records`` counts well-formed rows, ``size_bytes`` the bytes that were read; ``errors`` are malformed rows, which are not in
+    ``changes``.
 
-    :param position: where the source stands after this chunk
+    :param position: the position of the source after this chunk
     """
 
     changes: TableChanges | None
@@ -52,51 +53,51 @@ class InputChunk:
 
 
 class InputTransport(Protocol):
-    """A source that is read chunk by chunk from a thread of its own."""
+    """A source that is read chunk by chunk from its own thread."""
 
     def open(self, position: Position | None) -> None:
         """Prepare to read from ``position`` (None: from the start).
 
-        :raises ConnectorFailure: when the source cannot be read
+        :raises ConnectorFailure: if the source cannot be read
         """
 
     def read(self, max_records: int, timeout_s: float) -> InputChunk | None:
-        """The next chunk, or None when nothing came within ``timeout_s``. Not called again after end of input."""
+        """Return the next chunk, or None if nothing arrived within ``timeout_s``. It is not called again after the end of input."""
 
     def close(self) -> None:
-        """Let go of the source; safe to call from another thread and more than once."""
+        """Release the source. It is safe to call this from another thread and more than once."""
 
 
 @runtime_checkable
 class Resting(Protocol):
-    """A source that holds something, such as a connection, which it lets go of when it is not read for a while."""
+    """A source that holds a resource, such as a connection, and releases it while it is not read."""
 
     @property
     def idle_limit_s(self) -> float:
-        """For how many seconds it holds it."""
+        """The number of seconds for which an idle source keeps the resource."""
 
     def rest(self) -> None:
-        """Let go of it until the next read. Called by the thread that reads."""
+        """Release the resource until the next read. The reading thread calls this."""
 
 
 @runtime_checkable
 class Committing(Protocol):
-    """A source that wants to know what need not be read again. It stays open after its end, until the pipeline ends."""
+    """A source that is notified of records that need not be read again. It stays open after its end, until the pipeline ends."""
 
     def commit(self, position: Position) -> None:
-        """A checkpoint or the journal has a position, so that a restart goes on there at the latest.
+        """Note that a checkpoint or the journal has a position, so that a restart resumes there at the latest.
 
-        Does not wait; may be called from another thread.
+        It must not wait, and can be called from another thread.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """How far an input is behind its source. None where the source does not say.
+    """The lag of an input behind its source. A value is None if the source does not report it.
 
-    :param records: how many records the source has that were not read yet
-    :param bytes: the same in bytes
-    :param seconds: how old the newest record was when it was read, or how old the oldest is that was not
+    :param records: the number of unread records of the source
+    :param bytes: the number of unread bytes of the source
+    :param seconds: the age of the newest record when it was read, or of the oldest unread one
     """
 
     records: int | None = None
@@ -106,107 +107,109 @@ class Lag:
 
 @runtime_checkable
 class Lagging(Protocol):
-    """A source that knows how much it has that was not read yet."""
+    """A source that knows the amount of its unread data."""
 
     def lag(self) -> Lag | None:
-        """What is known at the moment; None before anything is. Does not wait; may be called from another thread."""
+        """Return the current lag; None before it is known. It must not wait, and can be called from another thread."""
 
 
 @runtime_checkable
 class Gauged(Protocol):
-    """A source that has figures of its own, which are among the pipeline's metrics."""
+    """A source with its own gauges, which are among the pipeline's metrics."""
 
     def gauges(self) -> Mapping[str, int]:
-        """The figures by their names. Asked after the source was opened, and after each read, by the same thread."""
+        """Return the gauges by name. The reading thread calls this after the source was opened, and after each read."""
 
 
 class OutputTransport(Protocol):
-    """A sink that gets each step's changes. All methods are called from one thread at a time."""
+    """A sink that receives each step's changes. All methods are called from one thread at a time."""
 
     def open(self, resumed: bool) -> None:
         """Prepare to write.
 
-        :param resumed: whether this output has opened the target before, in this or an earlier run of the pipeline. If not, it
-            begins: an option such as ``mode: truncate`` has its effect now
-        :raises ConnectorFailure: when nothing can be written; :class:`TransientConnectorFailure` when it may be possible later
+        :param resumed: True if this output has opened the target before, in this or an earlier run of the pipeline. Otherwise it
+            begins: an option such as ``mode: truncate`` takes effect now
+        :raises ConnectorFailure: if nothing can be written; :class:`TransientConnectorFailure` if it may be possible later
         """
 
     def write(self, step: int, changes: Changes) -> tuple[int, int]:
         """Write one step's changes. They are in the target when this returns.
 
-        Steps have growing numbers, with gaps. A sink that is no :class:`CommitsSteps` may get a number again after a crash, and
-        then with other changes unless the pipeline's fault tolerance is ``exactly_once``.
+        Steps have increasing numbers, with gaps. A sink that is not a :class:`CommitsSteps` can get a number again after a crash,
+        and then with other changes unless the pipeline's fault tolerance is ``exactly_once``.
 
-        :returns: how many records and how many bytes were written
-        :raises ConnectorFailure: when they cannot be written; :class:`TransientConnectorFailure` when they may be later. The step
-            then comes again, unless :meth:`CommitsSteps.committed_step` says that it is there
+        :returns: the number of records and of bytes that were written
+        :raises ConnectorFailure: if they cannot be written; :class:`TransientConnectorFailure` if they may be later. The step then
+            comes again, unless :meth:`CommitsSteps.committed_step` says that it is there
         """
 
     def close(self) -> None:
-        """Flush and let go of the sink."""
+        """Flush and release the sink."""
 
 
 @runtime_checkable
 class Rewindable(Protocol):
     """A sink that remembers what each step wrote, so that a step that is computed again is in it once.
 
-    One that also :class:`CommitsSteps` is asked to take back only what the pipeline no longer knows.
+    If it is also a :class:`CommitsSteps`, it is asked to take back only steps that the pipeline no longer knows.
     """
 
     def rewind(self, step: int) -> None:
-        """Take back what was written after ``step``."""
+        """Take back everything that was written after ``step``."""
 
 
 @runtime_checkable
 class CommitsSteps(Protocol):
-    """A sink whose target keeps the number of a step together with its changes: both are there, or none of them.
+    """A sink whose target commits the number of a step atomically with its changes.
 
-    The target keeps it by ``OutputContext.writer``, so that several outputs can have the same target, and in a 64-bit integer. The
-    numbers that such a sink gets are those of the step and of the run of the pipeline (run * 10**12 + step): the same number always
-    is the same changes, and later changes have a greater one. So a step is not written whose number the target has reached, which
-    makes a pipeline exact whose fault tolerance is ``exactly_once``. Under another one, steps of a run that crashed may be computed
-    again in another way, and come with numbers of the next run.
+    The target keeps the number by ``OutputContext.writer``, so that several outputs can have the same target, and as a 64-bit
+    integer. Such a sink gets numbers made of the run of the pipeline and the step (run * 10**12 + step): the same number always has
+    the same changes, and later changes have a greater one. So a step is not written if the target has reached its number, which
+    makes a pipeline with the fault tolerance ``exactly_once`` exact. With another one, steps of a run that crashed can be computed
+    again in another way, and get numbers of the next run.
     """
 
     def committed_step(self) -> int | None:
-        """The newest step of this output in the target; None when there is none. Asked after :meth:`OutputTransport.open`.
+        """Return the newest step of this output in the target; None if there is none.
 
-        :raises ConnectorFailure: when it cannot be found out
+        It is called after :meth:`OutputTransport.open`.
+
+        :raises ConnectorFailure: if it cannot be determined
         """
 
 
 @runtime_checkable
 class ForgetsSteps(Protocol):
-    """A :class:`CommitsSteps` whose target forgets the number of a step when it is not written anew for a long time."""
+    """A :class:`CommitsSteps` whose target forgets the number of a step that is not renewed for a long time."""
 
     @property
     def renewal_s(self) -> float:
-        """After how many seconds without a step the number is to be written anew."""
+        """The number of seconds without a step after which the number must be renewed."""
 
     def renew(self, step: int) -> None:
-        """Write the number of the newest step anew, without changes.
+        """Write the number of the newest step again, without changes.
 
-        :raises ConnectorFailure: when it cannot be written; :class:`TransientConnectorFailure` when it may be later
+        :raises ConnectorFailure: if it cannot be written; :class:`TransientConnectorFailure` if it may be later
         """
 
     def was_written(self) -> bool:
-        """Whether the target has, or had, records: if so, its not having a number does not say that it is another target.
+        """Return True if the target has, or had, records, so that a missing number does not mean that it is another target.
 
-        :raises ConnectorFailure: when it cannot be found out
+        :raises ConnectorFailure: if it cannot be determined
         """
 
 
 class ConnectorFailure(Exception):
-    """A connector cannot go on: what, where, and what to do about it."""
+    """A failure with which a connector cannot continue. The message names the problem, its place and a remedy."""
 
 
 class TransientConnectorFailure(ConnectorFailure):
-    """What failed may succeed later: a connection was lost, a server is not there. The connector is unhealthy meanwhile.
+    """A failure that may pass: a connection was lost, or a server is unreachable. The connector is unhealthy meanwhile.
 
-    The transport is closed, and after a while another is opened: an input at the position of the last chunk that was taken, an
-    output as resumed, which gets the step again that failed. One that cannot be sought is tried again until its first chunk only.
+    The transport is closed, and after a while another is opened: an input at the position of the last chunk that was taken; an
+    output as resumed, which gets the failed step again. An input that cannot seek is retried only until its first chunk.
     """
 
 
 class FatalConnectorFailure(ConnectorFailure):
-    """A connector cannot go on, and what the pipeline would do without it is not what was asked for: the pipeline stops."""
+    """A failure of a connector that the pipeline cannot do without, so the pipeline stops."""

@@ -1,4 +1,4 @@
-"""Where the connectors and formats of this package are. Their modules are imported when a program names them."""
+"""The locations of the connectors and formats of this package. Their modules are imported when a program names them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The changes of a delta in the order in which outputs and listeners get them, a few thousand at a time.
+"""The changes of a delta in the order in which outputs and listeners receive them, a few thousand at a time.
 
-Deletes come before inserts, each part sorted by row; a row of weight w comes abs(w) times. For an output with an index they come by
-key instead, with a delete before the inserts of the same key.
+Deletes come before inserts, each part sorted by row; a row of weight w comes abs(w) times. For an output with an index, they are
+ordered by key, with deletes before inserts for each key.
 """
 
 from __future__ import annotations
@@ -29,31 +29,31 @@ from airflow_pipelines.rows.arrow import cast_to_schema
 from airflow_pipelines.rows.zsets import WEIGHT
 
 ROWS_AT_ONCE = 10_000
-"""A table of changes has at most so many rows."""
+"""The maximum number of rows of a table of changes."""
 PARTITION_ROWS = 250_000
-"""Spark sorts a large delta in partitions of about so many rows, and has the rows of a few of them in memory at a time."""
+"""The approximate number of rows of a partition in which Spark sorts a large delta. A few partitions are in memory at a time."""
 
 
 class Changes(Protocol):
-    """The changes of one step to one relation; they can be gone through more than once."""
+    """The changes of one step to one relation, which can be iterated more than once."""
 
     def count(self) -> int:
-        """How many there are."""
+        """Return the number of changes."""
 
     def tables(self) -> Iterator[pa.Table]:
-        """All changes in order, as tables of at most :data:`ROWS_AT_ONCE` rows with a weight of 1 or -1 as the last column.
+        """Yield all changes in order, as tables of at most :data:`ROWS_AT_ONCE` rows with a weight of 1 or -1 as the last column.
 
-        Where an index tells which rows belong together, updates are marked (:func:`with_updates`).
+        With an index, which identifies rows that belong together, updates are marked (:func:`with_updates`).
         """
 
 
 def changes_of(delta: Batch, columns: Sequence[str], session: SparkSession, key: Sequence[str] = ()) -> Changes:
-    """The changes of a delta, which the caller keeps while they are gone through.
+    """Return the changes of a delta, which the caller keeps while they are iterated.
 
     :param delta: rows with weights
     :param columns: the columns to show
-    :param session: sorts a delta that is not small, or in files
-    :param key: those of the output's index; empty without one
+    :param session: the Spark session, which sorts a delta that is large or in files
+    :param key: the columns of the output's index; empty without one
     """
     names = [*columns, WEIGHT]
     if (delta.table is None and delta.files) or not delta.is_small(DEFAULT_LIMITS):
@@ -62,9 +62,9 @@ def changes_of(delta: Batch, columns: Sequence[str], session: SparkSession, key:
 
 
 class ChangesInMemory:
-    """Changes of a delta that is in memory.
+    """The changes of a delta that is in memory.
 
-    :param delta: rows with ``__weight``, the last column; intervals are texts already
+    :param delta: rows with ``__weight`` as the last column, and intervals as text
     :param key: the columns of the output's index
     """
 
@@ -73,11 +73,11 @@ class ChangesInMemory:
         self._key = key
 
     def count(self) -> int:
-        """How many there are."""
+        """Return the number of changes."""
         return int(pc.sum(pc.abs(self._delta.column(WEIGHT))).as_py() or 0)
 
     def tables(self) -> Iterator[pa.Table]:
-        """All changes in order."""
+        """Yield all changes in order."""
         tables = self._single_rows()
         return with_updates(tables, self._key) if self._key else tables
 
@@ -99,10 +99,10 @@ class ChangesInMemory:
 
 
 class StreamedChanges:
-    """Changes of a delta that is in files: Spark sorts them, and they come to Python while they are read.
+    """The changes of a delta that is in files. Spark sorts them, and they are streamed to Python while they are read.
 
-    :param frame: the delta's rows with ``__weight``, the last column
-    :param rows: about how many they are
+    :param frame: the delta's rows with ``__weight`` as the last column
+    :param rows: the approximate number of rows
     :param key: the columns of the output's index
     """
 
@@ -112,12 +112,12 @@ class StreamedChanges:
         self._partitions = max(1, rows // PARTITION_ROWS)
 
     def count(self) -> int:
-        """How many there are."""
+        """Return the number of changes."""
         row = self._frame.agg(f.sum(f.abs(f.col(WEIGHT)))).first()
         return 0 if row is None or row[0] is None else int(row[0])
 
     def tables(self) -> Iterator[pa.Table]:
-        """All changes in order."""
+        """Yield all changes in order."""
         tables = self._single_rows()
         return with_updates(tables, self._key) if self._key else tables
 
@@ -126,14 +126,14 @@ class StreamedChanges:
         first = [_sort_key(schema[column]) for column in self._key]
         rest = [_sort_key(field) for field in schema.fields if field.name not in {WEIGHT, *self._key}]
         keys = [*first, f.signum(f.col(WEIGHT)), *rest]
-        # What orderBy does, with partitions of a size that Spark's driver can hold whatever the size of the delta.
+        # Like orderBy, but with partitions that fit into Spark's driver whatever the size of the delta.
         ordered = self._frame.repartitionByRange(self._partitions, *keys).sortWithinPartitions(*keys)
         for table in streamed(ordered):
             yield from _repeated(shown(cast_to_schema(table, arrow_schema(schema)), schema))
 
 
 def _repeated(rows: pa.Table) -> Iterator[pa.Table]:
-    """Each row as often as its weight says, in tables of at most :data:`ROWS_AT_ONCE` rows."""
+    """Yield each row as often as its weight says, in tables of at most :data:`ROWS_AT_ONCE` rows."""
     weights = rows.column(WEIGHT)
     if not rows.num_rows or pc.max(pc.abs(weights)).as_py() == 1:
         for begin in range(0, rows.num_rows, ROWS_AT_ONCE):
@@ -160,7 +160,7 @@ def _single(rows: pa.Table, indices: list[int]) -> pa.Table:
 
 
 def _sort_key(field: StructField) -> Column:
-    """What Spark can sort in place of a column."""
+    """Return an expression that Spark can sort in place of a column."""
     name = quote(field.name)
     return f.col(name) if _has_order(field.dataType) else f.expr(f"{VALUE_BYTES}({name})")
 

@@ -1,4 +1,4 @@
-"""Whether what a connector or a format needs besides this package is installed."""
+"""The check that the libraries that a connector or a format needs besides this package are installed."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from airflow_pipelines.rows.formats.definition import FormatDefinition
 
 
 def missing_libraries(definition: ConnectorDefinition | FormatDefinition) -> str | None:
-    """What is missing for a connector or a format, and how to get it; None when nothing is.
+    """Return a message about missing libraries of a connector or a format, with a remedy; None if none is missing.
 
-    :param definition: of the connector, or of the format
+    :param definition: the definition of the connector or format
     """
     missing = [package for package in definition.packages if not _is_installed(package)]
     if not missing:

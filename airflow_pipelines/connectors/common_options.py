@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from airflow_pipelines.program.connectors import ConnectorDirection
 
 _BYTES_PER_RECORD = 1000
-"""What a record is taken to have where only the number of records is limited."""
+"""The assumed number of bytes of a record if only the number of records is limited."""
 _OF_INPUTS: Final = frozenset(
     {
         "max_batch_size",
@@ -35,33 +35,34 @@ _OF_OUTPUTS: Final = frozenset(
 
 
 class OnError(StrEnum):
-    """The fate of an output whose target does not take a row."""
+    """The reaction of an output to a row that its target rejects."""
 
     SKIP = "skip"
-    """The row is left out, counted and listed, and the output goes on."""
+    """The row is left out, counted and listed, and the output continues."""
     STOP = "stop"
     """The output ends."""
 
 
 class ConnectorOptions(BaseModel):
-    """Options of every connector. Inputs and outputs accept the same ones; what is for the other direction has no effect.
+    """Options of every connector. Inputs and outputs accept the same ones; those for the other direction have no effect.
 
-    :param labels: names that ``start_after`` of others may give
-    :param paused: an input starts paused
-    :param start_after: an input starts when all inputs that carry one of these labels have reached their end
-    :param max_batch_size: the most records of an input in one step
-    :param max_worker_batch_size: the same for each worker, where ``max_batch_size`` is not given
-    :param max_queued_records: how many records of an input may wait before reading pauses, of an output before steps do
+    :param labels: names that ``start_after`` of others can refer to
+    :param paused: True if an input starts paused
+    :param start_after: labels; an input starts when all inputs that carry one of them have reached their end
+    :param max_batch_size: the maximum number of records of an input in one step
+    :param max_worker_batch_size: the same for each worker, if ``max_batch_size`` is not given
+    :param max_queued_records: the maximum number of waiting records before an input pauses reading, or an output pauses steps
     :param max_queued_bytes: the same in bytes
-    :param soft_delete: deletes that an input brings are taken as inserts
-    :param preprocessor: what an input's bytes pass through before they are parsed
-    :param index: names an index of an output's view
-    :param send_snapshot: an output begins with the view's contents
-    :param enable_output_buffer: an output keeps changes for a while, and then writes them as one batch
-    :param max_output_buffer_time_millis: for how long the first of them is kept; None for no limit
-    :param max_output_buffer_size_records: how many of them are kept
-    :param on_error: what becomes of an output when its target does not take a row
-    :param postprocessor: what an output's bytes pass through before they are written
+    :param soft_delete: True to treat deletes from an input as inserts
+    :param preprocessor: the processor of an input's bytes before they are parsed
+    :param index: the name of an index of an output's view
+    :param send_snapshot: True if an output begins with the view's contents
+    :param enable_output_buffer: True if an output buffers changes for a while, and then writes them as one batch
+    :param max_output_buffer_time_millis: the maximum time in milliseconds for which the oldest of them is buffered; None for no
+        limit
+    :param max_output_buffer_size_records: the maximum number of buffered changes
+    :param on_error: the reaction of an output to a row that its target rejects
+    :param postprocessor: the processor of an output's bytes before they are written
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -90,22 +91,22 @@ class ConnectorOptions(BaseModel):
 
     @property
     def queued_bytes(self) -> int:
-        """How many bytes may wait before reading, or steps, pause."""
+        """The maximum number of waiting bytes before reading, or steps, pause."""
         return self.max_queued_bytes or _BYTES_PER_RECORD * self.max_queued_records
 
     def step_records(self, workers: int) -> int | None:
-        """The most records of an input in one step, None for no limit of its own.
+        """Return the maximum number of records of an input in one step, None for no limit of its own.
 
-        :param workers: those of the pipeline
+        :param workers: the number of workers of the pipeline
         """
         if self.max_batch_size is None and self.max_worker_batch_size is not None:
             return self.max_worker_batch_size * workers
         return self.max_batch_size
 
     def without_effect(self, direction: ConnectorDirection) -> tuple[str, ...]:
-        """The names of the options that were given and that connectors of this direction do not have.
+        """Return the names of the given options that connectors of this direction do not have.
 
-        :param direction: the connector's
+        :param direction: the direction of the connector
         """
         foreign = _OF_OUTPUTS if direction is ConnectorDirection.INPUT else _OF_INPUTS
         defaults = type(self).model_fields

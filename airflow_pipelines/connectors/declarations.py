@@ -1,4 +1,4 @@
-"""What a declaration of a connector says: its place for messages, its options, its format, and what its definition says of them."""
+"""Access to a declaration of a connector: its place for messages, its options and format, and properties of its definition."""
 
 from __future__ import annotations
 
@@ -22,46 +22,46 @@ from airflow_pipelines.rows.schema import RelationSchema
 
 
 def place_of(connector: Connector) -> str:
-    """The connector as messages call it.
+    """Return the name of a connector for messages.
 
-    :param connector: its declaration
+    :param connector: the declaration
     """
     return f"connector {connector.endpoint!r}"
 
 
 def connector_options(connector: Connector) -> ConnectorOptions:
-    """The options of a connector that do not depend on its transport.
+    """Return the options of a connector that do not depend on its transport.
 
-    :param connector: its declaration
-    :raises UnknownOptionError: for an unknown option or a bad value
+    :param connector: the declaration
+    :raises UnknownOptionError: if an option is unknown, or a value is invalid
     """
     return read_options(ConnectorOptions, connector.options, "", place_of(connector))
 
 
 def transport_options(connector: Connector, definition: ConnectorDefinition) -> BaseModel | None:
-    """The options of a connector's transport; None while what references in them stand for has to be known.
+    """Return the options of a connector's transport; None if they cannot be known before their references are replaced.
 
-    :param connector: its declaration
-    :param definition: of the transport
-    :raises UnknownOptionError: for an unknown option, a missing one or a bad value
+    :param connector: the declaration
+    :param definition: the definition of the transport
+    :raises UnknownOptionError: if an option is unknown or missing, or a value is invalid
     """
     of = f"transport {connector.transport!r}"
     return read_declared_options(definition.options, connector.transport_config, of, place_of(connector))
 
 
 def formats_of(transport: str) -> tuple[str, ...]:
-    """The formats that a transport can carry; none for one that needs none.
+    """Return the formats that a transport can carry; none for a transport without formats.
 
-    :param transport: its name
+    :param transport: the name of the transport
     """
     definition = find_connector(transport)
     return () if definition is None else definition.formats
 
 
 def format_of(connector: Connector) -> FormatDefinition | None:
-    """The format of a connector whose transport carries it; None for any other.
+    """Return the format of a connector whose transport carries it; None for any other.
 
-    :param connector: its declaration
+    :param connector: the declaration
     """
     if connector.format is None or connector.format not in formats_of(connector.transport):
         return None
@@ -69,10 +69,10 @@ def format_of(connector: Connector) -> FormatDefinition | None:
 
 
 def format_options(connector: Connector) -> BaseModel | None:
-    """The options of the format of a connector whose transport carries it; None for any other, and while they are not known.
+    """Return the options of a connector's format; None if its transport does not carry it, or they are not known yet.
 
-    :param connector: its declaration
-    :raises UnknownOptionError: for an unknown option, a missing one or a bad value
+    :param connector: the declaration
+    :raises UnknownOptionError: if an option is unknown or missing, or a value is invalid
     """
     found = format_of(connector)
     if found is None:
@@ -81,9 +81,9 @@ def format_options(connector: Connector) -> BaseModel | None:
 
 
 def mirrors(connector: Connector) -> bool:
-    """Whether the target of an output is to equal its view.
+    """Return True if the target of an output is to equal its view.
 
-    :param connector: its declaration
+    :param connector: the declaration
     """
     definition = find_connector(connector.transport)
     if not isinstance(definition, OutputDefinition) or definition.mirrors is None:
@@ -92,9 +92,9 @@ def mirrors(connector: Connector) -> bool:
 
 
 def idle_transport_options(connector: Connector) -> tuple[str, ...]:
-    """The options of a connector's transport that were given and have no effect.
+    """Return the given options of a connector's transport that have no effect.
 
-    :param connector: its declaration
+    :param connector: the declaration
     """
     definition = find_connector(connector.transport)
     if not isinstance(definition, OutputDefinition):
@@ -103,7 +103,7 @@ def idle_transport_options(connector: Connector) -> tuple[str, ...]:
 
 
 def is_seekable(transport: str) -> bool:
-    """Whether an input can be opened in the middle.
+    """Return True if an input can be opened at a position.
 
     :param transport: the name of its transport
     """
@@ -112,9 +112,9 @@ def is_seekable(transport: str) -> bool:
 
 
 def delivery_of(connector: Connector) -> Delivery:
-    """When an output gets the changes of a step.
+    """Return the time at which an output receives the changes of a step.
 
-    :param connector: its declaration
+    :param connector: the declaration
     """
     definition = find_connector(connector.transport)
     if not isinstance(definition, OutputDefinition):
@@ -123,11 +123,11 @@ def delivery_of(connector: Connector) -> Delivery:
 
 
 def declared(connector: Connector, schema: RelationSchema, options_of_format: BaseModel | None) -> Declared:
-    """What a definition's checks get besides the options of the transport.
+    """Return the rest of a declaration that a definition's checks need besides the options of the transport.
 
     :param connector: the declaration
-    :param schema: of its table or view
-    :param options_of_format: those of the format; None where it has none, or they are not known
+    :param schema: the schema of its table or view
+    :param options_of_format: the options of the format; None if it has none, or they are not known
     """
     return Declared(connector.endpoint, schema, connector_options(connector), connector.format, options_of_format)
 
@@ -135,14 +135,14 @@ def declared(connector: Connector, schema: RelationSchema, options_of_format: Ba
 def run_check(
     check: Check, options: BaseModel, connector: Connector, schema: RelationSchema, options_of_format: BaseModel | None
 ) -> None:
-    """Have a definition check what the options alone do not say, and put the connector's place before what it says.
+    """Run a definition's check, and add the connector's place to its errors.
 
     :param check: one of the definition's checks
-    :param options: those of the transport
+    :param options: the options of the transport
     :param connector: the declaration
-    :param schema: of its table or view
-    :param options_of_format: those of the format; None where it has none, or they are not known
-    :raises InvalidOptionError: when the declaration cannot work
+    :param schema: the schema of its table or view
+    :param options_of_format: the options of the format; None if it has none, or they are not known
+    :raises InvalidOptionError: if the declaration cannot work
     """
     try:
         check(options, declared(connector, schema, options_of_format))

@@ -1,7 +1,7 @@
-"""What a connector says of itself: its name, options, formats and guarantees, and how it is opened.
+"""Definitions of connectors: name, options, formats, guarantees, and the function that opens them.
 
 A connector is one small module with an :class:`InputDefinition` or :class:`OutputDefinition`. The module imports the client library
-of its system only where it opens something, since programs are compiled by processes that open nothing.
+of its system only where it opens something, because programs are compiled by processes that open nothing.
 """
 
 from __future__ import annotations
@@ -30,32 +30,32 @@ if TYPE_CHECKING:
 
 
 class Guarantee(Enum):
-    """How often each row is there after a crash, under a fault-tolerance model of the pipeline that promises as much."""
+    """The number of times that each row arrives after a crash, if the pipeline's fault-tolerance model promises as much."""
 
     NONE = "none"
-    """Rows may be lost, or come again."""
+    """Rows can be lost or repeated."""
     AT_LEAST_ONCE = "at_least_once"
-    """None is lost; some may come again."""
+    """No row is lost; some can be repeated."""
     EXACTLY_ONCE = "exactly_once"
-    """Each is there once."""
+    """Each row arrives once."""
 
 
 class Delivery(Enum):
-    """When an output gets the changes of a step."""
+    """The time at which an output receives the changes of a step."""
 
     IN_STEP = "in_step"
-    """Within the step, which waits for it: for targets that nothing but this machine can hold up."""
+    """Within the step, which waits for it: for targets that only this machine can delay."""
     QUEUED = "queued"
-    """From a queue, by a thread of the output: a target that is slow or gone holds up no step until the queue is full."""
+    """From a queue, by a thread of the output: a slow or unreachable target delays no step until the queue is full."""
 
 
 @dataclass(frozen=True, slots=True)
 class PipelineReference:
     """The pipeline that a connector belongs to.
 
-    :param id: stays the same for as long as the pipeline exists, whatever its name is
-    :param name: what people call it
-    :param begun: when it began with the storage that it has, in seconds since the epoch
+    :param id: an id that stays the same for as long as the pipeline exists, even if it is renamed
+    :param name: the name for people
+    :param begun: the time when it began with its current storage, in seconds since the epoch
     """
 
     id: str
@@ -65,13 +65,13 @@ class PipelineReference:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """The rest of a declaration, for checks of what a connector's own options alone do not say.
+    """The rest of a declaration, for checks that need more than a connector's own options.
 
     :param endpoint: ``relation.connector``
-    :param schema: of the table or view
+    :param schema: the schema of the table or view
     :param common: the options that all connectors have
-    :param format: the name of the format; None where none was declared
-    :param format_options: the options of the format; None for a transport without formats, and where they hold references
+    :param format: the name of the format; None if none was declared
+    :param format_options: the options of the format; None for a transport without formats, and if they hold references
     """
 
     endpoint: str
@@ -82,25 +82,25 @@ class Declared:
 
 
 Check: TypeAlias = Callable[[Any, Declared], None]
-"""Called with the connector's options.
+"""A check of a connector's options and the rest of the declaration.
 
-:raises InvalidOptionError: when the declaration cannot work
+:raises InvalidOptionError: if the declaration cannot work
 """
 
 
 @dataclass(frozen=True, slots=True)
 class InputContext:
-    """What an input is opened with besides its options.
+    """The context in which an input is opened, besides its options.
 
     :param endpoint: ``relation.connector``, for messages and names
-    :param schema: of the table that the rows are for
+    :param schema: the schema of the table that the rows are for
     :param format: the name of the format; None for a transport that needs none
-    :param new_parser: makes a parser of the format, one for each stream of bytes that is read in order
+    :param new_parser: the factory of parsers of the format, one for each stream of bytes that is read in order
     :param now: the pipeline's clock
     :param pipeline: the pipeline
     :param common: the options that all connectors have
-    :param format_options: those of the format; None for a transport that needs none
-    :param spark: the application in which the pipeline runs; None where it has none
+    :param format_options: the options of the format; None for a transport that needs none
+    :param spark: the Spark application in which the pipeline runs; None if it has none
     """
 
     endpoint: str
@@ -116,21 +116,22 @@ class InputContext:
 
 @dataclass(frozen=True, slots=True)
 class OutputContext:
-    """What an output is opened with besides its options.
+    """The context in which an output is opened, besides its options.
 
     :param endpoint: ``relation.connector``, for messages and names
-    :param schema: of the view
+    :param schema: the schema of the view
     :param key: the columns of the index that the declaration names; empty without one
     :param format: the name of the format; None for a transport that needs none
-    :param format_options: its options; None for a transport that needs none
-    :param new_encoder: makes what writes changes in the format
-    :param positions: a file in the pipeline's storage in which the output may keep how far it is, or a prefix of the names of such
+    :param format_options: the options of the format; None for a transport that needs none
+    :param new_encoder: the factory of encoders that write changes in the format
+    :param positions: a file in the pipeline's storage in which the output can keep its position, or a prefix of the names of such
         files; None for a pipeline without storage
-    :param fence: the epoch of the run in that storage, after which outputs write nothing more; None without storage
+    :param fence: the epoch of the run in that storage, after which outputs no longer write; None without storage
     :param pipeline: the pipeline
     :param common: the options that all connectors have
-    :param new_message_encoder: makes what writes changes as messages with keys; None for a format that only writes documents
-    :param left_out: gets the rows that the target does not take, which the output goes on without
+    :param new_message_encoder: the factory of encoders that write changes as messages with keys; None for a format that only writes
+        documents
+    :param left_out: the collector of rows that the target rejects, without which the output continues
     """
 
     endpoint: str
@@ -148,30 +149,33 @@ class OutputContext:
 
     @property
     def writer(self) -> str:
-        """What a target keeps the numbers of this output's steps by.
+        """The name by which a target keeps the numbers of this output's steps.
 
-        The same whatever the pipeline is called, and another after its storage was cleared, when numbers begin anew.
+        It stays the same when the pipeline is renamed, and changes when its storage is cleared, because the numbers then restart.
         """
         return f"{self.producer}/{int(self.pipeline.begun * 1000):x}"
 
     @property
     def producer(self) -> str:
-        """The name of this output, the same for as long as the pipeline exists: what tells its runs from those of other outputs."""
+        """The name of this output, which identifies its runs among other outputs.
+
+        It stays the same for as long as the pipeline exists.
+        """
         return f"{self.pipeline.id}/{self.endpoint}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputDefinition:
-    """A connector that brings rows.
+    """The definition of a connector that brings rows.
 
-    :param name: what programs call it
-    :param options: the model of its options, which refuses what it does not know (``extra="forbid"``)
-    :param open: makes the input; imports the client library
+    :param name: the name in programs
+    :param options: the model of its options, which refuses unknown ones (``extra="forbid"``)
+    :param open: the function that makes the input, and imports the client library
     :param formats: the formats that it reads; empty for one that needs none
-    :param guarantee: how often a row comes at most, or at least, after a crash
-    :param seekable: whether its position can be sought, so that it goes on there from a checkpoint
-    :param check: refuses, when a program is compiled, what the options alone do not say
-    :param check_start: the same, when a pipeline starts
+    :param guarantee: the number of times that a row arrives after a crash
+    :param seekable: True if its position can be sought, so that it resumes there from a checkpoint
+    :param check: the check, when a program is compiled, that needs more than the options
+    :param check_start: the same when a pipeline starts
     :param packages: the importable names of the client libraries that it needs
     :param extra: the extra of this package that installs them
     """
@@ -191,23 +195,23 @@ class InputDefinition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputDefinition:
-    """A connector that takes changes.
+    """The definition of a connector that writes changes.
 
-    :param name: what programs call it
-    :param options: the model of its options, which refuses what it does not know (``extra="forbid"``)
-    :param open: makes the output; imports the client library
+    :param name: the name in programs
+    :param options: the model of its options, which refuses unknown ones (``extra="forbid"``)
+    :param open: the function that makes the output, and imports the client library
     :param formats: the formats that it writes; empty for one that needs none
-    :param guarantee: how often a change is in the target after a crash
-    :param delivery: whether steps wait for the target
-    :param delivery_of: the same by the options as they are declared, for one that has several kinds of targets
-    :param needs_index: whether a declaration must name an index of its view
-    :param mirrors: whether the target is to equal the view, by the options as they are declared; None for one that never is. A step
-        that such a target has is never computed in another way: the journal keeps it, whatever the fault tolerance is
-    :param writes_messages: whether each change is a message that may have a key
-    :param idle_options: options that a declaration may have because inputs of the same system do, which the pipeline's log says
-        have no effect
-    :param check: refuses, when a program is compiled, what the options alone do not say
-    :param check_start: the same, when a pipeline starts
+    :param guarantee: the number of times that a change is in the target after a crash
+    :param delivery: the time of delivery, which decides whether steps wait for the target
+    :param delivery_of: the same as a function of the declared options, for a connector with several kinds of targets
+    :param needs_index: True if a declaration must name an index of its view
+    :param mirrors: the function that returns True, given the declared options, if the target is to equal the view; None if it never
+        is. A step that such a target has is never computed in another way: the journal keeps it, whatever the fault tolerance is
+    :param writes_messages: True if each change is a message that can have a key
+    :param idle_options: options without effect that a declaration can have because inputs of the same system have them; the
+        pipeline's log reports them
+    :param check: the check, when a program is compiled, that needs more than the options
+    :param check_start: the same when a pipeline starts
     :param packages: the importable names of the client libraries that it needs
     :param extra: the extra of this package that installs them
     """

@@ -1,4 +1,4 @@
-"""What a host answers to those who follow a relation: an Arrow IPC stream of rows with weights, which says what it is."""
+"""The answer of a host to followers of a relation: an Arrow IPC stream of rows with weights, and a head that describes it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _KEY: Final = b"airflow_pipelines.changes"
 
 @dataclass(frozen=True, slots=True)
 class AnswerHead:
-    """What an answer is.
+    """The head of an answer, which describes it.
 
-    :param until: the place that a reader has reached with it, which it names when it asks again
-    :param whole: whether the rows are the contents, and not what was changed since the place that the reader named
-    :param rows: about how many rows there are
-    :param behind: about how many more changes there were when the answer was made
-    :param types: the SQL types of the columns, as texts
+    :param until: the place that a reader reaches with the answer, and names in its next request
+    :param whole: True if the rows are the whole contents, and not the changes since the place that the reader named
+    :param rows: the approximate number of rows
+    :param behind: the approximate number of further changes when the answer was made
+    :param types: the SQL types of the columns, as text
     """
 
     until: str
@@ -30,14 +30,14 @@ class AnswerHead:
     types: Mapping[str, str]
 
     def to_metadata(self) -> dict[bytes, bytes]:
-        """As the metadata of the stream's schema."""
+        """Return the head as the metadata of the stream's schema."""
         return {_KEY: json.dumps(asdict(self)).encode()}
 
     @classmethod
     def of(cls, schema: pa.Schema) -> AnswerHead:
-        """That of a stream with a schema.
+        """Return the head in the schema of a stream.
 
-        :raises ValueError: when it is not such an answer
+        :raises ValueError: if it is not such an answer
         """
         text = (schema.metadata or {}).get(_KEY)
         if text is None:

@@ -1,4 +1,4 @@
-"""What HTTP carries in and out: the body of an ingress request, the chunks of an egress stream.
+"""The HTTP formats of rows: the body of an ingress request, and the chunks of an egress stream.
 
 Neither is a declared connector: an endpoint exists because somebody calls it.
 """
@@ -21,7 +21,7 @@ from airflow_pipelines.rows.formats.parsed import Parsed
 from airflow_pipelines.rows.schema import RelationSchema
 
 JSON_CHANGES: Final = JsonOptions()
-"""How JSON is written where nobody says otherwise."""
+"""The default options for JSON."""
 
 
 def parse_ingress(
@@ -31,23 +31,23 @@ def parse_ingress(
     options: Mapping[str, Any] | None = None,
     now: Now = wall_clock,
 ) -> Parsed:
-    """The changes in the body of an ingress request.
+    """Return the changes in the body of an ingress request.
 
     :param format_name: ``json``, ``csv``, ``raw`` or ``parquet``
-    :param options: the request's format options, texts included (``"true"``): ``array``, ``update_format`` ... Those that only
-        another format has are passed over
+    :param options: the request's format options, which can be texts (``"true"``): ``array``, ``update_format`` and so on. Options
+        that only another format has are ignored
     :param now: the clock that a DEFAULT may read
-    :raises UnknownOptionError: for an unknown format or option, or a bad value of one
+    :raises UnknownOptionError: if a format or option is unknown, or a value is invalid
     """
     own = options_of_format(format_name, options or {})
     return input_parser(schema, format_name, own, where="this request", now=now).parse(body)
 
 
 def check_egress_format(format_name: str) -> None:
-    """Refuse a format that egress streams do not have.
+    """Raise an error for a format that egress streams do not support.
 
-    :param format_name: as a request has it
-    :raises UnknownOptionError: naming those that there are
+    :param format_name: the format of a request
+    :raises UnknownOptionError: if it is not supported; the message lists the formats
     """
     if format_name not in {"json", "csv"}:
         raise InvalidOptionError(f"format {format_name!r} cannot be sent; known formats: csv, json")
@@ -58,7 +58,7 @@ class EgressData:
     """The data of one chunk.
 
     :param text: a JSON array of changes, or lines of CSV whose last column is 1 or -1
-    :param records: how many changes they are
+    :param records: the number of changes
     """
 
     text: str
@@ -68,14 +68,14 @@ class EgressData:
 def encode_egress(
     changes: Changes, format_name: str = "json", json: JsonChanges | None = None, left_out: LeftOutRows | None = None
 ) -> Iterator[EgressData]:
-    """A step's changes as the data of egress chunks.
+    """Yield a step's changes as the data of egress chunks.
 
-    :param changes: those of one view
+    :param changes: the changes of one view
     :param format_name: ``json`` or ``csv``
-    :param json: writes JSON for the stream; None for the usual form
-    :param left_out: gets rows that the format cannot write; None where nobody asks for them
+    :param json: the JSON writer of the stream; None for the usual form
+    :param left_out: the collector of rows that the format cannot write; None if nobody asks for them
     :returns: the data of each chunk
-    :raises UnknownOptionError: for an unknown format
+    :raises UnknownOptionError: if the format is unknown
     """
     check_egress_format(format_name)
     encode = csv_changes if format_name == "csv" else (json or JsonChanges(JSON_CHANGES)).texts
@@ -87,22 +87,24 @@ def encode_egress(
 
 
 def frame_chunk(sequence_number: int, data: EgressData, format_name: str = "json", *, snapshot: bool = False) -> bytes:
-    """One chunk of an egress stream, with its line end.
+    """Return one chunk of an egress stream, with its line end.
 
     :param sequence_number: the chunk's number in the stream
-    :param data: its changes
+    :param data: the data of the chunk
     :param format_name: ``json`` or ``csv``
-    :param snapshot: whether the changes are the view's contents when the stream began
+    :param snapshot: True if the changes are the view's contents when the stream began
     """
     text = f'"text_data":{jsontext.dumps(data.text)}' if format_name == "csv" else f'"json_data":{data.text}'
     return f'{{"sequence_number":{sequence_number},"snapshot":{"true" if snapshot else "false"},{text}}}\r\n'.encode()
 
 
 def frame_empty_chunk(format_name: str = "json", *, snapshot: bool = False) -> bytes:
-    """The chunk that opens an egress stream and fills its silence. It has no number, by which readers know that it has no data.
+    """Return the chunk that opens an egress stream, and keeps an idle one alive.
+
+    It has no number, from which readers know that it has no data.
 
     :param format_name: ``json`` or ``csv``
-    :param snapshot: whether the stream begins with a snapshot
+    :param snapshot: True if the stream begins with a snapshot
     """
     text = '"text_data":""' if format_name == "csv" else '"json_data":[]'
     return f'{{"snapshot":{"true" if snapshot else "false"},{text}}}\r\n'.encode()

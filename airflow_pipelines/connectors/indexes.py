@@ -1,4 +1,4 @@
-"""The index by which an output tells which rows belong together."""
+"""The index by which an output identifies rows that belong together."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from airflow_pipelines.rows.formats.option_errors import InvalidOptionError
 
 
 def key_columns(name: str | None, relation: str, indexes: Iterable[Index]) -> tuple[str, ...]:
-    """The columns by which changes of an output are grouped; empty without an index.
+    """Return the columns by which changes of an output are grouped; empty without an index.
 
-    :param name: the index that the output names, quoted where its case counts
+    :param name: the index that the output names, quoted if it is case-sensitive
     :param relation: the canonical name of the output's table or view
-    :param indexes: those of the program
-    :raises InvalidOptionError: when the relation has no such index
+    :param indexes: the indexes of the program
+    :raises InvalidOptionError: if the relation has no such index
     """
     if name is None:
         return ()

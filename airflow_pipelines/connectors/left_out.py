@@ -1,4 +1,4 @@
-"""Rows that the target of an output does not take: they are found among those that it takes, left out, counted and listed."""
+"""Rows that the target of an output rejects: they are isolated, left out, counted and listed."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ from airflow_pipelines.rows.zsets import WEIGHT
 
 _MOST_LISTED: Final = 100
 _PLACE: Final = "__place"
-"""A column, the last one, that says which change of a step a row is."""
+"""The name of the last column, which holds the number of a row's change in a step."""
 _KEY_LENGTH: Final = 60
 _ROW_LENGTH: Final = 200
 _REASON_LENGTH: Final = 400
 _OF_VALUES: Final = (FormatFailure, ValueError, TypeError, ArithmeticError, RecursionError, pa.ArrowException)
-"""The errors of values that have no counterpart in a format, of formats and their libraries."""
+"""The errors of formats and their libraries for values without a counterpart in the format."""
 T = TypeVar("T")
 Refuse = Callable[[pa.Table, "RowProblem"], pa.Table | None]
-"""Called with a change that a target does not take, and why; gives what is to be written in its place, if anything."""
+"""A function that handles a change that a target rejects, given the reason. It returns the change to write instead, or None."""
 
 
 class RowProblem(Exception):
-    """A target does not take some changes: why. Nothing of them was written."""
+    """The reason why a target rejects some changes. None of them was written."""
 
 
 class LeftOutRows:
-    """The rows that one write of an output has left out; they count once it is over."""
+    """The rows that one write of an output has left out. They count once the write is over."""
 
     def __init__(self, key: Sequence[str] = (), on_error: OnError = OnError.SKIP) -> None:
-        """Have none yet.
+        """Start without rows.
 
-        :param key: the columns of the output's index, which tell which row it is; empty without one
-        :param on_error: whether a row is left out at all
+        :param key: the columns of the output's index, which identify a row; empty without one
+        :param on_error: the policy: leave the row out, or end the output
         """
         self._key = list(key)
         self._on_error = on_error
@@ -54,19 +54,19 @@ class LeftOutRows:
         """Leave a change out.
 
         :param change: one row with a weight of 1 or -1, or the two rows of an update
-        :param problem: why the target does not take it
-        :returns: what is to be written in its place: of an update that its old row goes, for what it says is not so any more
-        :raises ConnectorFailure: when the output is to end instead
+        :param problem: the reason why the target rejects it
+        :returns: the replacement to write: for an update, the removal of its old row, which no longer holds; otherwise None
+        :raises ConnectorFailure: if the output is to end instead
         """
         self._note(self._shown(change), problem)
         return change.slice(0, 1).set_column(0, UPDATE, pa.array([False])) if change.num_rows > 1 else None
 
     def add_record(self, record: bytes, problem: RowProblem) -> None:
-        """Leave a change out that has become a record.
+        """Leave out a change that is already encoded as a record.
 
         :param record: the record
-        :param problem: why the target does not take it
-        :raises ConnectorFailure: when the output is to end instead
+        :param problem: the reason why the target rejects it
+        :raises ConnectorFailure: if the output is to end instead
         """
         self._note(f"record {excerpt(record.decode(errors='replace'), _ROW_LENGTH)}", problem)
 
@@ -80,12 +80,12 @@ class LeftOutRows:
         self._count += 1
 
     def clear(self) -> None:
-        """Forget what was left out: it is written again."""
+        """Forget the rows, because they are written again."""
         self._count = 0
         self._listed.clear()
 
     def take(self) -> tuple[list[ConnectorError], int]:
-        """Return the newest changes that were left out since the last call, with their numbers from 0 on, and the count of all."""
+        """Return the newest rows left out since the last call, numbered from 0, and the count of all, and clear them."""
         found = list(self._listed), self._count
         self.clear()
         return found
@@ -100,17 +100,17 @@ class LeftOutRows:
 
 
 def parts_that_fit(changes: pa.Table, write: Callable[[pa.Table], T], refuse: Refuse) -> Iterator[T]:
-    """Write changes as a whole, and where that does not work each half of them, so that a bad one costs few others any time.
+    """Write changes as a whole or, if that fails, each half of them recursively, so that a bad change costs others little time.
 
-    :param changes: rows with a weight of 1 or -1 as the last column, and maybe with updates, whose two rows stay together
-    :param write: writes some of them, or raises :class:`RowProblem`
-    :param refuse: called with each change that cannot be written, as a table of its own
-    :returns: what ``write`` has given, for one part after the other
+    :param changes: rows with a weight of 1 or -1 as the last column, and optionally with updates, whose two rows stay together
+    :param write: the function that writes some of them, or raises :class:`RowProblem`
+    :param refuse: the function to call with each change that cannot be written, as a table of its own
+    :returns: the results of ``write``, one part after the other
     """
     try:
         written = write(changes)
     except RowProblem as problem:
-        middle = _middle(changes)
+        middle = _find_middle(changes)
         if middle is not None:
             yield from parts_that_fit(changes.slice(0, middle), write, refuse)
             yield from parts_that_fit(changes.slice(middle), write, refuse)
@@ -121,18 +121,18 @@ def parts_that_fit(changes: pa.Table, write: Callable[[pa.Table], T], refuse: Re
         try:
             written = write(instead)
         except RowProblem:
-            # The old row was left out when it came, too.
+            # The old row was left out too when it arrived.
             return
     yield written
 
 
 def records_that_fit(changes: pa.Table, encode: Callable[[pa.Table], Iterable[T]], left_out: LeftOutRows) -> Iterator[T]:
-    """The records of changes; those that have none are left out.
+    """Yield the records of changes, and leave out changes that cannot be encoded.
 
-    :param changes: see :func:`parts_that_fit`
-    :param encode: gives the records of some of them, or raises what formats raise
-    :param left_out: gets the others
-    :raises TransientFormatFailure: when nothing can be encoded at the moment
+    :param changes: the changes, see :func:`parts_that_fit`
+    :param encode: the function that returns the records of some of them, or raises an error of formats
+    :param left_out: the collector of the others
+    :raises TransientFormatFailure: if nothing can be encoded at the moment
     """
     encoded = problems_of(lambda rows: list(encode(rows)))
     for part in parts_that_fit(changes, encoded, refusing(encoded, left_out)):
@@ -140,15 +140,17 @@ def records_that_fit(changes: pa.Table, encode: Callable[[pa.Table], Iterable[T]
 
 
 def refusing(encoded: Callable[[pa.Table], object], left_out: LeftOutRows) -> Refuse:
-    """Leave changes out that cannot be encoded; of an update whose old row is the reason the new one is an insert.
+    """Return a function that leaves out changes that cannot be encoded.
 
-    :param encoded: encodes changes, or raises :class:`RowProblem`
-    :param left_out: gets those that are left out
+    If the old row of an update is the reason, the new row becomes an insert.
+
+    :param encoded: the function that encodes changes, or raises :class:`RowProblem`
+    :param left_out: the collector of those that are left out
     """
 
     def refuse(change: pa.Table, problem: RowProblem) -> pa.Table | None:
         if change.num_rows > 1:
-            # An old row that cannot be encoded was left out when it came.
+            # An old row that cannot be encoded was left out when it arrived.
             new = change.slice(1).set_column(0, UPDATE, pa.array([False]))
             with suppress(RowProblem):
                 encoded(new)
@@ -159,10 +161,10 @@ def refusing(encoded: Callable[[pa.Table], object], left_out: LeftOutRows) -> Re
 
 
 def problems_of(encode: Callable[[pa.Table], T]) -> Callable[[pa.Table], T]:
-    """Have errors of values be a :class:`RowProblem`.
+    """Return a function that converts errors of values to :class:`RowProblem`.
 
-    :param encode: makes of changes what a target takes
-    :returns: does the same
+    :param encode: the function that encodes changes for a target
+    :returns: the wrapped function
     """
 
     def encoded(changes: pa.Table) -> T:
@@ -177,18 +179,18 @@ def problems_of(encode: Callable[[pa.Table], T]) -> Callable[[pa.Table], T]:
 
 
 class FittingChanges:
-    """Those changes of a step that a target takes; the others are left out once, however often these are gone through."""
+    """The changes of a step that a target accepts. The others are left out once, however often the changes are iterated."""
 
     def __init__(self, changes: Changes, check: Callable[[pa.Table], object], left_out: LeftOutRows) -> None:
-        """Find out which they are.
+        """Find the changes that the target accepts.
 
-        :param changes: those of the step
-        :param check: raises :class:`RowProblem` for changes that the target does not take
-        :param left_out: gets them
+        :param changes: the changes of the step
+        :param check: the function that raises :class:`RowProblem` for changes that the target rejects
+        :param left_out: the collector of rejected changes
         """
         left_out.clear()
         self._changes = changes
-        # By their places among all, which do not depend on how the changes are cut into tables.
+        # By their positions among all changes, which do not depend on the split into tables.
         self._dropped: set[int] = set()
         self._single: set[int] = set()
         first = 0
@@ -197,11 +199,11 @@ class FittingChanges:
             first += table.num_rows
 
     def count(self) -> int:
-        """Return the number that there are at most."""
+        """Return an upper bound of the number of changes."""
         return self._changes.count()
 
     def tables(self) -> Iterator[pa.Table]:
-        """All of them in order."""
+        """Yield all changes in order."""
         first = 0
         for table in self._changes.tables():
             places = range(first, first + table.num_rows)
@@ -232,9 +234,9 @@ class FittingChanges:
 
 
 def key_alone(row: pa.Table, key: Sequence[str]) -> pa.Table:
-    """A row that goes, with NULL in all columns but those that it is found by.
+    """Return a row to remove, with NULL in all columns except those that identify it.
 
-    :param row: with a weight, and maybe with updates
+    :param row: the row with a weight, and optionally with updates
     :param key: the columns of the index
     """
     for at, field in enumerate(row.schema):
@@ -243,8 +245,8 @@ def key_alone(row: pa.Table, key: Sequence[str]) -> pa.Table:
     return row
 
 
-def _middle(changes: pa.Table) -> int | None:
-    """Find the place where changes can be cut; None for one alone."""
+def _find_middle(changes: pa.Table) -> int | None:
+    """Return the index where changes can be split; None for a single change."""
     middle = changes.num_rows // 2
     if middle and UPDATE in changes.column_names and changes.column(UPDATE)[middle].as_py():
         # The new row of an update stays with the old one.
@@ -256,6 +258,6 @@ def _shown(values: pa.ChunkedArray) -> str:
     try:
         (text,) = json_texts(values)
     except _OF_VALUES:
-        # Such as a text that is none: people are to see at least what they can look for.
+        # Such as text that is not valid UTF-8: show at least something that people can search for.
         return jsontext.dumps(repr(values.cast(pa.binary())[0].as_py())) if pa.types.is_string(values.type) else "?"
     return text

@@ -1,4 +1,4 @@
-"""Finds definitions by name: those of this package in a table, those of others by the entry points that they declare."""
+"""Lookup of definitions by name: those of this package in a table, and those of other packages by their entry points."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from airflow_pipelines.rows.formats.option_errors import UnknownOptionError
 
 
 class Named(Protocol):
-    """What can be found."""
+    """An object with a name."""
 
     @property
     def name(self) -> str:
-        """What programs call it."""
+        """The name in programs."""
 
 
 Found = TypeVar("Found", bound=Named)
 
 
 class Lookup(Generic[Found]):
-    """Definitions by name, each imported when it is asked for. Those of this package come before others of the same name."""
+    """Definitions by name, each imported on first use. Those of this package take precedence over others of the same name."""
 
     def __init__(self, what: str, kinds: tuple[type[Any], ...], own: Mapping[str, str], group: str) -> None:
-        """Look for nothing yet.
+        """Create the lookup without importing anything.
 
-        :param what: what is looked for, for messages
+        :param what: the kind of definition, for messages
         :param kinds: the classes of definitions
-        :param own: ``module:ATTRIBUTE`` by name
-        :param group: that of the entry points of other packages, whose names are those of what they define
+        :param own: the definitions of this package: ``module:ATTRIBUTE`` by name
+        :param group: the group of the entry points of other packages, each named after its definition
         """
         self._what = what
         self._kinds = kinds
@@ -41,10 +41,10 @@ class Lookup(Generic[Found]):
         self._lock = threading.Lock()
 
     def find(self, name: str) -> Found | None:
-        """The definition with a name; None when there is none.
+        """Return the definition with a name; None if there is none.
 
-        :param name: as programs have it
-        :raises UnknownOptionError: when another package says that it has it, and it cannot be imported
+        :param name: the name in programs
+        :raises UnknownOptionError: if another package declares it, and it cannot be imported
         """
         with self._lock:
             if name not in self._loaded:
@@ -55,13 +55,13 @@ class Lookup(Generic[Found]):
             return self._loaded[name]
 
     def names(self) -> frozenset[str]:
-        """All names."""
+        """Return all names."""
         return frozenset({*self._own, *(point.name for point in entry_points(group=self._group))})
 
     def of_others(self, name: str) -> bool:
-        """Whether a definition comes from another package.
+        """Return True if a definition comes from another package.
 
-        :param name: its name
+        :param name: the name of the definition
         """
         return name not in self._own
 

@@ -1,4 +1,4 @@
-"""Makes of a declaration the input or output that it describes, with its references replaced."""
+"""Construction of the inputs and outputs of declarations, with their references replaced."""
 
 from __future__ import annotations
 
@@ -52,19 +52,19 @@ def open_input(
     now: Now = wall_clock,
     spark: SparkSession | None = None,
 ) -> InputTransport:
-    """The input that a declaration describes; it is not opened yet.
+    """Return the input of a declaration. It is not opened yet.
 
     :param connector: the declaration
-    :param schema: of its relation
-    :param references: what references in its options stand for
+    :param schema: the schema of its relation
+    :param references: the values of references in its options
     :param pipeline: the pipeline that it is an input of
     :param now: the clock that a DEFAULT may read
-    :param spark: the application in which the pipeline runs, by which an input may read very much; None without one
-    :raises UnknownOptionError: like :func:`validate`
-    :raises ConnectorFailure: when a reference has no value, or what it stands for is no value of its option
+    :param spark: the Spark application of the pipeline, which an input can use to read large data; None without one
+    :raises UnknownOptionError: if the declaration is invalid, see :func:`validate`
+    :raises ConnectorFailure: if a reference has no value, or its value is invalid for the option
     """
     validate(connector, schema)
-    ready = _resolved(connector, references)
+    ready = _resolve(connector, references)
     if not isinstance(ready.definition, InputDefinition):
         raise ConnectorFailure(f"{place_of(connector)}: transport {connector.transport!r} is not an input")
     _check_resolved(connector, schema, ready)
@@ -83,21 +83,22 @@ def open_input(
 
 
 def open_stream_source(connector: Connector, schema: RelationSchema, process: Callable[[], ReadingProcess]) -> InputTransport:
-    """The input that reads a source of a stream program; it is not opened yet.
+    """Return the input that reads a source of a stream program. It is not opened yet.
 
-    :param connector: that of the source's hidden table
-    :param schema: of the table
-    :param process: gives the process that reads the sources of the program
+    :param connector: the declaration of the source's hidden table
+    :param schema: the schema of the table
+    :param process: the function that returns the process that reads the sources of the program
     """
     return StreamSource(StreamSourceOptions.model_validate(dict(connector.transport_config)), schema, process)
 
 
 def open_relation_end(connector: Connector, schema: RelationSchema, have_ended: Callable[[], bool]) -> InputTransport:
-    """The input that says when a relation has ended that a stream program reads; it is not opened yet.
+    """Return the input that reports the end of a relation that a stream program reads. It is not opened yet.
 
-    :param connector: that of the hidden table
-    :param schema: of the table
-    :param have_ended: whether steps have processed all that the connectors have given with which the relation ends
+    :param connector: the declaration of the hidden table
+    :param schema: the schema of the table
+    :param have_ended: the function that returns True once the connectors of the relation have ended, and steps have processed their
+        data
     """
     return RelationEnd(RelationEndOptions.model_validate(dict(connector.transport_config)), schema, have_ended)
 
@@ -112,21 +113,21 @@ def open_output(
     fence: Fence | None = None,
     left_out: LeftOutRows | None = None,
 ) -> OutputTransport:
-    """The output that a declaration describes; it is not opened yet.
+    """Return the output of a declaration. It is not opened yet.
 
     :param connector: the declaration
-    :param schema: of its relation
-    :param references: what references in its options stand for
+    :param schema: the schema of its relation
+    :param references: the values of references in its options
     :param pipeline: the pipeline that it is an output of
     :param key: the columns of its index
-    :param positions: a folder of the pipeline's storage in which outputs keep how far they are; None without storage
-    :param fence: the epoch of the run in that storage, after which outputs write nothing more
-    :param left_out: gets the rows that the target does not take; None where nobody asks for them
-    :raises UnknownOptionError: like :func:`validate`
-    :raises ConnectorFailure: when a reference has no value, or what it stands for is no value of its option
+    :param positions: a folder of the pipeline's storage in which outputs keep their positions; None without storage
+    :param fence: the epoch of the run in that storage, after which outputs no longer write
+    :param left_out: the collector of rows that the target rejects; None if nobody asks for them
+    :raises UnknownOptionError: if the declaration is invalid, see :func:`validate`
+    :raises ConnectorFailure: if a reference has no value, or its value is invalid for the option
     """
     validate(connector, schema)
-    ready = _resolved(connector, references)
+    ready = _resolve(connector, references)
     if not isinstance(ready.definition, OutputDefinition):
         raise ConnectorFailure(f"{place_of(connector)}: transport {connector.transport!r} is not an output")
     _check_resolved(connector, schema, ready)
@@ -150,7 +151,7 @@ def open_output(
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """A declaration with its references replaced; never kept or shown."""
+    """A declaration with its references replaced. It must never be stored or shown."""
 
     definition: ConnectorDefinition
     options: BaseModel
@@ -162,10 +163,10 @@ class _Ready:
         return None if self.format is None else self.format.name
 
 
-def _resolved(connector: Connector, references: References) -> _Ready:
-    """A declaration with its references replaced.
+def _resolve(connector: Connector, references: References) -> _Ready:
+    """Return a declaration with its references replaced.
 
-    :raises ConnectorFailure: when a reference has no value, or what it stands for is no value of its option
+    :raises ConnectorFailure: if a reference has no value, or its value is invalid for the option
     """
     where = place_of(connector)
     definition = find_connector(connector.transport)
@@ -191,9 +192,9 @@ def _resolved(connector: Connector, references: References) -> _Ready:
 
 
 def _check_resolved(connector: Connector, schema: RelationSchema, ready: _Ready) -> None:
-    """Check again what references stand for.
+    """Check the options again with the values of their references.
 
-    :raises ConnectorFailure: when the declaration cannot work with that
+    :raises ConnectorFailure: if the declaration cannot work with these values
     """
     if ready.definition.check is None or not has_reference(connector.transport_config):
         return

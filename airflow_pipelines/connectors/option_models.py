@@ -1,4 +1,4 @@
-"""Options as programs give them, checked against their models; messages name what is wrong and what there is instead."""
+"""Validation of options against their models, with messages that name the problem and the valid alternatives."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from airflow_pipelines.rows.formats.option_errors import InvalidOptionError, Unk
 
 Options = TypeVar("Options", bound=BaseModel)
 _CERTAIN: Final = frozenset({"missing", "extra_forbidden"})
-"""What is wrong whatever a value is."""
+"""The types of errors that do not depend on the value of an option."""
 _MOST_LISTED: Final = 20
-"""Of more names than that a message has the nearest only."""
+"""The maximum number of names in a message; of more, it lists only the nearest ones."""
 
 
 def read_options(model: type[Options], config: Mapping[str, Any], of: str, where: str) -> Options:
-    """Options without references.
+    """Return validated options that have no references.
 
-    :param model: of the options
-    :param config: as given
-    :param of: what they are options of, for messages; empty for those of every connector
-    :param where: what is being set up, for messages
-    :raises UnknownOptionError: for an unknown option, a missing one or a bad value
+    :param model: the model of the options
+    :param config: the options as given
+    :param of: the owner of the options, for messages; empty for the options of every connector
+    :param where: the object that is being set up, for messages
+    :raises UnknownOptionError: if an option is unknown or missing, or a value is invalid
     """
     try:
         return model.model_validate(dict(config))
@@ -35,14 +35,14 @@ def read_options(model: type[Options], config: Mapping[str, Any], of: str, where
 
 
 def read_declared_options(model: type[Options], config: Mapping[str, Any], of: str, where: str) -> Options | None:
-    """Options that may hold references, whose values are not known yet.
+    """Return validated options that can contain references, whose values are not known yet.
 
-    :param model: of the options
-    :param config: as declared
-    :param of: what they are options of, for messages
-    :param where: what is being set up, for messages
-    :returns: the options; None when they cannot be known before the references are replaced
-    :raises UnknownOptionError: for what is wrong whatever the references stand for
+    :param model: the model of the options
+    :param config: the options as declared
+    :param of: the owner of the options, for messages
+    :param where: the object that is being set up, for messages
+    :returns: the options; None if they cannot be known before the references are replaced
+    :raises UnknownOptionError: if something is wrong whatever the values of the references are
     """
     try:
         return model.model_validate(dict(config))
@@ -54,15 +54,15 @@ def read_declared_options(model: type[Options], config: Mapping[str, Any], of: s
 
 
 def unknown(what: str, name: str, known: Iterable[str], of: str = "") -> str:
-    """The message about a name that does not exist.
+    """Return the message about a name that does not exist.
 
-    :param what: what kind of name it is
-    :param name: as given
-    :param known: those that exist
-    :param of: what they belong to
+    :param what: the kind of the name
+    :param name: the name as given
+    :param known: the existing names
+    :param of: the owner of the names
     """
     names = sorted(known)
-    # What is wrong with a nested option is its last part; names of properties have points themselves.
+    # In a nested option, the last part is the wrong one; but names of properties contain points themselves.
     parts = (name.lower().rpartition(".")[2], name.lower())
     close = [match for part in parts for match in difflib.get_close_matches(part, names, n=1)]
     hint = f"; did you mean {close[0]!r}?" if close else ""
@@ -74,7 +74,7 @@ def unknown(what: str, name: str, known: Iterable[str], of: str = "") -> str:
 
 
 def _refused(errors: Sequence[ErrorDetails], model: type[BaseModel], of: str, where: str) -> UnknownOptionError:
-    # A misspelt option is what makes another one missing, so it is named first.
+    # A misspelt option often makes another one missing, so it is reported first.
     problem = min(errors, key=lambda found: found["type"] != "extra_forbidden")
     place = ".".join(str(part) for part in problem["loc"] if not isinstance(part, int)) or "value"
     suffix = f" of {of}" if of else ""
@@ -88,13 +88,13 @@ def _refused(errors: Sequence[ErrorDetails], model: type[BaseModel], of: str, wh
 
 
 def _names(model: type[BaseModel]) -> Iterator[str]:
-    """The names of options as programs write them."""
+    """Yield the names of options as programs write them."""
     for name, field in model.model_fields.items():
         yield field.alias or name
 
 
 def _model_at(model: type[BaseModel], place: Sequence[int | str]) -> type[BaseModel]:
-    """The model of the options at a place within those of ``model``, whose parts are names of options, columns and numbers."""
+    """Return the model of the nested options at a path in ``model``, whose parts are names of options and columns, and numbers."""
     for part in place:
         if isinstance(part, str):
             fields = {field.alias or name: field for name, field in model.model_fields.items()}

@@ -1,4 +1,4 @@
-"""Makes the parsers of formats."""
+"""Factories of the parsers of formats."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from airflow_pipelines.rows.schema import RelationSchema
 
 
 def input_parser(schema: RelationSchema, format_name: str, config: Mapping[str, Any], where: str, now: Now = wall_clock) -> Parser:
-    """A parser for one stream of a format, by its name and options as they were given.
+    """Return a parser for one stream of a format, given its name and options.
 
-    :param schema: of the table that the rows are for
-    :param format_name: the format
-    :param config: its options
-    :param where: what is being set up, for messages
+    :param schema: the schema of the table that the rows are for
+    :param format_name: the name of the format
+    :param config: the options of the format
+    :param where: the object that is being set up, for messages
     :param now: the clock that a DEFAULT may read
-    :raises UnknownOptionError: for an unknown format or option, a bad value, or a column type that no input can fill
+    :raises UnknownOptionError: if a format or option is unknown, a value is invalid, or no input can fill a column type
     """
     definition = find_format(format_name)
     if definition is None:
@@ -35,26 +35,25 @@ def input_parser(schema: RelationSchema, format_name: str, config: Mapping[str, 
 
 
 def options_of_format(format_name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Options without those that only other formats of this package have.
+    """Return options without those that only other formats of this package have.
 
-    :param format_name: the format
+    :param format_name: the name of the format
     :param given: options by name
     """
-    fields = {name: _fields_of(name) for name in {*BUILT_IN_FORMATS, format_name}}
+    fields = {name: _find_fields(name) for name in {*BUILT_IN_FORMATS, format_name}}
     others = frozenset().union(*fields.values()) - fields[format_name]
     return {name: value for name, value in given.items() if name not in others}
 
 
 def new_parser(definition: FormatDefinition, schema: RelationSchema, options: BaseModel, where: str, now: Now) -> Parser:
-    """A parser for one stream of a format.
+    """Return a parser for one stream of a format.
 
-    :param definition: of the format
-    :param schema: of the table that the rows are for
-    :param options: those of the format
-    :param where: what is being set up, for messages
+    :param definition: the definition of the format
+    :param schema: the schema of the table that the rows are for
+    :param options: the options of the format
+    :param where: the object that is being set up, for messages
     :param now: the clock that a DEFAULT may read
-    :raises InvalidOptionError: for a format that can only be written, options with which it cannot be read, or a column that no
-        input can fill
+    :raises InvalidOptionError: if the format can only be written, the options do not allow reading, or no input can fill a column
     """
     if definition.new_parser is None:
         raise InvalidOptionError(f"{where}: format {definition.name!r} can be written and not read")
@@ -68,6 +67,6 @@ def new_parser(definition: FormatDefinition, schema: RelationSchema, options: Ba
         raise InvalidOptionError(f"{where}: {problem}") from problem
 
 
-def _fields_of(format_name: str) -> frozenset[str]:
+def _find_fields(format_name: str) -> frozenset[str]:
     definition = find_format(format_name)
     return frozenset() if definition is None else frozenset(definition.options.model_fields)

@@ -1,4 +1,4 @@
-"""Transports that programs may declare and that this release does not have: no pipeline starts with them."""
+"""Transports that programs can declare and that this release lacks: no pipeline starts with them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _CHANGES: Final = "changes by 'file_output', HTTP egress"
 class PlannedTransport:
     """A transport that is known by name only.
 
-    :param direction: which way it goes
-    :param instead: what moves rows that way in this release
+    :param direction: the direction of the transport
+    :param instead: the alternatives in this release
     """
 
     direction: ConnectorDirection
@@ -38,4 +38,4 @@ PLANNED_TRANSPORTS: Final[Mapping[str, PlannedTransport]] = {
     "nats_output": _output(),
     "pub_sub_input": _input(),
 }
-"""By name."""
+"""The planned transports by name."""

@@ -1,4 +1,4 @@
-"""Which connectors and formats there are, by name: those of this package, and those that other packages bring."""
+"""The registry of connectors and formats by name: those of this package, and those of other packages."""
 
 from __future__ import annotations
 
@@ -23,41 +23,43 @@ _FORMATS: Final[Lookup[FormatDefinition]] = Lookup("format", (FormatDefinition,)
 
 
 def find_connector(transport: str) -> ConnectorDefinition | None:
-    """The definition of a connector of this release, or of another package; None when there is none.
+    """Return the definition of a connector of this or another package; None if there is none.
 
-    :param transport: the name of its transport
-    :raises UnknownOptionError: when another package says that it has it, and it cannot be imported
+    :param transport: the name of the transport
+    :raises UnknownOptionError: if another package declares it, and it cannot be imported
     """
     return _CONNECTORS.find(transport)
 
 
 def connector_names(direction: ConnectorDirection) -> frozenset[str]:
-    """The names of the connectors that go one way, those of other packages included.
+    """Return the names of the connectors of a direction, including those of other packages.
 
-    :param direction: the way
+    :param direction: the direction
     """
     own = BUILT_IN_INPUTS if direction is ConnectorDirection.INPUT else BUILT_IN_OUTPUTS
-    return frozenset({*own, *(name for name in _CONNECTORS.names() if _CONNECTORS.of_others(name) and _goes(name, direction))})
+    return frozenset(
+        {*own, *(name for name in _CONNECTORS.names() if _CONNECTORS.of_others(name) and _has_direction(name, direction))}
+    )
 
 
 def find_format(name: str) -> FormatDefinition | None:
-    """The definition of a format of this release, or of another package; None when there is none.
+    """Return the definition of a format of this or another package; None if there is none.
 
-    :param name: the format's name
-    :raises UnknownOptionError: when another package says that it has it, and it cannot be imported
+    :param name: the name of the format
+    :raises UnknownOptionError: if another package declares it, and it cannot be imported
     """
     return _FORMATS.find(name)
 
 
 def format_names() -> frozenset[str]:
-    """The names of all formats, those of other packages included."""
+    """Return the names of all formats, including those of other packages."""
     return _FORMATS.names()
 
 
-def _goes(name: str, direction: ConnectorDirection) -> bool:
+def _has_direction(name: str, direction: ConnectorDirection) -> bool:
     try:
         definition = find_connector(name)
     except UnknownOptionError:
-        # It is not usable; whoever names it is told why.
+        # It is unusable; a program that names it gets the reason.
         return False
     return definition is not None and definition.direction is direction

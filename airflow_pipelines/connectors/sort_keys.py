@@ -1,4 +1,4 @@
-"""Columns that Arrow can sort and compare in place of a relation's."""
+"""Columns that Arrow can sort and compare in place of the columns of a relation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from airflow_pipelines.rows.formats.encode import json_texts
 
 
 def sort_keys(rows: pa.Table) -> tuple[pa.Table, list[str]]:
-    """The columns, with nested ones as their JSON text, and their names.
+    """Return the columns, with nested ones as their JSON text, and their names.
 
     :param rows: columns of a relation
     """

@@ -1,4 +1,4 @@
-"""Whether a pipeline can start with a declaration of a connector that compiles."""
+"""The check that a pipeline can start with a declaration of a connector that compiles."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from airflow_pipelines.rows.schema import RelationSchema
 
 
 def check_usable(connector: Connector, schema: RelationSchema, indexes: Iterable[Index] = ()) -> None:
-    """Find out whether a pipeline can start with a declaration that compiles.
+    """Check that a pipeline can start with a declaration that compiles.
 
     :param connector: the declaration
-    :param schema: its table or view
-    :param indexes: those of the program
-    :raises Problem: when its transport or format is not part of this release, or what it asks for is impossible
+    :param schema: the schema of its table or view
+    :param indexes: the indexes of the program
+    :raises Problem: if its transport or format is not part of this release, or its settings cannot work
     """
     planned = PLANNED_TRANSPORTS.get(connector.transport)
     if planned is not None and find_connector(connector.transport) is None:
-        raise _missing_transport(connector, planned)
+        raise _make_missing_transport_problem(connector, planned)
     formats = formats_of(connector.transport)
     if formats and connector.format not in formats:
         is_input = connector.direction is ConnectorDirection.INPUT
-        raise _problem(
+        raise _make_problem(
             ErrorCode.UNKNOWN_INPUT_FORMAT if is_input else ErrorCode.UNKNOWN_OUTPUT_FORMAT,
             connector,
             f"format {connector.format!r} of transport {connector.transport!r} is not part of this release. What there is instead: "
@@ -51,7 +51,7 @@ def check_usable(connector: Connector, schema: RelationSchema, indexes: Iterable
     try:
         _check_definition(connector, schema)
     except InvalidOptionError as error:
-        raise _problem(ErrorCode.INVALID_TRANSPORT_CONFIG, connector, str(error)) from error
+        raise _make_problem(ErrorCode.INVALID_TRANSPORT_CONFIG, connector, str(error)) from error
 
 
 def _check_processors(connector: Connector) -> None:
@@ -66,7 +66,7 @@ def _check_processors(connector: Connector) -> None:
         else ("postprocessor", options.postprocessor, "transform rows in the view, or what the connector wrote afterwards")
     )
     if processor:
-        raise _problem(
+        raise _make_problem(
             ErrorCode.INVALID_TRANSPORT_CONFIG,
             connector,
             f"option {name!r} is not part of this release, and without it the data would not be as declared. Remove it: {instead}",
@@ -78,7 +78,7 @@ def _check_output(connector: Connector, indexes: Iterable[Index]) -> None:
         key_columns(connector_options(connector).index, connector.relation, indexes)
         _check_written(connector)
     except InvalidOptionError as error:
-        raise _problem(ErrorCode.INVALID_TRANSPORT_CONFIG, connector, str(error)) from error
+        raise _make_problem(ErrorCode.INVALID_TRANSPORT_CONFIG, connector, str(error)) from error
 
 
 def _check_definition(connector: Connector, schema: RelationSchema) -> None:
@@ -102,14 +102,14 @@ def _check_written(connector: Connector) -> None:
         return
     transport = find_connector(connector.transport)
     if isinstance(transport, OutputDefinition) and transport.writes_messages and definition.check_messages_written is not None:
-        # Which was found out when the program was compiled.
+        # This was checked when the program was compiled.
         return
     definition.check_written(options)
 
 
-def _missing_transport(connector: Connector, planned: PlannedTransport) -> Problem:
+def _make_missing_transport_problem(connector: Connector, planned: PlannedTransport) -> Problem:
     is_input = planned.direction is ConnectorDirection.INPUT
-    return _problem(
+    return _make_problem(
         ErrorCode.UNKNOWN_INPUT_TRANSPORT if is_input else ErrorCode.UNKNOWN_OUTPUT_TRANSPORT,
         connector,
         f"transport {connector.transport!r} is not part of this release. What there is instead: {planned.instead}. Replace the "
@@ -117,6 +117,6 @@ def _missing_transport(connector: Connector, planned: PlannedTransport) -> Probl
     )
 
 
-def _problem(code: ErrorCode, connector: Connector, reason: str) -> Problem:
+def _make_problem(code: ErrorCode, connector: Connector, reason: str) -> Problem:
     details = {"connector": connector.endpoint, "transport": connector.transport}
     return Problem(code, f"Connector {connector.endpoint!r} cannot start: {reason}.", details)

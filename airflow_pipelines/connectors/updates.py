@@ -1,7 +1,7 @@
-"""Finds the updates among the changes of a view with an index: a row that goes and one that comes with the same key.
+"""Detection of updates among the changes of a view with an index: a removed row and an inserted row with the same key.
 
-Nothing keeps the key of an index unique. Where more than one row with a key goes, or more than one comes, nobody can say which of
-them is the other one changed: they stay deletes and inserts.
+Nothing enforces that the key of an index is unique. If more than one row with a key is removed, or more than one is inserted, they
+cannot be matched: they stay deletes and inserts.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from airflow_pipelines.rows.formats.delta import UPDATE
 from airflow_pipelines.rows.zsets import WEIGHT
 
 _AHEAD: Final = 2
-"""How many rows have to be known after one to say whether it begins an update."""
+"""The number of rows that must be known after a row to decide whether it begins an update."""
 
 
 def with_updates(tables: Iterable[pa.Table], key: Sequence[str]) -> Iterator[pa.Table]:
-    """Mark the updates. Both rows of one are in the same table.
+    """Yield changes with updates marked. Both rows of an update are in the same table.
 
     :param tables: changes in the order of their key, for each key deletes before inserts; a weight of 1 or -1 is the last column
     :param key: the columns of the key
-    :returns: the same changes with the column :data:`UPDATE`; tables may have a few rows more
+    :returns: the same changes with the column :data:`UPDATE`; tables can have a few rows more
     """
     rows: pa.Table | None = None
-    # The row before those that are still to come is kept for comparison.
+    # One row before the pending rows is kept for comparison.
     begin = 0
     for table in tables:
         if rows is None:
@@ -42,14 +42,14 @@ def with_updates(tables: Iterable[pa.Table], key: Sequence[str]) -> Iterator[pa.
             end -= 1
         if end <= begin:
             continue
-        yield _marked(rows, starts, begin, end)
+        yield _mark_updates(rows, starts, begin, end)
         rows, begin = rows.slice(end - 1), 1
     if rows is not None and rows.num_rows > begin:
-        yield _marked(rows, _starts(rows, key, begin), begin, rows.num_rows)
+        yield _mark_updates(rows, _starts(rows, key, begin), begin, rows.num_rows)
 
 
 def _starts(rows: pa.Table, key: Sequence[str], begin: int) -> Any:
-    """For each row from one on whether it is the old one of an update; of those before nothing is asked."""
+    """Return for each row from ``begin`` on whether it is the old row of an update. Earlier rows are not considered."""
     starts = np.zeros(rows.num_rows, bool)
     if rows.num_rows > 1:
         weights = rows.column(WEIGHT).to_numpy()
@@ -61,7 +61,7 @@ def _starts(rows: pa.Table, key: Sequence[str], begin: int) -> Any:
 
 
 def equal_neighbours(keys: pa.Table) -> Any:
-    """For each row but the last whether the next one has the same key."""
+    """Return for each row but the last whether the next one has the same key."""
     comparable, _ = sort_keys(keys)
     same = np.ones(keys.num_rows - 1, bool)
     for column in comparable.columns:
@@ -74,6 +74,6 @@ def equal_neighbours(keys: pa.Table) -> Any:
     return same
 
 
-def _marked(rows: pa.Table, starts: Any, begin: int, end: int) -> pa.Table:
+def _mark_updates(rows: pa.Table, starts: Any, begin: int, end: int) -> pa.Table:
     of_update = starts | np.r_[False, starts[:-1]]
     return rows.slice(begin, end - begin).add_column(0, UPDATE, pa.array(of_update[begin:end]))

@@ -1,4 +1,4 @@
-"""Whether a program with a declaration of a connector compiles."""
+"""The check that a program with a declaration of a connector compiles."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ def validate(connector: Connector, schema: RelationSchema) -> None:
     """Check a declaration: names, options, their values, and whether the format can read the relation's columns.
 
     :param connector: the declaration
-    :param schema: of its table or view
-    :raises UnknownOptionError: naming what is wrong and what there is instead; :class:`InvalidOptionError`, a subclass, when the
-        name is known but the value, the direction or the combination is not allowed
+    :param schema: the schema of its table or view
+    :raises UnknownOptionError: if a name is unknown; the message lists the alternatives. :class:`InvalidOptionError`, a subclass,
+        if the name is known but the value, the direction or the combination is not allowed
     """
     where = place_of(connector)
-    definition = _definition_for(connector)
+    definition = _find_definition(connector)
     common = connector_options(connector)
     if connector.direction is ConnectorDirection.INPUT and common.soft_delete and schema.primary_key:
         raise InvalidOptionError(f"{where}: option 'soft_delete' is not for a table with a primary key", "soft_delete")
     if definition is None:
         return
     options = transport_options(connector, definition)
-    options_of_format = _checked_format(connector, definition, schema) if definition.formats else None
+    options_of_format = _check_format(connector, definition, schema) if definition.formats else None
     if isinstance(definition, OutputDefinition) and definition.needs_index and common.index is None:
         message = "needs an 'index', by whose columns it tells which rows are the same. Name one that CREATE INDEX makes"
         raise InvalidOptionError(f"{where}: transport {connector.transport!r} {message}")
@@ -50,8 +50,8 @@ def validate(connector: Connector, schema: RelationSchema) -> None:
         run_check(definition.check, options, connector, schema, options_of_format)
 
 
-def _definition_for(connector: Connector) -> ConnectorDefinition | None:
-    """The definition of a connector that goes the way its declaration says; None for one that is planned."""
+def _find_definition(connector: Connector) -> ConnectorDefinition | None:
+    """Return the definition of a connector after checking its direction; None for a planned transport."""
     where = place_of(connector)
     if connector.transport in (STREAM_SOURCE, STREAM_END):
         message = f"transport {connector.transport!r} belongs to the hidden tables of stream programs, and cannot be declared"
@@ -72,8 +72,8 @@ def _definition_for(connector: Connector) -> ConnectorDefinition | None:
     return definition
 
 
-def _checked_format(connector: Connector, definition: ConnectorDefinition, schema: RelationSchema) -> BaseModel | None:
-    """The options of the format, which is one that the transport carries and that can read the table."""
+def _check_format(connector: Connector, definition: ConnectorDefinition, schema: RelationSchema) -> BaseModel | None:
+    """Return the options of the format after checking that the transport carries it and that it can read the table."""
     where, formats = place_of(connector), definition.formats
     if connector.format is None:
         listed = ", ".join(formats)

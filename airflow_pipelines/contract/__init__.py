@@ -1,1 +1,1 @@
-"""What the service, its hosts and its clients agree on: statuses, configurations, statistics, problems, rows of the store."""
+"""The contract of the service, its hosts and its clients: statuses, configurations, statistics, problems, rows of the store."""

@@ -1,4 +1,4 @@
-"""What a change of the program would do to a pipeline: computed by its host, shown before the change and with its approval."""
+"""The effects of a program change on a pipeline, computed by its host and shown before the change and with its approval."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from typing import Any, Self
 
 
 class RelationKind(StrEnum):
-    """What a relation is."""
+    """The kind of a relation."""
 
     TABLE = "table"
     VIEW = "view"
 
 
 class RelationChangeKind(StrEnum):
-    """What happens to a relation."""
+    """The kind of a relation's change."""
 
     ADDED = "added"
     REMOVED = "removed"
     MODIFIED = "modified"
     CONNECTORS = "connectors"
-    """Only its connectors change; its contents stay."""
+    """A change of the connectors only; the contents stay."""
 
 
 @dataclass(frozen=True)
 class Declaration:
-    """A relation in one of the two programs.
+    """A relation's declaration in one of the two programs.
 
     :ivar sql: its statement, as its author wrote it; secrets are references
-    :ivar hash: a hash of what it means: equal for declarations between which nothing has to be evaluated
+    :ivar hash: a hash of its meaning: equal hashes mean that nothing has to be evaluated
     """
 
     sql: str
@@ -38,18 +38,18 @@ class Declaration:
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Any] | None) -> Self | None:
-        """Read the wire form; None for none."""
+        """Read the wire form; return None for None."""
         return None if d is None else cls(str(d["sql"]), str(d["hash"]))
 
 
 @dataclass(frozen=True)
 class RelationChange:
-    """A relation that the two programs declare in different ways.
+    """A relation that the two programs declare differently.
 
-    :ivar kind: what it is
-    :ivar change: what happens to it
-    :ivar saved: its declaration in the program of the saved state; None when it is added
-    :ivar new: its declaration in the new program; None when it is removed
+    :ivar kind: its kind
+    :ivar change: the kind of its change
+    :ivar saved: its declaration in the program of the saved state; None if it is added
+    :ivar new: its declaration in the new program; None if it is removed
     """
 
     kind: RelationKind
@@ -66,13 +66,13 @@ class RelationChange:
 
 @dataclass(frozen=True)
 class ViewEvaluation:
-    """A view that has to be evaluated from the start.
+    """A view that has to be evaluated from scratch.
 
-    :ivar reads: the number of entries in storage of each relation that is read for it
+    :ivar reads: the number of stored entries to read, for each relation that the evaluation reads
     :ivar stages: the number of its stages
-    :ivar seconds: how long it takes at least, by an estimate
-    :ivar seconds_at_most: how long it takes at most, by an estimate; the range is that of earlier evaluations of the pipeline, and
-        wide where there were none
+    :ivar seconds: the estimated minimum duration
+    :ivar seconds_at_most: the estimated maximum duration; the range is that of the pipeline's earlier evaluations, and wide if
+        there were none
     """
 
     reads: dict[str, int] = field(default_factory=dict)
@@ -82,7 +82,7 @@ class ViewEvaluation:
 
     @property
     def rows(self) -> int:
-        """The number of entries in storage that are read for it."""
+        """The number of stored entries that the evaluation reads."""
         return sum(self.reads.values())
 
     @classmethod
@@ -93,28 +93,28 @@ class ViewEvaluation:
 
 
 class OperatorChangeKind(StrEnum):
-    """What happens to an operator of a stream program."""
+    """The kind of change of a stream program's operator."""
 
     ADDED = "added"
     REMOVED = "removed"
     MODIFIED = "modified"
     STARTED_ANEW = "started_anew"
-    """It is as it was, but starts without state, because of something that it reads."""
+    """An unchanged operator that starts without state because of something that it reads."""
 
 
 @dataclass(frozen=True)
 class OperatorChange:
-    """An operator of a stream program with which something happens.
+    """A change of a stream program's operator.
 
-    :ivar uid: what names it and its state in both programs
+    :ivar uid: the id of the operator and its state in both programs
     :ivar name: its name for people
-    :ivar change: what happens to it
-    :ivar kept_states: the names of the states that it goes on with
+    :ivar change: the kind of its change
+    :ivar kept_states: the names of the states that are kept
     :ivar dropped_states: the names of the states that are dropped
-    :ivar reason: why states are dropped; empty when there is nothing to explain
-    :ivar keys: the number of keys that it has state for now; None when that is not known
-    :ivar bytes: the size of its state at the newest checkpoint; None when that is not known, and for what has only a position
-    :ivar is_size_known: False before the first checkpoint, while the state is in the program's process alone
+    :ivar reason: the reason why states are dropped; empty if there is nothing to explain
+    :ivar keys: the number of keys with state; None if it is unknown
+    :ivar bytes: the size of its state at the newest checkpoint; None if it is unknown, and for an operator that has only a position
+    :ivar is_size_known: False before the first checkpoint, while the state is only in the program's process
     """
 
     uid: str
@@ -139,13 +139,13 @@ class OperatorChange:
             str(d["reason"]),
             d["keys"],
             d["bytes"],
-            # Hosts of earlier releases said 0 bytes for what they did not know.
+            # Hosts of earlier releases sent 0 bytes for unknown sizes.
             bool(d.get("is_size_known", True)),
         )
 
 
 class FileChangeKind(StrEnum):
-    """What happens to a file of a stream program."""
+    """The kind of change of a stream program's file."""
 
     ADDED = "added"
     REMOVED = "removed"
@@ -157,8 +157,8 @@ class FileChange:
     """A file of a stream program whose text differs between the two programs.
 
     :ivar path: its path
-    :ivar change: what happens to it
-    :ivar diff: the lines that differ, as a unified difference; a long one is cut, and says so
+    :ivar change: the kind of its change
+    :ivar diff: the lines that differ, as a unified diff; a long one is cut, with a note
     """
 
     path: str
@@ -173,7 +173,7 @@ class FileChange:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why a change is refused, as an error."""
+    """The reason why a change is refused, as an error."""
 
     error_code: str
     message: str
@@ -181,16 +181,16 @@ class Refusal:
 
 @dataclass(frozen=True)
 class ChangePlan:
-    """The effects that a change of the program would have.
+    """The effects of a change of the program.
 
-    What is read and dropped is counted in entries of the storage, which are mostly more than the rows that a query counts: a row
-    that has changed has several until they are merged, and what a view keeps besides its contents has its own.
+    Reads and drops are counted in stored entries, which usually outnumber the rows that a query counts: a changed row has several
+    entries until they are merged, and the internal state of a view has entries of its own.
 
     :ivar relations: the relations whose declarations differ, by name
-    :ivar evaluated: the views to evaluate from the start, by name, in the order in which they are evaluated
-    :ivar dropped: the relations whose rows and state are dropped, with the number of entries in storage
-    :ivar refusals: why the change is refused; with any, a pipeline does not start with it
-    :ivar operators: the operators of the stream program with which something happens, in the order of the program
+    :ivar evaluated: the views to evaluate from scratch, by name, in the order of evaluation
+    :ivar dropped: the relations whose rows and state are dropped, with the number of stored entries
+    :ivar refusals: the reasons for refusing the change; if there are any, the pipeline does not start with it
+    :ivar operators: the operators of the stream program that change, in the order of the program
     :ivar files: the files of the stream program whose texts differ
     """
 
@@ -203,21 +203,21 @@ class ChangePlan:
 
     @property
     def seconds(self) -> float:
-        """The least estimate of the time to evaluate the views, in seconds. The restart of the pipeline comes on top of it."""
+        """The minimum estimate of the time to evaluate the views, in seconds, without the restart of the pipeline."""
         return round(sum(view.seconds for view in self.evaluated.values()), 3)
 
     @property
     def seconds_at_most(self) -> float:
-        """The greatest estimate of the time to evaluate the views, in seconds."""
+        """The maximum estimate of the time to evaluate the views, in seconds."""
         return round(sum(view.seconds_at_most for view in self.evaluated.values()), 3)
 
     @property
     def rows(self) -> int:
-        """The number of entries in storage that are read to evaluate the views."""
+        """The number of stored entries that evaluating the views reads."""
         return sum(view.rows for view in self.evaluated.values())
 
     def to_wire(self) -> dict[str, Any]:
-        """The object that the REST API shows, with the sums of rows and seconds."""
+        """Return the object that the REST API shows, with the sums of rows and seconds."""
         wire = asdict(self)
         wire["evaluated"] = {name: {**asdict(view), "rows": view.rows} for name, view in self.evaluated.items()}
         for name in ("refusals", "operators", "files"):
@@ -232,7 +232,7 @@ class ChangePlan:
             {name: ViewEvaluation.from_dict(view) for name, view in d["evaluated"].items()},
             dict(d["dropped"]),
             tuple(Refusal(refusal["error_code"], refusal["message"]) for refusal in d["refusals"]),
-            # A host of a release without stream programs has neither.
+            # A host of a release without stream programs sends neither.
             tuple(map(OperatorChange.from_dict, d.get("operators") or ())),
             tuple(map(FileChange.from_dict, d.get("files") or ())),
         )

@@ -1,4 +1,4 @@
-"""A change of a pipeline's program in words, for the log, the terminal, and whoever decides about it."""
+"""A change of a pipeline's program in words, for the log, the terminal, and the person who decides about it."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _ENTRIES: Final = (
 )
 
 _LONGEST_SQL: Final = 8000
-"""The characters of a statement that are shown at most."""
+"""The maximum number of characters of a statement that are shown."""
 
 
 def changes_of(diff: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """The single changes of a diff.
+    """Yield the single changes of a diff.
 
     :param diff: the approval diff as the service sends it
-    :yields: what happens (added, modified, removed), to what kind of thing, and its name
+    :yields: the action (added, modified, removed), the kind of the changed object, and its name
     """
     program = diff.get("program_diff") or {}
     for kind, plural, lists in (
@@ -57,7 +57,7 @@ def changes_of(diff: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
 
 
 def diff_text(diff: Mapping[str, Any]) -> str:
-    """A diff as lines ``+ view totals``, with ``+`` for added, ``~`` for modified and ``-`` for removed."""
+    """Return a diff as lines ``+ view totals``, with ``+`` for added, ``~`` for modified and ``-`` for removed."""
     lines = [f"{_MARKS[what]} {kind} {name}" for what, kind, name in changes_of(diff)]
     if diff.get("program_diff_error"):
         lines.append(f"The programs could not be compared: {diff['program_diff_error']}")
@@ -65,7 +65,7 @@ def diff_text(diff: Mapping[str, Any]) -> str:
 
 
 def diff_markdown(diff: Mapping[str, Any]) -> str:
-    """A diff as a Markdown table with the effect of each change, and the same as a ``diff`` block."""
+    """Return a diff as a Markdown table with the effect of each change, followed by the same as a ``diff`` block."""
     rows = [f"| {what} | {kind} | `{name}` | {_EFFECTS[what, kind]} |" for what, kind, name in changes_of(diff)]
     table = "\n".join(["| change | what | name | effect |", "| --- | --- | --- | --- |", *rows])
     # Renderers of diff blocks know + and - only.
@@ -74,28 +74,30 @@ def diff_markdown(diff: Mapping[str, Any]) -> str:
 
 
 def change_text(change: PendingChange) -> str:
-    """A change as text: its diff, its programs, the unchanged views that are evaluated anew, the SQL of both sides, and what the
-    change means for views, operators, their state, and the files of the program.
+    """Return a change as text.
+
+    It has the diff, the programs, the unchanged views that are evaluated anew, the SQL of both sides, and the effects on views,
+    operators, their state, and the files of the program.
     """
     lines = [diff_text(change.diff), *(f"program {line}" for line in program_lines(change))]
     lines += [f"evaluated anew: view {view} ({reason})" for view, reason in sorted(change.views_evaluated_anew.items())]
     if change.plan is not None:
         for name, relation in sorted(change.plan.relations.items()):
             for label, sql in _statements(relation):
-                lines += [f"{relation.kind.value} {name} ({relation.change.value}), {label}:", *_indented(sql)]
+                lines += [f"{relation.kind.value} {name} ({relation.change.value}), {label}:", *_indent(sql)]
         lines += [f"operator {_operator_name(each)}: {operator_effect(each)}" for each in change.plan.operators]
         lines += [f"evaluated from {_entries(view.rows)}: view {name}" for name, view in sorted(change.plan.evaluated.items())]
         lines += [f"dropped with {_entries(count)}: {name}" for name, count in sorted(change.plan.dropped.items())]
         lines += [f"refused: {refusal.message}" for refusal in change.plan.refusals]
         if change.plan.evaluated:
-            range_ = _range(change.plan.seconds, change.plan.seconds_at_most)
+            range_ = _format_range(change.plan.seconds, change.plan.seconds_at_most)
             lines.append(f"evaluating takes about {range_} s, besides the restart")
         lines += [f"file {file.path} ({file.change.value}):\n{file.diff}" for file in change.plan.files]
     return "\n".join(lines)
 
 
 def change_markdown(change: PendingChange) -> str:
-    """A change in Markdown, with the same parts as :func:`change_text`."""
+    """Return a change in Markdown, with the same parts as :func:`change_text`."""
     parts = [diff_markdown(change.diff)]
     if change.views_evaluated_anew:
         rows = [f"| `{view}` | {reason} |" for view, reason in sorted(change.views_evaluated_anew.items())]
@@ -104,21 +106,21 @@ def change_markdown(change: PendingChange) -> str:
     if change.plan is not None:
         for name, relation in sorted(change.plan.relations.items()):
             parts += [
-                f"{relation.kind.value} `{name}` ({relation.change.value}), {label}:\n\n{_fenced(sql, 'sql')}"
+                f"{relation.kind.value} `{name}` ({relation.change.value}), {label}:\n\n{_fence(sql, 'sql')}"
                 for label, sql in _statements(relation)
             ]
     if change.plan is not None and change.plan.operators:
         rows = [
-            f"| `{each.uid}` | {_cell(each.name)} | {each.change.value.replace('_', ' ')} | {_cell(operator_effect(each))} |"
+            f"| `{each.uid}` | {_escape(each.name)} | {each.change.value.replace('_', ' ')} | {_escape(operator_effect(each))} |"
             for each in change.plan.operators
         ]
         parts.append("\n".join(["| operator | name | change | state |", "| --- | --- | --- | --- |", *rows]))
     if change.plan is not None and change.plan.evaluated:
         rows = [
-            f"| `{name}` | {view.rows} | {_range(view.seconds, view.seconds_at_most)} |"
+            f"| `{name}` | {view.rows} | {_format_range(view.seconds, view.seconds_at_most)} |"
             for name, view in sorted(change.plan.evaluated.items())
         ]
-        total = f"| all | {change.plan.rows} | {_range(change.plan.seconds, change.plan.seconds_at_most)} |"
+        total = f"| all | {change.plan.rows} | {_format_range(change.plan.seconds, change.plan.seconds_at_most)} |"
         parts.append(
             "\n".join(["| view to evaluate | entries of the storage read | seconds, about |", "| --- | --- | --- |", *rows, total])
         )
@@ -130,14 +132,14 @@ def change_markdown(change: PendingChange) -> str:
     if change.plan is not None and change.plan.refusals:
         parts.append("\n".join(f"- **refused**: {refusal.message}" for refusal in change.plan.refusals))
     if change.plan is not None:
-        parts += [_fenced(file.diff, "diff") for file in change.plan.files]
+        parts += [_fence(file.diff, "diff") for file in change.plan.files]
     if change.programs:
         parts.append("\n".join(f"- program {line}" for line in program_lines(change)))
     return "\n\n".join(parts)
 
 
 def operator_effect(operator: OperatorChange) -> str:
-    """What a change means for the state of an operator, in words.
+    """Describe the effect of a change on the state of an operator.
 
     :param operator: the operator
     """
@@ -158,7 +160,7 @@ def operator_effect(operator: OperatorChange) -> str:
 
 
 def program_lines(change: PendingChange) -> Iterator[str]:
-    """The two programs of a change, a line for each: version and hash."""
+    """Yield a line for each of the two programs of a change: version and hash."""
     for which in ("saved", "new"):
         program = change.programs.get(which)
         if program:
@@ -171,7 +173,7 @@ def _operator_name(operator: OperatorChange) -> str:
 
 
 def _size(operator: OperatorChange) -> str:
-    """How much state an operator has, in parentheses."""
+    """Return the size of an operator's state, in parentheses."""
     found = []
     if operator.keys is not None:
         found.append(f"{operator.keys} key{'' if operator.keys == 1 else 's'}")
@@ -186,41 +188,41 @@ def _entries(count: int) -> str:
     return f"{count} entr{'y' if count == 1 else 'ies'} in storage"
 
 
-def _cell(text: str) -> str:
-    """A text that stays in its cell of a Markdown table."""
+def _escape(text: str) -> str:
+    """Escape a text for a cell of a Markdown table."""
     return text.replace("|", "\\|").replace("\n", " ")
 
 
 def _statements(relation: RelationChange) -> Iterator[tuple[str, str]]:
-    """The statements of a relation in the two programs, each with what it is; one when both are the same text."""
+    """Yield the statements of a relation in the two programs, each with a label; only one if both are the same text."""
     if relation.saved is not None and relation.new is not None and relation.saved.sql == relation.new.sql:
-        yield "the statement is the same", _shortened(relation.saved)
+        yield "the statement is the same", _shorten(relation.saved)
         return
     if relation.saved is not None:
-        yield "now", _shortened(relation.saved)
+        yield "now", _shorten(relation.saved)
     if relation.new is not None:
-        yield "then", _shortened(relation.new)
+        yield "then", _shorten(relation.new)
 
 
-def _shortened(declaration: Declaration) -> str:
+def _shorten(declaration: Declaration) -> str:
     sql = declaration.sql.strip()
     left = len(sql) - _LONGEST_SQL
     return sql if left <= 0 else f"{sql[:_LONGEST_SQL]}\n... and {left} more characters"
 
 
-def _indented(text: str) -> Iterator[str]:
+def _indent(text: str) -> Iterator[str]:
     return (f"    {line}" for line in text.splitlines())
 
 
-def _fenced(text: str, language: str) -> str:
-    """A text as a block of Markdown; its fence is longer than any in it."""
+def _fence(text: str, language: str) -> str:
+    """Return a text as a fenced block of Markdown, with a fence longer than any in the text."""
     fence = "```"
     while fence in text:
         fence += "`"
     return f"{fence}{language}\n{text}\n{fence}"
 
 
-def _range(least: float, most: float) -> str:
-    """Seconds in two digits, for no estimate is better than that."""
+def _format_range(least: float, most: float) -> str:
+    """Return a range of seconds with two digits, since no estimate is more precise."""
     low, high = (f"{float(f'{seconds:.2g}'):g}" for seconds in (least, max(least, most)))
     return low if high == low else f"{low} to {high}"

@@ -1,4 +1,4 @@
-"""What the service tells a host about one incarnation of a pipeline, and what the host says about it."""
+"""The messages between the service and a host about one incarnation of a pipeline."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _SOURCE_FIELDS = {
 
 
 class Deployment(BaseModel):
-    """One incarnation of a pipeline, as handed to a host.
+    """An incarnation of a pipeline, as handed to a host.
 
-    :param program_version: None when a service of an earlier release asks
+    :param program_version: the version of the program; None from a service of an earlier release
     :param storage: the pipeline's own folder
-    :param from_checkpoint: go back to this one, whatever is newer
-    :param newest_checkpoint: one that is known to have been made, so that a storage without it is not taken for an empty one
+    :param from_checkpoint: the checkpoint to go back to, even if there are newer ones
+    :param newest_checkpoint: a checkpoint that is known to exist, so that a storage without it is not taken for an empty one
     """
 
     model_config = ConfigDict(frozen=True)
@@ -50,7 +50,7 @@ class Deployment(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _with_source(cls, fields: Any) -> Any:
-        """On the wire the fields of the source are among the others."""
+        """Collect the fields of the source, which are among the others on the wire."""
         if not isinstance(fields, dict) or "program_code" not in fields:
             return fields
         others = {key: value for key, value in fields.items() if key not in _SOURCE_FIELDS}
@@ -65,9 +65,9 @@ class Deployment(BaseModel):
         return fields | self.source.to_wire() if fields.pop("source", None) is not None else fields
 
     def config(self) -> RuntimeConfig:
-        """The runtime configuration, as whoever runs the incarnation reads it.
+        """Return the runtime configuration as it applies to the incarnation.
 
-        :raises Problem: when a value makes no sense, which an earlier release stored without checking it
+        :raises Problem: when a value is invalid, which an earlier release stored without checking it
         """
         try:
             return RuntimeConfig.from_stored(self.runtime_config)
@@ -75,9 +75,9 @@ class Deployment(BaseModel):
             raise self.invalid_config(error) from error
 
     def invalid_config(self, cause: ValueError) -> Problem:
-        """The error of an incarnation whose runtime configuration cannot be used.
+        """Return the error of an incarnation whose runtime configuration is invalid.
 
-        :param cause: says which value makes no sense here
+        :param cause: the error that names the invalid value
         """
         return Problem(
             ErrorCode.INVALID_RUNTIME_CONFIG,
@@ -89,10 +89,11 @@ class Deployment(BaseModel):
 class RuntimeTransition(BaseModel):
     """A change of an incarnation's runtime status, recorded by its host in the order it happened.
 
-    :param error: a deployment error (``message, error_code, details``) when the incarnation failed. With any other status than
-        STOPPED it is the reason why a graceful stop was given up: the incarnation goes on with what was desired before
-    :param checkpoints: the list for ``storage_status_details`` when it changed, else None
-    :param last_sync: the newest copy that this incarnation has made of a checkpoint (``uuid, synced_at``), None without any
+    :param error: a deployment error (``message, error_code, details``) if the incarnation failed. With any other status than
+        STOPPED it is the reason why a graceful stop was abandoned: the incarnation continues with the status that was desired
+        before
+    :param checkpoints: the list for ``storage_status_details`` if it changed, else None
+    :param last_sync: the newest copy that this incarnation has made of a checkpoint (``uuid, synced_at``); None if it has made none
     """
 
     model_config = ConfigDict(frozen=True)

@@ -1,4 +1,4 @@
-"""What a pipeline's descriptor lists: its relations and its checkpoints."""
+"""The lists in a pipeline's descriptor: its relations and its checkpoints."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from airflow_pipelines.contract.change_plan import ChangePlan
 class SQLRelation:
     """A table or view of a compiled program.
 
-    :ivar name: canonical name: folded to lower case, or verbatim when it was quoted
+    :ivar name: canonical name: folded to lower case, or verbatim if it was quoted
     :ivar fields: the columns in order, each a mapping with ``name``, ``case_sensitive`` and ``columntype``
-    :ivar case_sensitive: whether the name was quoted
-    :ivar materialized: whether its contents can be queried
+    :ivar case_sensitive: True if the name was quoted
+    :ivar materialized: True if its contents can be queried
     :ivar primary_key: names of the key's columns; None without a key
-    :ivar properties: what its WITH clause said, by name
+    :ivar properties: the properties of its WITH clause, by name
     """
 
     name: str
@@ -52,13 +52,13 @@ class SQLView(SQLRelation):
 
 @dataclass(frozen=True)
 class PendingChange:
-    """What a pipeline in AWAITINGAPPROVAL waits with, or what ``Pipeline.plan`` says that it would wait with.
+    """The change that a pipeline in AWAITINGAPPROVAL waits with, or that ``Pipeline.plan`` predicts.
 
     :ivar diff: the difference between the saved program and the new one, as the service sends it
-    :ivar programs: hash and version of both programs (``saved`` and ``new``); give it to ``Pipeline.approve`` to approve exactly
-        this change. Empty when the service is of a release that does not tell.
-    :ivar views_evaluated_anew: views that have not changed, but are evaluated anew because of how they were saved; with the reason
-    :ivar plan: what the change means for relations and their rows; None when the service is of a release that does not tell
+    :ivar programs: hash and version of both programs (``saved`` and ``new``); pass it to ``Pipeline.approve`` to approve exactly
+        this change. Empty if the service is of a release that does not send it.
+    :ivar views_evaluated_anew: unchanged views that are evaluated anew because of the way they were saved, with the reason
+    :ivar plan: the effects of the change on relations and their rows; None if the service is of a release that does not send it
     """
 
     diff: dict[str, Any]
@@ -79,11 +79,11 @@ class PendingChange:
 
 @dataclass(frozen=True)
 class CheckpointMetadata:
-    """A checkpoint.
+    """The metadata of a checkpoint.
 
-    :ivar uuid: its identity; newer checkpoints have greater ones
+    :ivar uuid: its id; newer checkpoints have greater ones
     :ivar identifier: its label, if any
-    :ivar fingerprint: hash of the program it was made by
+    :ivar fingerprint: hash of the program that made it
     :ivar size: bytes of its files
     :ivar steps: steps processed before it
     :ivar processed_records: input records processed before it

@@ -12,11 +12,11 @@ class _WireEnum(Enum):
 
     @classmethod
     def from_str(cls, value: str) -> Self:
-        """The member whose name or wire form is ``value``, whatever its case.
+        """Return the member whose name or wire form is ``value``, ignoring case.
 
         :param value: a member's name (``RUNNING``) or its wire form (``Running``)
         :returns: the member
-        :raises ValueError: when no member is called so; the message lists the known ones
+        :raises ValueError: when there is no such member; the message lists the known ones
         """
         folded = value.lower()
         for member in cls:
@@ -30,7 +30,7 @@ class _WireEnum(Enum):
 
 
 class BuildMode(Enum):
-    """How a builder meets an existing pipeline of its name. Kept for compatibility; no method takes it."""
+    """The ways in which a builder treats an existing pipeline of its name. Kept for compatibility; no method takes it."""
 
     CREATE = 1
     GET = 2
@@ -39,34 +39,34 @@ class BuildMode(Enum):
 
 @unique
 class PipelineStatus(_WireEnum):
-    """The one combined status of a pipeline: its resources' status, or its runtime's while resources are provisioned."""
+    """The combined status of a pipeline: its resources' status, or its runtime's while resources are provisioned."""
 
     NOT_FOUND = "NotFound"
-    """There is no such pipeline. Known to clients only."""
+    """The status of a pipeline that does not exist. Known to clients only."""
     STOPPED = "Stopped"
     PROVISIONING = "Provisioning"
     UNAVAILABLE = "Unavailable"
-    """The host was not reached lately; it may come back."""
+    """The status of a pipeline whose host was not reached lately; it may come back."""
     STANDBY = "Standby"
     AWAITINGAPPROVAL = "AwaitingApproval"
-    """The program differs from the checkpoint's: a person has to approve the difference or stop the pipeline."""
+    """The status of a pipeline whose program differs from the checkpoint's: a person has to approve the difference or stop it."""
     INITIALIZING = "Initializing"
     BOOTSTRAPPING = "Bootstrapping"
-    """New and changed views are being evaluated from what the tables hold."""
+    """The status while new and changed views are evaluated from the contents of the tables."""
     CONCURRENTBOOTSTRAPPING = "ConcurrentBootstrapping"
     SYNCHRONIZING = "Synchronizing"
     REPLAYING = "Replaying"
-    """The journal of the previous incarnation is being replayed."""
+    """The status while the journal of the previous incarnation is replayed."""
     PAUSED = "Paused"
     RUNNING = "Running"
     SUSPENDED = "Suspended"
-    """The final checkpoint is written; the pipeline is about to stop."""
+    """The status after the final checkpoint was written; the pipeline is about to stop."""
     STOPPING = "Stopping"
 
 
 @unique
 class DeploymentDesiredStatus(_WireEnum):
-    """The combined status the pipeline is meant to reach."""
+    """The combined status that the pipeline should reach."""
 
     STOPPED = "Stopped"
     UNAVAILABLE = "Unavailable"
@@ -78,7 +78,7 @@ class DeploymentDesiredStatus(_WireEnum):
 
 @unique
 class DeploymentResourcesStatus(_WireEnum):
-    """Whether the pipeline has a host."""
+    """The status of the pipeline's host."""
 
     STOPPED = "Stopped"
     PROVISIONING = "Provisioning"
@@ -88,7 +88,7 @@ class DeploymentResourcesStatus(_WireEnum):
 
 @unique
 class DeploymentResourcesDesiredStatus(_WireEnum):
-    """Whether the pipeline is meant to have a host."""
+    """The desired status of the pipeline's host."""
 
     STOPPED = "Stopped"
     PROVISIONED = "Provisioned"
@@ -96,7 +96,7 @@ class DeploymentResourcesDesiredStatus(_WireEnum):
 
 @unique
 class DeploymentRuntimeStatus(_WireEnum):
-    """What the pipeline does on its host. Meaningful only while resources are provisioned."""
+    """The status of the pipeline on its host. Meaningful only while resources are provisioned."""
 
     UNAVAILABLE = "Unavailable"
     STANDBY = "Standby"
@@ -113,7 +113,7 @@ class DeploymentRuntimeStatus(_WireEnum):
 
 @unique
 class DeploymentRuntimeDesiredStatus(_WireEnum):
-    """What the pipeline is meant to do on its host."""
+    """The desired status of the pipeline on its host."""
 
     UNAVAILABLE = "Unavailable"
     STANDBY = "Standby"
@@ -124,19 +124,19 @@ class DeploymentRuntimeDesiredStatus(_WireEnum):
 
 @unique
 class StorageStatus(_WireEnum):
-    """Whether the pipeline holds storage."""
+    """The status of the pipeline's storage."""
 
     CLEARED = "Cleared"
-    """Never started, or cleared since: nothing is kept."""
+    """The status of a storage that was never used, or was cleared since: nothing is kept."""
     CLEARING = "Clearing"
-    """What was kept is being deleted; this cannot be undone."""
+    """The status while the storage is being deleted; this cannot be undone."""
     INUSE = "InUse"
-    """Started before: state is kept, which restricts some edits until storage is cleared."""
+    """The status of a storage that holds state, which restricts some edits until it is cleared."""
 
 
 @unique
 class TransactionStatus(_WireEnum):
-    """Where the pipeline stands with transactions."""
+    """The status of the pipeline's current transaction."""
 
     NoTransaction = "NoTransaction"
     TransactionInProgress = "TransactionInProgress"
@@ -145,41 +145,41 @@ class TransactionStatus(_WireEnum):
 
 @unique
 class BootstrapPolicy(_WireEnum):
-    """What a start does when the program differs from the one of the newest checkpoint."""
+    """The reaction of a start to a program that differs from that of the newest checkpoint."""
 
     ALLOW = "allow"
-    """Bootstrap at once."""
+    """The policy to bootstrap at once."""
     AWAIT_APPROVAL = "await_approval"
-    """Show the difference and wait for :meth:`Pipeline.approve`."""
+    """The policy to show the difference and wait for :meth:`Pipeline.approve`."""
     REJECT = "reject"
-    """Refuse to start; the checkpoint is kept."""
+    """The policy to refuse the start; the checkpoint is kept."""
 
 
 @unique
 class CompletionTokenStatus(Enum):
-    """Whether everything a completion token stands for was processed."""
+    """The processing status of everything that a completion token stands for."""
 
     COMPLETE = "complete"
-    """All of it was processed and every output that follows from it was delivered."""
+    """The status once all of it was processed and every output that follows from it was delivered."""
     IN_PROGRESS = "inprogress"
 
 
 @unique
 class FaultToleranceModel(_WireEnum):
-    """What a crash may do to outputs. No model at all means explicit checkpoints only."""
+    """The guarantee for outputs after a crash. No model at all means explicit checkpoints only."""
 
     AtLeastOnce = "at_least_once"
-    """Nothing is lost; output may be repeated."""
+    """The guarantee that nothing is lost; output may be repeated."""
     ExactlyOnce = "exactly_once"
-    """Nothing is lost and nothing is repeated."""
+    """The guarantee that nothing is lost and nothing is repeated."""
 
 
 @unique
 class CompilationProfile(Enum):
-    """How much effort compiling takes. Programs run on Spark, so every profile gives the same program here."""
+    """The effort of a compilation. Programs run on Spark, so every profile gives the same program here."""
 
     SERVER_DEFAULT = None
-    """Leave the choice to the service."""
+    """The profile that leaves the choice to the service."""
     DEV = "dev"
     UNOPTIMIZED = "unoptimized"
     OPTIMIZED = "optimized"
@@ -188,17 +188,17 @@ class CompilationProfile(Enum):
 
 @unique
 class PipelineFieldSelector(Enum):
-    """Which fields of a pipeline to read."""
+    """The selection of a pipeline's fields to read."""
 
     ALL = "all"
     STATUS = "status"
-    """All but the program, the configurations and the compiler's output."""
+    """All fields except the program, the configurations and the compiler's output."""
 
 
 class _OutcomeEnum(Enum):
     """An enum whose members may carry an error.
 
-    Members are shared by everybody, so an error is never set on one: :meth:`_with_error` gives a copy that equals its member.
+    Members are shared, so an error is never set on one: :meth:`_with_error` returns a copy that equals its member.
     """
 
     error: Any
@@ -225,7 +225,7 @@ class _OutcomeEnum(Enum):
 
 
 class CheckpointStatus(_OutcomeEnum):
-    """How a checkpoint, or the sync of one, fares. ``error`` is set for a failure."""
+    """The status of a checkpoint, or of its sync. ``error`` is set for a failure."""
 
     Success = "success"
     Failure = "failure"
@@ -233,12 +233,12 @@ class CheckpointStatus(_OutcomeEnum):
     Unknown = "unknown"
 
     def get_error(self) -> str | None:
-        """The failure's cause, or None."""
+        """Return the failure's cause, or None."""
         return None if self.error is None else str(self.error)
 
 
 class ProgramStatus(_OutcomeEnum):
-    """How far compiling of the program got. ``error`` is set for the members that end in ``Error``."""
+    """The status of the program's compilation. ``error`` is set for the members that end in ``Error``."""
 
     Pending = "Pending"
     CompilingSql = "CompilingSql"
@@ -251,10 +251,10 @@ class ProgramStatus(_OutcomeEnum):
 
     @classmethod
     def from_value(cls, value: str | Mapping[str, Any]) -> ProgramStatus:
-        """The member for a wire value.
+        """Return the member for a wire value.
 
         :param value: a status name, or an object with the status as its only key and the error as its value
-        :returns: the member, with ``error`` set when ``value`` brought one
+        :returns: the member, with ``error`` set if ``value`` has one
         :raises ValueError: when the status is unknown
         """
         if isinstance(value, Mapping):
@@ -266,14 +266,14 @@ class ProgramStatus(_OutcomeEnum):
 
     @property
     def is_final(self) -> bool:
-        """Whether compiling has come to its end, well or badly."""
+        """True if compiling has ended, successfully or not."""
         return self == ProgramStatus.Success or self.is_error
 
     @property
     def is_error(self) -> bool:
-        """Whether compiling failed."""
+        """True if compiling failed."""
         return self in (ProgramStatus.SqlError, ProgramStatus.RustError, ProgramStatus.SystemError)
 
     def get_error(self) -> dict[str, Any] | None:
-        """The compilation error (``program_error`` of the pipeline), or None."""
+        """Return the compilation error (``program_error`` of the pipeline), or None."""
         return self.error  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""The error codes of the contract: how a program tells one error from another, in answers and in deployment errors."""
+"""The error codes of the contract, by which programs tell errors apart, in answers and in deployment errors."""
 
 from __future__ import annotations
 

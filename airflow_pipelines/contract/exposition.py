@@ -1,4 +1,4 @@
-"""Metrics as the text that Prometheus reads, made by its own client library."""
+"""Metrics in the text format of Prometheus, written by its own client library."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from enum import StrEnum
 from typing import Any
 
 CONTENT_TYPE = "text/plain; version=0.0.4"
-"""The type of the text."""
+"""The content type of the text."""
 
 
 class MetricKind(StrEnum):
-    """How a metric moves."""
+    """The kind of a metric."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -20,11 +20,11 @@ class MetricKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One measured value.
+    """A measured value.
 
     :param name: its name, which ends with ``_total`` for a counter
-    :param help: what it counts or measures
-    :param labels: what it is about
+    :param help: a description of the value
+    :param labels: the labels that identify the measured object
     """
 
     name: str
@@ -35,9 +35,9 @@ class Metric:
 
 
 def metrics_to_wire(metrics: Iterable[Metric]) -> list[dict[str, Any]]:
-    """Metrics as JSON: one object for each name, with all that was measured under it.
+    """Return metrics as JSON: one object for each name, with all values measured under it.
 
-    :param metrics: what was measured
+    :param metrics: the metrics
     """
     found: dict[str, dict[str, Any]] = {}
     for metric in metrics:
@@ -47,11 +47,11 @@ def metrics_to_wire(metrics: Iterable[Metric]) -> list[dict[str, Any]]:
 
 
 def exposition(metrics: Iterable[Metric]) -> str:
-    """Write metrics as text; those of one name stand together.
+    """Return metrics as text, grouped by name.
 
-    :param metrics: what was measured
+    :param metrics: the metrics
     """
-    # Imported here: it begins with collectors of its own, which a process that is never asked for metrics need not have.
+    # Imported here: the import creates collectors, which a process that is never asked for metrics does not need.
     from prometheus_client.exposition import generate_latest
     from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily
 

@@ -1,4 +1,4 @@
-"""How the files of two stream programs differ, for people."""
+"""The differences between the files of two stream programs, for people."""
 
 from __future__ import annotations
 
@@ -12,48 +12,48 @@ from airflow_pipelines.program.sources import ProgramSource
 
 COMMAND_LINE: Final = "command line"
 MAX_DIFF: Final = 20_000
-"""Characters of the difference of one file."""
+"""The maximum number of characters of one file's diff."""
 MAX_ALL: Final = 5 * MAX_DIFF
-"""Characters of all differences together: a status of the pipeline has them."""
+"""The maximum number of characters of all diffs together, since they are part of the pipeline's status."""
 MAX_COMPARED: Final = 20_000
-"""Lines of the two texts of a file that are compared with each other: comparing takes time that grows faster than they do."""
+"""The maximum number of lines of both texts of a file that are compared, since the time to compare grows faster than the number."""
 
 
 def file_changes(saved: ProgramSource, new: ProgramSource) -> tuple[FileChange, ...]:
-    """The command line if it differs, and the files that do, in the order of the new program; files that are gone come last.
+    """Return the changes of the command line and of the files, in the order of the new program; removed files come last.
 
     :param saved: the source of one program
-    :param new: the source of the other one
+    :param new: the source of the other program
     """
-    found = [*_argument_change(saved.stream_arguments, new.stream_arguments), *_changes(saved.stream_texts, new.stream_texts)]
-    return tuple(_short_enough(found))
+    found = [*_compare_arguments(saved.stream_arguments, new.stream_arguments), *_changes(saved.stream_texts, new.stream_texts)]
+    return tuple(_limit_length(found))
 
 
-def _short_enough(changes: Iterable[FileChange]) -> Iterator[FileChange]:
+def _limit_length(changes: Iterable[FileChange]) -> Iterator[FileChange]:
     left = MAX_ALL
     for change in changes:
         left -= len(change.diff)
         yield change if left >= 0 else replace(change, diff="(the lines that differ are left out, there are too many in all files)")
 
 
-def _argument_change(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[FileChange, ...]:
-    """The command line is shown like a file that has an argument in each line."""
+def _compare_arguments(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[FileChange, ...]:
+    """Return the change of the command line, shown like a file with one argument in each line."""
     if old == new:
         return ()
-    return (FileChange(COMMAND_LINE, FileChangeKind.MODIFIED, _difference("\n".join(old), "\n".join(new), COMMAND_LINE)),)
+    return (FileChange(COMMAND_LINE, FileChangeKind.MODIFIED, _compare_texts("\n".join(old), "\n".join(new), COMMAND_LINE)),)
 
 
 def _changes(old: dict[str, str], new: dict[str, str]) -> Iterator[FileChange]:
     for path in [*new, *(path for path in old if path not in new)]:
         if path not in old:
-            yield FileChange(path, FileChangeKind.ADDED, _difference("", new[path], path))
+            yield FileChange(path, FileChangeKind.ADDED, _compare_texts("", new[path], path))
         elif path not in new:
-            yield FileChange(path, FileChangeKind.REMOVED, _difference(old[path], "", path))
+            yield FileChange(path, FileChangeKind.REMOVED, _compare_texts(old[path], "", path))
         elif old[path] != new[path]:
-            yield FileChange(path, FileChangeKind.MODIFIED, _difference(old[path], new[path], path))
+            yield FileChange(path, FileChangeKind.MODIFIED, _compare_texts(old[path], new[path], path))
 
 
-def _difference(old: str, new: str, path: str) -> str:
+def _compare_texts(old: str, new: str, path: str) -> str:
     before, after = old.splitlines(), new.splitlines()
     if len(before) + len(after) > MAX_COMPARED:
         return f"{path} is too long to be compared line by line: it had {len(before)} lines and has {len(after)}"

@@ -1,4 +1,4 @@
-"""Which HTTP status an error is answered with: one table for the service and its hosts."""
+"""The HTTP status of each error: one table for the service and its hosts."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ _STATUS: Final[Mapping[ErrorCode, HTTPStatus]] = {code: status for status, codes
 
 
 def http_status(code: ErrorCode) -> int:
-    """The HTTP status of an answer with an error code.
+    """Return the HTTP status of an answer with an error code.
 
     :param code: the error's code
     :returns: the status

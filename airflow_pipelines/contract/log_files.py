@@ -1,4 +1,4 @@
-"""How long the logs of pipelines and hosts may become: a file and a few older ones."""
+"""The rotation of the logs of pipelines and hosts: a current file and a few older ones."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from pathlib import Path
 from typing import Final
 
 LOG_BYTES: Final = 10 << 20
-"""A log that is longer is put aside, and a new one is begun."""
+"""The size at which a log is rotated."""
 LOG_FILES: Final = 2
-"""So many that were put aside are kept."""
+"""The number of rotated files that are kept."""
 
 logger = logging.getLogger(__name__)
 
 
 def replaced(log: Path) -> Path:
-    """The file that a log was put aside as, the last time."""
+    """Return the path of the most recently rotated file of a log."""
     return log.with_name(f"{log.name}.1")
 
 
 def log_files(log: Path) -> list[Path]:
-    """All files of a log, whether they are there or not."""
+    """Return the paths of all files of a log, existing or not."""
     return [log, *(log.with_name(f"{log.name}.{number}") for number in range(1, LOG_FILES + 1))]
 
 
 def limit_by_copying(log: Path, limit: int = LOG_BYTES) -> None:
-    """Put a log aside that another process has open, such as the output of a JVM: it is copied and emptied.
+    """Rotate a log that another process has open, such as the output of a JVM, by copying and emptying it.
 
-    The process must append to it. Lines that it writes in between are lost.
+    The process must append to it. Lines that it writes between the two are lost.
     """
     try:
         if log.stat().st_size <= limit:

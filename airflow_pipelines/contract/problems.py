@@ -1,4 +1,4 @@
-"""The domain error of the service and its hosts: a code of the contract, a message that says what to do, details."""
+"""The domain error of the service and its hosts: a code of the contract, a message that says what to do, and details."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Any
 from airflow_pipelines.contract.error_codes import ErrorCode
 
 READ_ONLY_HEADER = "airflow-pipelines-read-only"
-"""Set by the service on calls for a client that may only read."""
+"""The header that the service sets on calls for a client that may only read."""
 QUERY_FAILED_HEADER = "airflow-pipelines-query-failed"
-"""Set on the answer to a query that failed before its first row: its status is 200, and its body says why."""
+"""The header of an answer to a query that failed before its first row: the status is 200, and the body gives the reason."""
 QUERY_FAILED_LINE = "ERROR: "
-"""What the last line of a query's text begins with that broke off; lines of rows begin with ``|`` or ``+``."""
+"""The prefix of the last line of a query's text that broke off; lines of rows begin with ``|`` or ``+``."""
 
 
 class Problem(Exception):
-    """An error with its code in the contract's catalogue.
+    """An error with a code of the contract's catalogue.
 
     Over HTTP its body is ``{"message": ..., "error_code": ..., "details": ...}``, with the status that
     :mod:`airflow_pipelines.contract.http_status` has for the code.
 
-    :param code: what kind of error it is
+    :param code: the code of the error
     :param message: what was wrong, where, and what to do
     :param details: a JSON value whose shape depends on the code
     """
@@ -32,7 +32,7 @@ class Problem(Exception):
         self.details = details if details is not None else {}
 
     def body(self) -> dict[str, Any]:
-        """The error in wire form.
+        """Return the error in wire form.
 
         :returns: the body of an answer, which is also the form of a ``deployment_error``
         """

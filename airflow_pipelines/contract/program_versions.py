@@ -1,4 +1,4 @@
-"""Which program a change leads from and to, in a form that an approval can name: a hash of its source and its version."""
+"""The programs before and after a change, in a form that an approval can name: a hash of the source and a version."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from airflow_pipelines.program.sources import ProgramSource
 
 
 class ProgramVersion(BaseModel):
-    """One program: the hash of its source, and its ``program_version`` where that is known. None must not be given for it."""
+    """The hash of a program's source, and its ``program_version`` if that is known. The version must not be null."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -22,28 +22,28 @@ class ProgramVersion(BaseModel):
     @field_validator("version", mode="before")
     @classmethod
     def _given(cls, value: Any) -> Any:
-        # The default is not validated: this sees only what somebody wrote.
+        # The default is not validated, so this sees only explicit values.
         if value is None:
             raise ValueError("must not be null; leave it out when it is unknown")
         return value
 
     @classmethod
     def of(cls, source: ProgramSource, version: int | None) -> ProgramVersion:
-        """The program with this source."""
+        """Return the version object of a program with this source."""
         return cls(hash=source.digest) if version is None else cls(hash=source.digest, version=version)
 
     def to_wire(self) -> dict[str, Any]:
-        """The JSON form; a version that is unknown is left out."""
+        """Return the JSON form; an unknown version is left out."""
         return self.model_dump(exclude_none=True)
 
     def is_expected(self, expected: ProgramVersion) -> bool:
-        """Whether this is the program that ``expected`` names. A version that one of the two does not know is not compared."""
+        """Return True if this is the program that ``expected`` names. The versions are compared only if both are known."""
         unknown = self.version is None or expected.version is None
         return self.hash == expected.hash and (unknown or self.version == expected.version)
 
 
 class ProgramChange(BaseModel):
-    """The program of the saved state and the one that is to go on from it: ``programs`` beside the difference to approve."""
+    """The program of the saved state and the program that continues from it: ``programs`` beside the difference to approve."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -51,14 +51,14 @@ class ProgramChange(BaseModel):
     new: ProgramVersion
 
     def to_wire(self) -> dict[str, Any]:
-        """The JSON form."""
+        """Return the JSON form."""
         return {"saved": self.saved.to_wire(), "new": self.new.to_wire()}
 
 
 def expected_change(value: Any) -> ProgramChange:
     """Read the programs that an approval expects.
 
-    :param value: the JSON value, as the details of the waiting pipeline have it under ``programs``
+    :param value: the JSON value, as under ``programs`` in the details of the waiting pipeline
     :returns: the change
     :raises Problem: 400 when it is null, empty or of another form
     """
@@ -76,11 +76,11 @@ def expected_change(value: Any) -> ProgramChange:
 
 
 def unexpected_program(which: str, found: ProgramVersion, expected: ProgramVersion) -> Problem:
-    """The answer to an approval that expects another program than there is.
+    """Return the error of an approval that expects another program than the one that waits.
 
-    :param which: which of the two programs it is about, as the start of a sentence
-    :param found: what there is
-    :param expected: what was expected
+    :param which: the program that differs, as the start of a sentence
+    :param found: the actual program
+    :param expected: the expected program
     """
     return Problem(
         ErrorCode.UNEXPECTED_PROGRAM,

@@ -1,4 +1,4 @@
-"""The part of the store that hosts write: who is alive where, which incarnation each runs, and how it fares.
+"""The part of the store that hosts write: the live hosts, the incarnation that each runs, and its status.
 
 Hosts and the service meet only here and over HTTP. Rows of ``hosts`` carry an unguessable token; it is never logged or shown.
 """
@@ -18,7 +18,7 @@ from airflow_pipelines.contract.statuses import RuntimeStatus
 
 
 class Base(DeclarativeBase):
-    """Tables shared by hosts and the service; the service's own tables use the same metadata."""
+    """The base of the tables that hosts and the service share; the service's own tables use the same metadata."""
 
     metadata = MetaData()
 
@@ -28,10 +28,10 @@ SHARED = "shared"
 
 
 class HostRow(Base):
-    """One Spark application.
+    """A Spark application.
 
     :param kind: ``shared`` or ``dedicated``
-    :param deployment_id: the deployment that a dedicated one runs
+    :param deployment_id: the deployment of a dedicated host
     """
 
     __tablename__ = "hosts"
@@ -42,7 +42,7 @@ class HostRow(Base):
     kind: Mapped[str] = mapped_column(String(16))
     deployment_id: Mapped[UUID | None] = mapped_column(Uuid, nullable=True)
     deployment: Mapped[Any] = mapped_column(JSON, nullable=True)
-    """A dedicated host's own Deployment, which it starts by itself once it is up."""
+    """The Deployment of a dedicated host, which it starts by itself once it is up."""
     url: Mapped[str | None] = mapped_column(String(255), nullable=True)
     token: Mapped[str] = mapped_column(String(128))
     pid: Mapped[int | None] = mapped_column(Integer, nullable=True)
@@ -50,16 +50,16 @@ class HostRow(Base):
     log_path: Mapped[str] = mapped_column(String(1024))
     submitted_at: Mapped[datetime] = mapped_column(DateTime(timezone=True))
     heartbeat: Mapped[float | None] = mapped_column(Float, nullable=True)
-    """Seconds since the epoch, by the host's clock; None until the host has registered."""
+    """The time of the last heartbeat, in seconds since the epoch by the host's clock; None until the host has registered."""
     ended_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True), nullable=True)
     end_reason: Mapped[str | None] = mapped_column(String(1024), nullable=True)
-    """Why a host ended that could say so itself."""
+    """The reason why the host ended, if it could record one itself."""
     slot: Mapped[str | None] = mapped_column(String(16), nullable=True)
-    """``shared`` for the store's shared host until it is ended; None for all others, of which there may be any number."""
+    """``shared`` for the store's shared host until it is ended; None for all others, whose number is not limited."""
 
 
 class TransitionRow(Base):
-    """One runtime transition; ``sequence`` orders all of a store's transitions."""
+    """A runtime transition; ``sequence`` orders all transitions of a store."""
 
     __tablename__ = "runtime_transitions"
 
@@ -76,7 +76,7 @@ class TransitionRow(Base):
 
 @dataclass(frozen=True, slots=True)
 class HostRecord:
-    """A host as the registry knows it."""
+    """A host as recorded in the registry."""
 
     host_id: UUID
     kind: str
@@ -94,7 +94,7 @@ class HostRecord:
 
     @property
     def application_name(self) -> str:
-        """What Spark calls the host: a dedicated one is named after its pipeline."""
+        """The host's application name in Spark: a dedicated host is named after its pipeline."""
         return f"airflow-pipelines {'shared host' if self.deployment is None else self.deployment['pipeline_name']}"
 
 
@@ -105,9 +105,9 @@ class Registry:
         self._engine = engine
 
     def submit(self, host: HostRecord) -> None:
-        """Write a host's row before it is started, so that a host nobody knows cannot exist.
+        """Write a host's row before the host is started, so that no host can exist without a row.
 
-        :raises sqlalchemy.exc.IntegrityError: when the row is there already, or the store has a shared host and this is another
+        :raises sqlalchemy.exc.IntegrityError: when the row exists already, or the store has a shared host and this is another
         """
         with Session(self._engine) as session, session.begin():
             session.add(
@@ -128,7 +128,7 @@ class Registry:
             )
 
     def update(self, host_id: UUID, **values: Any) -> bool:
-        """Set columns of a host's row; False when the row is gone or the host was declared ended."""
+        """Set columns of a host's row; return False if the row is gone or the host was declared ended."""
         with Session(self._engine) as session, session.begin():
             statement = update(HostRow).where(HostRow.host_id == host_id, HostRow.ended_at.is_(None)).values(**values)
             return bool(session.connection().execute(statement).rowcount)
@@ -136,12 +136,12 @@ class Registry:
     def end(self, host_id: UUID, reason: str | None = None) -> None:
         """Declare a host ended: it must not run anything from now on.
 
-        :param reason: why, when that is worth telling its pipelines
+        :param reason: the reason, if its pipelines should learn it
         """
         self.update(host_id, ended_at=datetime.now(UTC), end_reason=reason, slot=None)
 
     def live_hosts(self, kind: str | None = None) -> list[HostRecord]:
-        """Hosts not declared ended, newest first."""
+        """Return the hosts that are not declared ended, newest first."""
         statement = select(HostRow).where(HostRow.ended_at.is_(None)).order_by(HostRow.submitted_at.desc())
         if kind is not None:
             statement = statement.where(HostRow.kind == kind)
@@ -149,7 +149,7 @@ class Registry:
             return [_record(row) for row in session.scalars(statement)]
 
     def get(self, host_id: UUID) -> HostRecord | None:
-        """One host, ended or not."""
+        """Return one host, ended or not; None if there is no such host."""
         with Session(self._engine) as session:
             row = session.get(HostRow, host_id)
             return None if row is None else _record(row)
@@ -177,7 +177,7 @@ class Registry:
             session.execute(statement)
 
     def ended_before(self, moment: datetime) -> list[HostRecord]:
-        """Hosts that were declared ended before a moment."""
+        """Return the hosts that were declared ended before a point in time."""
         statement = select(HostRow).where(HostRow.ended_at < moment)
         with Session(self._engine) as session:
             return [_record(row) for row in session.scalars(statement)]
@@ -188,7 +188,7 @@ class Registry:
             session.execute(delete(HostRow).where(HostRow.host_id == host_id, HostRow.ended_at.is_not(None)))
 
     def transitions(self, deployment_id: UUID, after: int) -> list[RuntimeTransition]:
-        """The transitions of one incarnation with a sequence above ``after``, in order."""
+        """Return the transitions of one incarnation with a sequence above ``after``, in order."""
         statement = (
             select(TransitionRow)
             .where(TransitionRow.deployment_id == deployment_id, TransitionRow.sequence > after)

@@ -1,4 +1,4 @@
-"""The runtime configuration: all its fields with their defaults, bounds and effects. The service fills it in, a host reads it."""
+"""The runtime configuration: its fields with their defaults, bounds and effects. The service fills it in, a host reads it."""
 
 from __future__ import annotations
 
@@ -32,14 +32,17 @@ RESERVED_ENVIRONMENT: Final = frozenset(
         "JAVA_HOME", "SPARK_HOME", "PATH", "PYTHONPATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON",
     }
 )  # fmt: skip
-"""Environment names that ``env`` may not set, because hosts depend on them. So may none beginning with ``AIRFLOW_PIPELINES_``."""
+"""Environment names that ``env`` may not set, because hosts depend on them.
+
+Names that begin with ``AIRFLOW_PIPELINES_`` are reserved too.
+"""
 
 LATEST: Final = "latest"
 """The value of ``start_from_checkpoint`` that stands for the newest checkpoint of a bucket."""
 LEGACY_FAULT_TOLERANCE: Final = "latest_checkpoint"
-"""The one word that older clients send as ``fault_tolerance``. It stands for the model ``exactly_once``."""
+"""The single word that older clients send as ``fault_tolerance``. It stands for the model ``exactly_once``."""
 MAX_OFFSET_MS: Final = 100 * 366 * 24 * 3600 * 1000
-"""A clock may be shifted by a hundred years: far enough for any test, and still a time that has a name."""
+"""The maximum shift of a clock, a hundred years: far enough for any test, and still a valid time."""
 _OFFSET: Final = re.compile(r"([+-])(\d{1,2}):?(\d{2})")
 _MICROSECONDS: Final = 1_000_000
 _NOW_OFFSET: Final = "must be a number of milliseconds, or a time in RFC 3339 form, such as 2024-02-29T12:00:00Z"
@@ -47,7 +50,7 @@ _NOW_OFFSET: Final = "must be a number of milliseconds, or a time in RFC 3339 fo
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What a field does here; with ``active`` False the reason why it does nothing. An annotation of the field."""
+    """The effect of a field here; if ``active`` is False, the reason why it has none. An annotation of the field."""
 
     text: str
     active: bool = True
@@ -59,7 +62,7 @@ def _inactive(reason: str) -> Effect:
 
 _MEMORY: Final = Field(pattern=r"^[1-9][0-9]*[kmgt]$")
 _DECIDED: Final = frozenset({"spark.app.name", "spark.master", "spark.submit.deployMode"})
-"""Properties that name the pipeline, or that the connection decides."""
+"""The properties that name the pipeline or are fixed by the connection."""
 _TRANSFER: Final = _inactive("copies are made by fsspec, which chooses how it transfers files")
 _CLUSTER: Final = _inactive("no host runs in a cluster that knows this; use a Spark connection")
 _SPARK_THREADS: Final = _inactive("Spark chooses its own threads; 'resources.cpu_cores_max' limits them on a dedicated host")
@@ -70,7 +73,7 @@ _NO_WAIT: Final = _inactive("a step takes what has come in when the step before 
 
 
 def _now_offset(value: Any) -> float | datetime | None:
-    """Milliseconds, or the time that a text in RFC 3339 form names."""
+    """Parse a number of milliseconds, or a time in RFC 3339 form."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float | str):
@@ -95,7 +98,7 @@ def _rfc3339(text: str) -> datetime:
 
 
 class _Section(BaseModel):
-    """A part of a runtime configuration. A key that it does not have is refused, unless a stored configuration is read."""
+    """A part of a runtime configuration. Unknown keys are rejected, unless a stored configuration is read."""
 
     model_config = ConfigDict(extra="forbid", strict=False)
 
@@ -109,7 +112,7 @@ class _Section(BaseModel):
 
 
 class _AsGiven(BaseModel):
-    """A part that is stored and answered as it was given: what is left out is not filled in, and nothing is converted."""
+    """A part that is stored and answered exactly as given: no defaults are filled in, and nothing is converted."""
 
     _given: dict[str, Any] = PrivateAttr(default_factory=dict)
 
@@ -127,7 +130,7 @@ class _AsGiven(BaseModel):
 
 
 class Resources(_Section):
-    """What one incarnation may use: cores in CPUs, memory and storage in megabytes."""
+    """The resource limits of one incarnation: cores in CPUs, memory and storage in megabytes."""
 
     cpu_cores_min: Annotated[float | None, _NOT_RESERVED] = Field(default=None, ge=0)
     cpu_cores_max: Annotated[
@@ -146,7 +149,7 @@ class Resources(_Section):
 
 
 class Sync(_Section):
-    """Where checkpoints are copied to; durations in seconds, ages in days."""
+    """The settings for copying checkpoints; durations in seconds, ages in days."""
 
     bucket: Annotated[
         str, Effect("where checkpoints are copied to: `name/prefix` in S3, a URL of fsspec, or a folder"), Field(min_length=1)
@@ -197,7 +200,7 @@ class Sync(_Section):
 
 
 class FileBackend(_Section, _AsGiven):
-    """Options of the ``file`` backend."""
+    """The options of the ``file`` backend."""
 
     sync: Sync | None = None
     async_threads: Annotated[bool | None, _inactive("the engine reads and writes in threads of its own")] = None
@@ -205,7 +208,7 @@ class FileBackend(_Section, _AsGiven):
 
 
 class StorageBackend(_Section):
-    """Where state is kept: in files, with options for the ``file`` backend."""
+    """The place of the state: files, with options for the ``file`` backend."""
 
     name: Annotated[
         Literal["default", "file"], Effect("`default` and `file` both keep the state in files of the pipeline's storage folder")
@@ -214,7 +217,7 @@ class StorageBackend(_Section):
 
 
 class DevTweaks(_AsGiven):
-    """The tweaks that have an effect here. Others are let through, because clients send those of other implementations."""
+    """The tweaks that have an effect here. Others are accepted, because clients send those of other implementations."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -231,12 +234,12 @@ class DevTweaks(_AsGiven):
     ] = None
 
     def unknown(self) -> list[str]:
-        """The names that were given and mean nothing here."""
+        """Return the given names that have no effect here."""
         return [name for name in self._given if name not in type(self).model_fields]
 
 
 class Storage(_Section):
-    """Options of the pipeline's storage."""
+    """The options of the pipeline's storage."""
 
     backend: StorageBackend = Field(default_factory=StorageBackend)
     min_storage_bytes: Annotated[int | None, _BY_ROWS] = Field(default=None, ge=0)
@@ -249,7 +252,7 @@ class Storage(_Section):
 
 
 class FaultTolerance(_Section):
-    """How much a crash may cost. ``checkpoint_interval_secs`` None means no periodic checkpoints."""
+    """The guarantee after a crash. ``checkpoint_interval_secs`` None means no periodic checkpoints."""
 
     model: Annotated[
         Literal["none", "at_least_once", "exactly_once"],
@@ -271,7 +274,7 @@ class FaultTolerance(_Section):
 
 
 class SparkSettings(_Section):
-    """The Spark application of a pipeline that has one of its own; an extension of the contract, left out where it is not given."""
+    """The Spark application of a pipeline with a dedicated host; an extension of the contract, left out if it is not given."""
 
     conf: Annotated[
         dict[str, str],
@@ -355,11 +358,11 @@ class RuntimeConfig(_Section):
 
     @classmethod
     def from_stored(cls, wire: Mapping[str, Any]) -> Self:
-        """Read a configuration that a service stored, perhaps one of another release: what is not known is ignored.
+        """Read a configuration that a service stored, perhaps one of another release: unknown fields are ignored.
 
         :param wire: the configuration in wire form
-        :returns: the configuration, with defaults for what is left out
-        :raises ValueError: when a value makes no sense, which an earlier release did not check
+        :returns: the configuration, with defaults for missing fields
+        :raises ValueError: when a value is invalid, which an earlier release did not check
         """
         given = {name: value for name, value in wire.items() if value is not None or name in _NULLABLE}
         try:
@@ -368,7 +371,7 @@ class RuntimeConfig(_Section):
             raise ValueError("; ".join(each.text for each in mistakes(cls, error))) from None
 
     def to_wire(self) -> dict[str, Any]:
-        """The configuration in full, as it is stored and answered.
+        """Return the complete configuration, as it is stored and answered.
 
         :returns: a JSON value
         """
@@ -383,7 +386,7 @@ class RuntimeConfig(_Section):
 
     @property
     def sync(self) -> Sync | None:
-        """Where checkpoints are copied to; None when that is not configured."""
+        """The settings for copying checkpoints; None if they are not configured."""
         backend = None if self.storage is None else self.storage.backend.config
         return None if backend is None else backend.sync
 
@@ -426,11 +429,11 @@ class RuntimeConfig(_Section):
 
 
 _NULLABLE: Final = frozenset({"storage"} | {name for name, field in RuntimeConfig.model_fields.items() if field.default is None})
-"""The fields whose null is a value of its own, and not the default."""
+"""The fields for which null is a value of its own and does not stand for the default."""
 
 
 def effects(model: type[BaseModel] = RuntimeConfig, prefix: str = "") -> Iterator[tuple[str, Effect]]:
-    """What each field of a configuration does.
+    """Yield the effect of each field of a configuration.
 
     :param model: the configuration, or a section of it
     :param prefix: the path of the section, with a dot at its end
@@ -444,10 +447,10 @@ def effects(model: type[BaseModel] = RuntimeConfig, prefix: str = "") -> Iterato
 
 
 def zone_offset_us(text: str | None) -> int:
-    """Microseconds of an offset from UTC.
+    """Return an offset from UTC in microseconds.
 
-    :param text: such as ``+02:00``; None, empty, ``Z`` and ``UTC`` are zero
-    :raises ValueError: for anything else
+    :param text: the offset, such as ``+02:00``; None, empty, ``Z`` and ``UTC`` are zero
+    :raises ValueError: when it is anything else
     """
     if text in (None, "", "Z", "UTC"):
         return 0

@@ -1,7 +1,7 @@
-"""What a pipeline says about itself: its statistics, those of its connectors, and the figures of its steps.
+"""The statistics of a pipeline and of its connectors, and the metrics of its steps.
 
-Every class starts empty (all None) and is read from the wire with ``from_dict``; unknown keys are ignored, so that a newer
-service can say more.
+Every class starts empty (all None) and is read from the wire with ``from_dict``; unknown keys are ignored, so that a newer service
+can send more.
 """
 
 # ruff: noqa: RUF009 - _read() gives dataclass fields, so nothing is shared between instances
@@ -18,10 +18,10 @@ from airflow_pipelines.contract.enums import PipelineStatus, TransactionStatus
 
 
 def parse_time(value: str) -> datetime:
-    """An RFC 3339 time as an aware datetime.
+    """Parse an RFC 3339 time as an aware datetime.
 
     :param value: the time, such as ``2026-05-08T12:00:00.000001Z``
-    :returns: the time with its zone; UTC when it names none
+    :returns: the time with its zone; UTC if it names none
     """
     time = datetime.fromisoformat(value)
     return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
@@ -32,20 +32,20 @@ def _epoch_time(seconds: float) -> datetime:
 
 
 def _read(parse: Callable[[Any], Any]) -> Any:
-    """A field, None at first, whose wire value is read with ``parse``."""
+    """Return a dataclass field, None by default, whose wire value is parsed with ``parse``."""
     return field(default=None, metadata={"parse": parse})
 
 
 @dataclass
 class _WireStats:
-    """Base of the statistics classes."""
+    """The base of the statistics classes."""
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Any]) -> Self:
         """Read the wire form.
 
         :param d: the mapping of the service's answer
-        :returns: the statistics; what is missing or null stays None
+        :returns: the statistics; missing and null values stay None
         """
         result = cls()
         for entry in fields(cls):
@@ -58,7 +58,7 @@ class _WireStats:
 
 @dataclass
 class CommitProgressSummary(_WireStats):
-    """How far the commit of a transaction got, in operators and in records of the operators under way."""
+    """The progress of a transaction's commit, in operators and in records of the operators under way."""
 
     completed: int | None = None
     in_progress: int | None = None
@@ -69,13 +69,13 @@ class CommitProgressSummary(_WireStats):
 
 @dataclass
 class ConnectorTransactionPhase(_WireStats):
-    """Where a connector stands in a transaction."""
+    """The phase of a connector in a transaction."""
 
     phase: str | None = None
     label: str | None = None
 
 
-def _phase(value: str | Mapping[str, Any]) -> ConnectorTransactionPhase:
+def _parse_phase(value: str | Mapping[str, Any]) -> ConnectorTransactionPhase:
     if isinstance(value, str):
         return ConnectorTransactionPhase(phase=value)
     return ConnectorTransactionPhase.from_dict(value)
@@ -83,12 +83,12 @@ def _phase(value: str | Mapping[str, Any]) -> ConnectorTransactionPhase:
 
 @dataclass
 class TransactionInitiators(_WireStats):
-    """Who takes part in the current transaction."""
+    """The participants of the current transaction."""
 
     transaction_id: int | None = None
     initiated_by_api: str | None = None
     initiated_by_connectors: dict[str, ConnectorTransactionPhase] | None = _read(
-        lambda phases: {name: _phase(phase) for name, phase in phases.items()}
+        lambda phases: {name: _parse_phase(phase) for name, phase in phases.items()}
     )
 
 
@@ -98,7 +98,7 @@ def _state(value: str) -> PipelineStatus:
 
 @dataclass
 class GlobalPipelineMetrics(_WireStats):
-    """Counters of a whole pipeline. Records count input rows, sizes are bytes, durations milliseconds unless named otherwise."""
+    """The counters of a whole pipeline. Records are input rows, sizes are bytes, durations milliseconds unless named otherwise."""
 
     state: PipelineStatus | None = _read(_state)
     bootstrap_in_progress: bool | None = None
@@ -136,7 +136,7 @@ class GlobalPipelineMetrics(_WireStats):
 
 @dataclass
 class ConnectorError(_WireStats):
-    """One of the most recent errors of a connector. ``index`` counts the connector's errors, ``tag`` groups them."""
+    """A recent error of a connector. ``index`` counts the connector's errors, ``tag`` groups them."""
 
     timestamp: datetime | None = _read(parse_time)
     index: int | None = None
@@ -150,7 +150,7 @@ def _errors(entries: list[Mapping[str, Any]]) -> list[ConnectorError]:
 
 @dataclass
 class ConnectorHealth(_WireStats):
-    """Whether a connector can do its work at the moment."""
+    """The health of a connector: its ability to work at the moment."""
 
     HEALTHY: ClassVar[str] = "Healthy"
     UNHEALTHY: ClassVar[str] = "Unhealthy"
@@ -161,7 +161,7 @@ class ConnectorHealth(_WireStats):
 
 @dataclass
 class CompletedWatermark(_WireStats):
-    """The newest place in its input up to which a connector's data is processed and delivered."""
+    """The newest position in the input of a connector up to which its data is processed and delivered."""
 
     metadata: Any = None
     ingested_at: datetime | None = _read(parse_time)
@@ -171,11 +171,11 @@ class CompletedWatermark(_WireStats):
 
 @dataclass
 class ConnectorLag(_WireStats):
-    """How far an input is behind its source. None where the source does not say.
+    """The lag of an input behind its source. None if the source does not report it.
 
-    :param records: how many records the source has that were not read yet
-    :param bytes: the same in bytes
-    :param seconds: how old the newest record was when it was read, or how old the oldest is that was not
+    :param records: the number of records of the source that were not read yet
+    :param bytes: the number of bytes of the source that were not read yet
+    :param seconds: the age of the newest record when it was read, or the age of the oldest record that was not read yet
     """
 
     records: int | None = None
@@ -185,10 +185,11 @@ class ConnectorLag(_WireStats):
 
 @dataclass
 class InputEndpointMetrics(_WireStats):
-    """Counters of an input connector, in records and bytes.
+    """The counters of an input connector, in records and bytes.
 
-    :param processing_latency_p99_micros: in how many microseconds 99 of 100 of its newest batches were processed since they arrived
-    :param lag: how far it is behind its source; None for a source that does not say, and before anything is known
+    :param processing_latency_p99_micros: the 99th percentile, over its newest batches, of the microseconds from arrival to the end
+        of processing
+    :param lag: the lag behind its source; None if the source does not report it, and before anything is known
     """
 
     total_bytes: int | None = None
@@ -204,7 +205,7 @@ class InputEndpointMetrics(_WireStats):
 
 @dataclass
 class InputEndpointStatus(_WireStats):
-    """How an input connector fares.
+    """The status of an input connector.
 
     :param endpoint_name: ``<table>.<connector>``
     """
@@ -223,7 +224,7 @@ class InputEndpointStatus(_WireStats):
 
 @dataclass
 class OutputEndpointMetrics(_WireStats):
-    """Counters of an output connector, in records, batches and bytes."""
+    """The counters of an output connector, in records, batches and bytes."""
 
     transmitted_records: int | None = None
     transmitted_bytes: int | None = None
@@ -240,7 +241,7 @@ class OutputEndpointMetrics(_WireStats):
 
 @dataclass
 class OutputEndpointStatus(_WireStats):
-    """How an output connector fares.
+    """The status of an output connector.
 
     :param endpoint_name: ``<view>.<connector>``
     """
@@ -256,16 +257,16 @@ class OutputEndpointStatus(_WireStats):
 
 @dataclass
 class StreamTaskMetrics(_WireStats):
-    """What one task of an operator of a stream program says of itself.
+    """The metrics of one task of a stream program's operator.
 
     :param task: its number
-    :param watermark: how far event time has come in milliseconds since the epoch; None before anything is known of it
+    :param watermark: the watermark in milliseconds since the epoch; None before one is known
     :param state_pages: the number of pages of its state at rest
-    :param state_bytes: their size
-    :param waiting_keys: how many keys have timers that wait for event time; None where that was not counted, as while event time
+    :param state_bytes: the size of these pages
+    :param waiting_keys: the number of keys with timers that wait for event time; None if it was not counted, as while event time
         moves
-    :param values: what its functions have counted, by the names of the metrics; a distribution is an object with ``count``,
-        ``sum``, ``min`` and ``max``. They count for statistics only: after a restart they begin anew
+    :param values: the values of its functions' metrics, by name; a distribution is an object with ``count``, ``sum``, ``min`` and
+        ``max``. They are only for statistics: they start anew after a restart
     """
 
     task: int | None = None
@@ -278,9 +279,9 @@ class StreamTaskMetrics(_WireStats):
 
 @dataclass
 class StreamOperatorMetrics(_WireStats):
-    """What an operator of a stream program says of itself.
+    """The metrics of a stream program's operator.
 
-    :param name: for people
+    :param name: its name for people
     :param tasks: its tasks, in the order of their numbers
     """
 
@@ -289,7 +290,7 @@ class StreamOperatorMetrics(_WireStats):
 
     @property
     def watermark(self) -> int | None:
-        """How far event time has come in all tasks that know of one; None when none does."""
+        """The lowest watermark of the tasks that have one; None if none has."""
         return min((task.watermark for task in self.tasks or () if task.watermark is not None), default=None)
 
     @property
@@ -299,14 +300,14 @@ class StreamOperatorMetrics(_WireStats):
 
     @property
     def waiting_keys(self) -> int:
-        """The number of keys of all tasks whose timers wait for event time, as far as that was counted."""
+        """The number of keys of all tasks whose timers wait for event time, as far as they were counted."""
         return sum(task.waiting_keys or 0 for task in self.tasks or ())
 
     def total(self, metric: str) -> int | float:
-        """The sum of a counter, meter or gauge over all tasks; 0 when no task has it.
+        """Return the sum of a counter, meter or gauge over all tasks; 0 if no task has it.
 
-        :param metric: its name, with those of its groups before it and points in between
-        :raises TypeError: when it is no number, but a distribution
+        :param metric: its name, with the names of its groups before it, separated by points
+        :raises TypeError: when it is a distribution and not a number
         """
         found: list[int | float] = [task.values[metric] for task in self.tasks or () if task.values and metric in task.values]
         if any(isinstance(value, Mapping) for value in found):
@@ -320,12 +321,12 @@ def _operators(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, StreamOper
 
 @dataclass
 class PipelineStatistics(_WireStats):
-    """The statistics of a pipeline: its own, its inputs' and its outputs'. ``suspend_error`` says why it cannot checkpoint now.
+    """The statistics of a pipeline, its inputs and its outputs. ``suspend_error`` is the reason why it cannot checkpoint now.
 
-    :param stream_metrics: what the operators of its stream program say of themselves, by uid; None without a stream program
-    :param warnings: what somebody may want to change, such as an input that holds event time back
-    :param bootstrap_progress: while changed views are evaluated, ``rows_read`` of the stored ``rows`` that they are evaluated from;
-        None at other times
+    :param stream_metrics: the metrics of its stream program's operators, by uid; None without a stream program
+    :param warnings: conditions that somebody may want to change, such as an input that holds event time back
+    :param bootstrap_progress: while changed views are evaluated, the number ``rows_read`` out of the stored ``rows`` that the
+        evaluation reads; None at other times
     """
 
     global_metrics: GlobalPipelineMetrics | None = _read(GlobalPipelineMetrics.from_dict)
@@ -340,7 +341,7 @@ class PipelineStatistics(_WireStats):
 
     @property
     def failed_outputs(self) -> dict[str, str]:
-        """Why outputs cannot go on, by their names. They deliver nothing before a restart of the pipeline."""
+        """The errors of failed outputs, by their names. Such an output delivers nothing before a restart of the pipeline."""
         return {str(output.endpoint_name): output.fatal_error for output in self.outputs or () if output.fatal_error is not None}
 
     @property
@@ -350,20 +351,20 @@ class PipelineStatistics(_WireStats):
 
     @property
     def stream_watermark(self) -> int | None:
-        """How far event time has come in the operator that is farthest behind; None when nothing is known of it."""
+        """The lowest watermark of all operators; None if none is known."""
         known = (operator.watermark for operator in (self.stream_metrics or {}).values())
         return min((watermark for watermark in known if watermark is not None), default=None)
 
 
 @dataclass
 class OperatorFigures(_WireStats):
-    """What one view cost in a step.
+    """The cost of one view in a step.
 
-    :param strategy: how it was evaluated in this step
-    :param reason: why it was computed anew, where it was: ``message``, the ``expression`` that asks for that, and its place in the
-        program
-    :param rows_in: rows of the changes that it read
-    :param rows_out: rows of its own changes
+    :param strategy: the strategy of its evaluation in this step
+    :param reason: the reason for a full recomputation, if there was one: ``message``, the ``expression`` that requires it, and its
+        place in the program
+    :param rows_in: the number of changed rows that it read
+    :param rows_out: the number of its own changed rows
     """
 
     view: str | None = None
@@ -376,9 +377,10 @@ class OperatorFigures(_WireStats):
 
 @dataclass
 class StepFigures(_WireStats):
-    """What one step cost.
+    """The cost of one step.
 
-    :param table_rows: rows of the changes of each table that had some; None when the host is of a release that does not tell
+    :param table_rows: the number of changed rows of each table that had some; None if the host is of a release that does not send
+        it
     """
 
     step: int | None = None

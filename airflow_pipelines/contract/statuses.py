@@ -20,11 +20,11 @@ class RuntimeStatus(StrEnum):
     RUNNING = "Running"
     SUSPENDED = "Suspended"
     STOPPED = "Stopped"
-    """Only in transitions: the incarnation ended with an error and asks to be taken down."""
+    """The status, used only in transitions, of an incarnation that ended with an error and asks to be taken down."""
 
 
 class ProgramStatus(StrEnum):
-    """How far the program's compilation is, in wire form."""
+    """The status of the program's compilation, in wire form."""
 
     PENDING = "Pending"
     COMPILING_SQL = "CompilingSql"
@@ -37,7 +37,7 @@ class ProgramStatus(StrEnum):
 
 
 class ResourcesStatus(StrEnum):
-    """Whether an incarnation exists. The desired value is only ever STOPPED or PROVISIONED."""
+    """The status of an incarnation's host. The desired value is only ever STOPPED or PROVISIONED."""
 
     STOPPED = "Stopped"
     PROVISIONING = "Provisioning"
@@ -46,7 +46,7 @@ class ResourcesStatus(StrEnum):
 
 
 class StorageStatus(StrEnum):
-    """Whether the pipeline's storage holds anything."""
+    """The status of the pipeline's storage."""
 
     CLEARED = "Cleared"
     IN_USE = "InUse"

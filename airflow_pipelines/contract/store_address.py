@@ -1,7 +1,7 @@
-"""How a host learns where the store is: from a file that only this user can read.
+"""The hand-over of the store's address to a host, in a file that only this user can read.
 
-The URL may hold a password. In the environment all that the host starts would see it, the Python functions of programs among them,
-and on a cluster it would be a property of the application.
+The URL may hold a password. In the environment it would be visible to everything that the host starts, including the Python
+functions of programs, and on a cluster it would be a property of the application.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from airflow_pipelines.common.settings import Settings
 
 
 def hand_over(settings: Settings, host_id: UUID) -> None:
-    """Write down where the store is, for a host that is about to be started.
+    """Write the store's address to a file for a host that is about to be started.
 
     :raises OSError: when the file cannot be written
     """
@@ -25,9 +25,9 @@ def hand_over(settings: Settings, host_id: UUID) -> None:
 
 
 def database_url(settings: Settings, host_id: UUID) -> str:
-    """The URL of the store's database that was handed over, else that of the settings.
+    """Return the URL of the store's database that was handed over, else that of the settings.
 
-    The file stays while the host may be started again, as clusters do.
+    The file is kept as long as the host may be started again, as clusters do.
     """
     try:
         return _path(settings, host_id).read_text(encoding="utf-8")
@@ -36,7 +36,7 @@ def database_url(settings: Settings, host_id: UUID) -> str:
 
 
 def withdraw(settings: Settings, host_id: UUID) -> None:
-    """Remove what was written for a host that has ended."""
+    """Remove the file of a host that has ended."""
     _path(settings, host_id).unlink(missing_ok=True)
 
 

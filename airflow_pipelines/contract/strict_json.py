@@ -1,4 +1,4 @@
-"""JSON that can be kept and answered again: UTF-8, no half characters, finite numbers, bounded depth."""
+"""JSON that can be stored and answered again: UTF-8, no lone surrogates, finite numbers, bounded depth."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 MAX_DEPTH: Final = 100
-"""How many objects and lists may stand within each other."""
+"""The maximum nesting depth of objects and lists."""
 
 _TOKENS: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 class StrictJsonError(ValueError):
-    """A text is no JSON, or none that can be kept; the message says where."""
+    """The error of a text that is not JSON, or not JSON that can be stored. The message gives the place."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a value stands in the whole; ``outer`` is None for the whole itself."""
+    """The position of a value in the whole; ``outer`` is None for the whole itself."""
 
     outer: _Place | None
     key: str | int
@@ -30,16 +30,16 @@ class _Place:
         keys: list[str] = []
         place: _Place | None = self
         while place is not None and place.outer is not None:
-            keys.append(f"[{place.key}]" if isinstance(place.key, int) else f".{_escaped(place.key)}")
+            keys.append(f"[{place.key}]" if isinstance(place.key, int) else f".{_escape(place.key)}")
             place = place.outer
         return "".join(reversed(keys)).removeprefix(".") or "the top level"
 
 
 def parse_json(raw: bytes) -> Any:
-    """Read a JSON text.
+    """Parse a JSON text.
 
-    :raises StrictJsonError: when it is none, or holds what cannot be kept: half of a surrogate pair, NUL, a number that is not
-        finite or has too many digits, more than :data:`MAX_DEPTH` levels
+    :raises StrictJsonError: when it is not JSON, or cannot be stored: it has a lone surrogate, NUL, a number that is not finite or
+        has too many digits, or more than :data:`MAX_DEPTH` levels
     """
     try:
         text = raw.decode("utf-8-sig")
@@ -47,7 +47,7 @@ def parse_json(raw: bytes) -> Any:
     except UnicodeDecodeError as error:
         raise StrictJsonError(f"byte {error.start} (0x{raw[error.start]:02x}) is not UTF-8") from error
     except RecursionError as error:
-        raise StrictJsonError(f"{_too_deep(text)} is more than {MAX_DEPTH} levels deep") from error
+        raise StrictJsonError(f"{_locate_too_deep(text)} is more than {MAX_DEPTH} levels deep") from error
     except ValueError as error:
         raise StrictJsonError(str(error).partition(";")[0]) from error
     check(value)
@@ -55,9 +55,9 @@ def parse_json(raw: bytes) -> Any:
 
 
 def keepable(value: Any, depth: int = 0) -> Any:
-    """A copy of a value that an older release kept, in which what cannot be answered is replaced.
+    """Return a copy of a value that an older release stored, with the parts replaced that cannot be answered.
 
-    Half characters become U+FFFD; numbers that are not finite, and what is too deep, become null.
+    Lone surrogates become U+FFFD; numbers that are not finite, and values that are nested too deeply, become null.
     """
     if depth > 2 * MAX_DEPTH:
         return None
@@ -73,12 +73,12 @@ def keepable(value: Any, depth: int = 0) -> Any:
 
 
 def check(whole: Any) -> None:
-    """Make sure that a JSON value that was read can be kept.
+    """Check that a parsed JSON value can be stored.
 
     :param whole: the value
-    :raises StrictJsonError: when it holds what :func:`parse_json` refuses
+    :raises StrictJsonError: when it has something that :func:`parse_json` rejects
     """
-    # With a list of what is left to do instead of recursion: the depth is what is looked at.
+    # A work list instead of recursion, since the depth is what is checked.
     left: list[tuple[Any, _Place, int]] = [(whole, _Place(None, ""), 0)]
     while left:
         value, place, depth = left.pop()
@@ -106,12 +106,12 @@ def _check_text(text: str, place: _Place) -> None:
         return
     match = _SURROGATE.search(text) or re.search("\0", text)
     if match is not None:
-        what = "U+0000, which cannot be kept" if match[0] == "\0" else f"{_escaped(match[0])}, half of a surrogate pair"
+        what = "U+0000, which cannot be kept" if match[0] == "\0" else f"{_escape(match[0])}, half of a surrogate pair"
         raise StrictJsonError(f"{place} has as character {match.start() + 1} {what}")
 
 
-def _too_deep(text: str) -> str:
-    """The line and column of the bracket that opens one level too many."""
+def _locate_too_deep(text: str) -> str:
+    """Return the line and column of the bracket that opens one level too many."""
     depth = 0
     for match in _TOKENS.finditer(text):
         if match[0] in "[{":
@@ -124,6 +124,6 @@ def _too_deep(text: str) -> str:
     return "the text"
 
 
-def _escaped(text: str) -> str:
-    """Text without half characters, which no answer could hold."""
+def _escape(text: str) -> str:
+    """Return the text with lone surrogates escaped, since no answer could hold them."""
     return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, in words that name its fields and never repeat its values, which may be secrets."""
+"""Descriptions of invalid configurations, which name the fields and never repeat their values, since these may be secrets."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pydantic_core import ErrorDetails
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """One value that makes no sense.
+    """An invalid value.
 
-    :param path: the names of the field and of the sections around it, with dots between them
-    :param text: what is wrong, with the path
+    :param path: the names of the enclosing sections and of the field, separated by dots
+    :param text: a description of the mistake, with the path
     """
 
     path: str
@@ -22,18 +22,18 @@ class Mistake:
 
 
 def mistakes(model: type[BaseModel], error: ValidationError) -> list[Mistake]:
-    """Describe why a configuration was refused.
+    """Describe why a configuration was rejected.
 
-    :param model: the model that refused it
-    :param error: what the model raised
-    :returns: one entry per value that makes no sense
+    :param model: the model that rejected it
+    :param error: the error that the model raised
+    :returns: one entry per invalid value
     """
     found = error.errors(include_url=False, include_input=False, include_context=False)
     return [Mistake(_path(item), _described(model, item)) for item in found]
 
 
 def section_of(field: FieldInfo) -> type[BaseModel] | None:
-    """The model of a field that is a section of its own; None for a field with a value."""
+    """Return the model of a field that is a section of its own; None for a field with a value."""
     kinds = getattr(field.annotation, "__args__", (field.annotation,))
     return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)), None)
 

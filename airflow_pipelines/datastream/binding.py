@@ -1,4 +1,4 @@
-"""Binds a program to the pipeline that it is deployed in: ``execute`` then says what the program consists of, and runs nothing."""
+"""Binding of a program to the pipeline that it is deployed in: ``execute`` then describes the program and runs nothing."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ from airflow_pipelines.datastream.program_description import Execution, describe
 from airflow_pipelines.streams.errors import StreamProgramError
 
 BINDING_FOLDER = "AIRFLOW_PIPELINES_STREAM_BINDING"
-"""The environment variable that names the folder to which a program writes what it consists of."""
+"""The environment variable that names the folder to which a program writes its description."""
 DESCRIPTION, PLAN = "description.json", "plan"
-"""Files of that folder."""
+"""The files in that folder."""
 _PACKAGE = str(Path(__file__).parents[1])
 
 
 class BindingError(StreamProgramError):
-    """A program asks for what one that is deployed as a pipeline cannot have."""
+    """A request that a program deployed as a pipeline cannot make."""
 
 
 def is_binding() -> bool:
-    """Whether programs of this process are bound to a pipeline instead of being run."""
+    """Return True if programs of this process are bound to a pipeline instead of being run."""
     return BINDING_FOLDER in os.environ
 
 
 def note_execution() -> None:
-    """The program calls ``execute``.
+    """Record that the program calls ``execute``.
 
-    :raises BindingError: when it has done so before
+    :raises BindingError: if it has done so before
     """
-    _EXECUTIONS.append(_caller())
+    _EXECUTIONS.append(_find_caller())
     if len(_EXECUTIONS) > 1:
         raise BindingError(executed_twice(_EXECUTIONS))
 
 
 def bind_execution(execution: Execution) -> JobExecutionResult:
-    """Write what a program consists of.
+    """Write the description of a program.
 
-    :param execution: what it asks to be executed
-    :returns: a result of a run that has taken no time and has no accumulators
+    :param execution: the execution that the program asks for
+    :returns: the result of a run that took no time and has no accumulators
     """
     folder = Path(os.environ[BINDING_FOLDER])
     program = describe(execution, Path.cwd())
@@ -60,12 +60,12 @@ _WARNINGS: list[str] = []
 
 
 def executions() -> Sequence[str]:
-    """Where this process has executed its program: file and line of each call, also of those that were refused."""
+    """Return the places where this process called ``execute``: file and line of each call, including refused ones."""
     return tuple(_EXECUTIONS)
 
 
 def warn(message: str) -> None:
-    """Say what the author of the program should know, although it can be deployed.
+    """Record a warning for the author of the program, which does not prevent its deployment.
 
     :param message: one or two sentences
     """
@@ -73,14 +73,14 @@ def warn(message: str) -> None:
 
 
 def warnings() -> Sequence[str]:
-    """What the author of the program should know."""
+    """Return the warnings for the author of the program."""
     return tuple(_WARNINGS)
 
 
 def executed_twice(places: Sequence[str]) -> str:
-    """Why a program cannot be executed more than once.
+    """Return the message that a program cannot be executed more than once.
 
-    :param places: where it was
+    :param places: the places where it was executed
     :returns: a sentence
     """
     return (
@@ -89,7 +89,7 @@ def executed_twice(places: Sequence[str]) -> str:
     )
 
 
-def _caller() -> str:
+def _find_caller() -> str:
     frame = sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
@@ -99,9 +99,9 @@ def _caller() -> str:
 
 
 def refuse_results(method: str) -> NoReturn:
-    """Say that a program that is deployed cannot wait for what it gives.
+    """Raise an error because a deployed program cannot wait for its own results.
 
-    :param method: what waits for it
+    :param method: the method that waits for them
     :raises BindingError: always
     """
     raise BindingError(
@@ -112,9 +112,9 @@ def refuse_results(method: str) -> NoReturn:
 
 
 def refuse_savepoint(setting: str, path: str) -> NoReturn:
-    """Say that a program that is deployed does not begin with a savepoint.
+    """Raise an error because a deployed program does not start from a savepoint.
 
-    :param setting: the setting that names it
+    :param setting: the setting that names the savepoint
     :param path: its path
     :raises BindingError: always
     """
@@ -126,37 +126,37 @@ def refuse_savepoint(setting: str, path: str) -> NoReturn:
 
 
 class BoundJob:
-    """What a program gets of ``execute_async`` when it is bound to a pipeline: it may ask for nothing that needs the run."""
+    """The job that ``execute_async`` returns when the program is bound to a pipeline. It refuses every request that needs a run."""
 
     def __init__(self, result: JobExecutionResult) -> None:
         self._result = result
 
     def job_id(self) -> JobID:
-        """An id."""
+        """Return the id of the job."""
         return self._result.job_id
 
     def status(self) -> JobStatus:
-        """It was not started yet."""
+        """Return ``CREATED``, because the job has not started yet."""
         return JobStatus.CREATED
 
     def cancel(self) -> CompletableFuture[None]:
-        """Refused."""
+        """Refuse, because nothing runs."""
         self._refuse("cancel()")
 
     def savepoint(self, directory: str | None) -> CompletableFuture[str]:
-        """Refused."""
+        """Refuse, because nothing runs."""
         self._refuse("trigger_savepoint()")
 
     def stop_with_savepoint(self, directory: str | None, end_of_time: bool) -> CompletableFuture[str]:
-        """Refused."""
+        """Refuse, because nothing runs."""
         self._refuse("stop_with_savepoint()")
 
     def accumulators(self) -> dict[str, Any]:
-        """None yet."""
+        """Return no accumulators, because nothing runs."""
         return {}
 
     def result(self) -> CompletableFuture[JobExecutionResult]:
-        """Refused."""
+        """Refuse, because nothing runs."""
         refuse_results("get_job_execution_result()")
 
     def _refuse(self, method: str) -> NoReturn:

@@ -1,6 +1,6 @@
-"""Executes the file of a program so that it is bound to its pipeline, and writes how that went.
+"""The process that executes the file of a program to bind it to its pipeline, and writes a report.
 
-Run with the file as first argument and its own arguments after it, in the folder with the program's files.
+Run it with the file as first argument and the file's own arguments after it, in the folder with the program's files.
 """
 
 from __future__ import annotations
@@ -19,22 +19,24 @@ from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.failures import user_traceback
 
 REPORT = "report.json"
-"""The file of :data:`~airflow_pipelines.datastream.binding.BINDING_FOLDER` that says how it went."""
+"""The file of :data:`~airflow_pipelines.datastream.binding.BINDING_FOLDER` that contains the report."""
 _HEADING = "Traceback (most recent call last):\n"
 
 
 @dataclass(frozen=True)
 class BindingFailure:
-    """Why a program cannot be bound. Lines and columns count from 1, the last ones included; 0 for no place.
+    """The reason why a program cannot be bound.
+
+    Lines and columns count from 1, and the end is inclusive; 0 means no place.
 
     :param type: the class of the error
-    :param message: what it says
+    :param message: the message of the error
     :param file: the file of the program in which it was raised; empty for none
-    :param line: where it begins
-    :param column: where it begins
-    :param end_line: where it ends
-    :param end_column: where it ends
-    :param traceback: as Python writes it, without the frames of this package
+    :param line: the first line
+    :param column: the first column
+    :param end_line: the last line
+    :param end_column: the last column
+    :param traceback: the traceback as Python writes it, without the frames of this package
     :param module: the name of the module that could not be imported; empty for another error
     """
 
@@ -51,10 +53,10 @@ class BindingFailure:
 
 @dataclass(frozen=True)
 class BindingReport:
-    """How it went.
+    """The outcome of binding a program.
 
-    :param failure: why the program cannot be bound; None when it was
-    :param warnings: what its author should know
+    :param failure: the reason why the program cannot be bound; None if it was bound
+    :param warnings: the warnings for its author
     """
 
     failure: BindingFailure | None
@@ -64,8 +66,8 @@ class BindingReport:
 def execute_file(path: str) -> BindingFailure | None:
     """Execute the file of a program as ``python FILE`` does.
 
-    :param path: of the file, from this folder
-    :returns: why it cannot be bound; None when it was
+    :param path: the path of the file, relative to this folder
+    :returns: the reason why the program cannot be bound; None if it was bound
     """
     main = ModuleType("__main__")
     main.__file__ = path
@@ -92,22 +94,22 @@ def _failure(error: BaseException, message: str) -> BindingFailure:
     module = (error.name or "") if isinstance(error, ModuleNotFoundError) else ""
     places = [frame for frame in traceback.extract_tb(trace) if _is_own(frame.filename)]
     if isinstance(error, StreamProgramError):
-        # The error is about the program, and how this package has found it helps nobody.
+        # The error is about the program, so frames of this package do not help.
         lines = [_HEADING, *traceback.format_list(places), *traceback.format_exception_only(error)]
     else:
         lines = traceback.format_exception(type(error), error, trace)
-    text = _relative("".join(lines))
+    text = _make_relative("".join(lines))
     if isinstance(error, SyntaxError) and error.filename is not None:
         end = max(error.end_offset or 0, (error.offset or 1) + 1) - 1
         place = (error.lineno or 0, error.offset or 1, error.end_lineno or error.lineno or 0, end)
-        return BindingFailure(type(error).__name__, error.msg, _relative(error.filename), *place, text)
+        return BindingFailure(type(error).__name__, error.msg, _make_relative(error.filename), *place, text)
     if not places:
         return BindingFailure(type(error).__name__, message, traceback=text, module=module)
     frame = places[-1]
     return BindingFailure(
         type(error).__name__,
         message,
-        _relative(frame.filename),
+        _make_relative(frame.filename),
         frame.lineno or 0,
         (frame.colno or 0) + 1,
         frame.end_lineno or frame.lineno or 0,
@@ -122,20 +124,20 @@ def _is_own(filename: str) -> bool:
     return not filename.startswith("<") and (not path.is_absolute() or path.is_relative_to(Path.cwd()))
 
 
-def _relative(text: str) -> str:
-    """Paths as the author of the program knows them."""
+def _make_relative(text: str) -> str:
+    """Return a text with paths relative to the current folder, as the author of the program knows them."""
     return text.replace(f"{Path.cwd()}{os.sep}", "")
 
 
 class _Warnings(logging.Handler):
-    """Tells the author of the program what the core of streams has to say of it."""
+    """A handler that passes log messages of the core of streams to the author of the program."""
 
     def emit(self, record: logging.LogRecord) -> None:
         binding.warn(record.getMessage())
 
 
 def main() -> None:
-    """Execute the file that the first argument names, and report."""
+    """Execute the file that the first argument names, and write the report."""
     logging.getLogger("airflow_pipelines.streams").addHandler(_Warnings(logging.WARNING))
     del sys.argv[0]
     path = sys.argv[0]
@@ -145,7 +147,7 @@ def main() -> None:
     sys.stderr.flush()
     report = Path(os.environ[binding.BINDING_FOLDER]) / REPORT
     report.write_text(json.dumps(asdict(BindingReport(failure, tuple(binding.warnings())))))
-    # Threads that the program has left must not hold its end up.
+    # Threads that the program has left running must not delay the exit.
     os._exit(0)
 
 

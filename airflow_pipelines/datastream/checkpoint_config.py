@@ -1,4 +1,4 @@
-"""How checkpoints are taken."""
+"""The configuration of checkpoints."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ONE_AT_A_TIME = "a checkpoint is taken between two steps, so there is never mor
 
 
 class ExternalizedCheckpointCleanup(Enum):
-    """What becomes of the checkpoints when a program is cancelled."""
+    """The treatment of checkpoints when a program is cancelled."""
 
     DELETE_ON_CANCELLATION = 0
     RETAIN_ON_CANCELLATION = 1
@@ -27,7 +27,7 @@ class ExternalizedCheckpointCleanup(Enum):
 
 
 class CheckpointConfig:
-    """How checkpoints are taken. Without an interval none are."""
+    """The configuration of checkpoints. None are taken without an interval."""
 
     DEFAULT_MODE: ClassVar[int] = CheckpointingMode.EXACTLY_ONCE.value
     DEFAULT_TIMEOUT: ClassVar[int] = 600_000
@@ -48,25 +48,25 @@ class CheckpointConfig:
         self._storage: CheckpointStorage | None = None
 
     def is_checkpointing_enabled(self) -> bool:
-        """Whether checkpoints are taken.
+        """Return True if checkpoints are taken.
 
-        :returns: True when there is an interval
+        :returns: True if there is an interval
         """
         return self._interval > 0
 
     def get_checkpointing_mode(self) -> CheckpointingMode:
-        """What a checkpoint guarantees.
+        """Return the guarantee of checkpoints.
 
         :returns: ``EXACTLY_ONCE`` by default
         """
         return self._mode
 
     def set_checkpointing_mode(self, checkpointing_mode: CheckpointingMode) -> CheckpointConfig:
-        """Set what a checkpoint guarantees.
+        """Set the guarantee of checkpoints.
 
         :param checkpointing_mode: the mode
         :returns: this object
-        :raises ValueError: for ``AT_LEAST_ONCE`` when unaligned checkpoints are on
+        :raises ValueError: if the mode is ``AT_LEAST_ONCE`` and unaligned checkpoints are on
         """
         mode = checks.member("checkpointing_mode", checkpointing_mode, CheckpointingMode)
         _check_alignment(mode, self._unaligned)
@@ -74,14 +74,14 @@ class CheckpointConfig:
         return self
 
     def get_checkpoint_interval(self) -> int:
-        """The time between two checkpoints.
+        """Return the time between two checkpoints.
 
-        :returns: milliseconds; -1 when none are taken
+        :returns: milliseconds; -1 if none are taken
         """
         return self._interval
 
     def set_checkpoint_interval(self, checkpoint_interval: int) -> CheckpointConfig:
-        """Set the time between two checkpoints, and so that they are taken.
+        """Enable checkpoints, and set the time between two of them.
 
         :param checkpoint_interval: milliseconds, at least 10
         :returns: this object
@@ -90,7 +90,7 @@ class CheckpointConfig:
         return self
 
     def get_checkpoint_timeout(self) -> int:
-        """The time after which a checkpoint is given up.
+        """Return the time after which a checkpoint is abandoned.
 
         :returns: milliseconds
         """
@@ -98,7 +98,7 @@ class CheckpointConfig:
 
     @no_effect(_BETWEEN_STEPS)
     def set_checkpoint_timeout(self, checkpoint_timeout: int) -> CheckpointConfig:
-        """Set the time after which a checkpoint is given up.
+        """Set the time after which a checkpoint is abandoned.
 
         :param checkpoint_timeout: milliseconds, at least 10
         :returns: this object
@@ -107,14 +107,14 @@ class CheckpointConfig:
         return self
 
     def get_min_pause_between_checkpoints(self) -> int:
-        """The least time between the end of a checkpoint and the next.
+        """Return the minimum time between the end of a checkpoint and the start of the next.
 
         :returns: milliseconds
         """
         return self._min_pause
 
     def set_min_pause_between_checkpoints(self, min_pause_between_checkpoints: int) -> CheckpointConfig:
-        """Set the least time between the end of a checkpoint and the next.
+        """Set the minimum time between the end of a checkpoint and the start of the next.
 
         :param min_pause_between_checkpoints: milliseconds, at least 0
         :returns: this object
@@ -123,15 +123,15 @@ class CheckpointConfig:
         return self
 
     def get_max_concurrent_checkpoints(self) -> int:
-        """The most checkpoints at the same time.
+        """Return the maximum number of concurrent checkpoints.
 
-        :returns: what was set, 1 by default
+        :returns: the value that was set; 1 by default
         """
         return self._max_concurrent
 
     @no_effect(_ONE_AT_A_TIME)
     def set_max_concurrent_checkpoints(self, max_concurrent_checkpoints: int) -> CheckpointConfig:
-        """Set the most checkpoints at the same time.
+        """Set the maximum number of concurrent checkpoints.
 
         :param max_concurrent_checkpoints: at least 1
         :returns: this object
@@ -140,16 +140,16 @@ class CheckpointConfig:
         return self
 
     def is_fail_on_checkpointing_errors(self) -> bool:
-        """Whether the first checkpoint that fails ends the program.
+        """Return True if the first checkpoint that fails ends the program.
 
-        :returns: True by default, and when no failed checkpoint is tolerated
+        :returns: True by default, and if no failed checkpoint is tolerated
         """
         return self._tolerable_failures == 0
 
     def set_fail_on_checkpointing_errors(self, fail_on_checkpointing_errors: bool) -> CheckpointConfig:
-        """Set whether the first checkpoint that fails ends the program; else any number is tolerated.
+        """Set whether the first checkpoint that fails ends the program. Otherwise, any number of failures is tolerated.
 
-        :param fail_on_checkpointing_errors: whether it does
+        :param fail_on_checkpointing_errors: True to end the program
         :returns: this object
         """
         fail = checks.boolean("fail_on_checkpointing_errors", fail_on_checkpointing_errors)
@@ -157,14 +157,14 @@ class CheckpointConfig:
         return self
 
     def get_tolerable_checkpoint_failure_number(self) -> int:
-        """How many failed checkpoints in a row are tolerated.
+        """Return the number of consecutive failed checkpoints that are tolerated.
 
         :returns: 0 by default
         """
         return self._tolerable_failures
 
     def set_tolerable_checkpoint_failure_number(self, tolerable_checkpoint_failure_number: int) -> CheckpointConfig:
-        """Set how many failed checkpoints in a row are tolerated before the program ends.
+        """Set the number of consecutive failed checkpoints that are tolerated before the program ends.
 
         :param tolerable_checkpoint_failure_number: at least 0
         :returns: this object
@@ -174,43 +174,43 @@ class CheckpointConfig:
         return self
 
     def enable_externalized_checkpoints(self, cleanup_mode: ExternalizedCheckpointCleanup) -> CheckpointConfig:
-        """The old name of :meth:`set_externalized_checkpoint_cleanup`.
+        """Call :meth:`set_externalized_checkpoint_cleanup`. This is its old name.
 
-        :param cleanup_mode: what becomes of them
+        :param cleanup_mode: the treatment of the checkpoints
         :returns: this object
         """
         return self.set_externalized_checkpoint_cleanup(cleanup_mode)
 
     def set_externalized_checkpoint_cleanup(self, cleanup_mode: ExternalizedCheckpointCleanup) -> CheckpointConfig:
-        """Set what becomes of the checkpoints when the program is cancelled.
+        """Set the treatment of checkpoints when the program is cancelled.
 
-        :param cleanup_mode: what becomes of them
+        :param cleanup_mode: the treatment of the checkpoints
         :returns: this object
         """
         self._cleanup = checks.member("cleanup_mode", cleanup_mode, ExternalizedCheckpointCleanup)
         return self
 
     def get_externalized_checkpoint_cleanup(self) -> ExternalizedCheckpointCleanup | None:
-        """What becomes of the checkpoints when the program is cancelled.
+        """Return the treatment of checkpoints when the program is cancelled.
 
-        :returns: what was set, None by default
+        :returns: the value that was set; None by default
         """
         return self._cleanup
 
     def is_externalized_checkpoints_enabled(self) -> bool:
-        """Whether checkpoints are kept for a later run.
+        """Return True if checkpoints are kept for a later run.
 
-        :returns: True when a clean-up other than ``NO_EXTERNALIZED_CHECKPOINTS`` was set
+        :returns: True if a clean-up was set and is not ``NO_EXTERNALIZED_CHECKPOINTS``
         """
         return self._cleanup not in (None, ExternalizedCheckpointCleanup.NO_EXTERNALIZED_CHECKPOINTS)
 
     @no_effect(_NO_BARRIERS)
     def enable_unaligned_checkpoints(self, enabled: bool = True) -> CheckpointConfig:
-        """Set whether checkpoints contain elements that are on their way.
+        """Set whether checkpoints contain in-flight elements.
 
-        :param enabled: whether they do
+        :param enabled: True to include them
         :returns: this object
-        :raises ValueError: when the mode is ``AT_LEAST_ONCE``
+        :raises ValueError: if the mode is ``AT_LEAST_ONCE``
         """
         unaligned = checks.boolean("enabled", enabled)
         _check_alignment(self._mode, unaligned)
@@ -218,7 +218,7 @@ class CheckpointConfig:
         return self
 
     def disable_unaligned_checkpoints(self) -> CheckpointConfig:
-        """Set that checkpoints do not contain elements that are on their way.
+        """Exclude in-flight elements from checkpoints.
 
         :returns: this object
         """
@@ -226,32 +226,32 @@ class CheckpointConfig:
         return self
 
     def is_unaligned_checkpoints_enabled(self) -> bool:
-        """Whether checkpoints contain elements that are on their way.
+        """Return True if checkpoints contain in-flight elements.
 
-        :returns: what was set, False by default
+        :returns: the value that was set; False by default
         """
         return self._unaligned
 
     @no_effect(_NO_BARRIERS)
     def set_force_unaligned_checkpoints(self, force_unaligned_checkpoints: bool = True) -> CheckpointConfig:
-        """Set whether checkpoints are unaligned whatever the program contains.
+        """Set whether checkpoints are unaligned regardless of the operators in the program.
 
-        :param force_unaligned_checkpoints: whether they are
+        :param force_unaligned_checkpoints: True for unaligned checkpoints
         :returns: this object
         """
         self._force_unaligned = checks.boolean("force_unaligned_checkpoints", force_unaligned_checkpoints)
         return self
 
     def is_force_unaligned_checkpoints(self) -> bool:
-        """Whether checkpoints are unaligned whatever the program contains.
+        """Return True if checkpoints are unaligned regardless of the operators in the program.
 
-        :returns: what was set, False by default
+        :returns: the value that was set; False by default
         """
         return self._force_unaligned
 
     @no_effect(_NO_BARRIERS)
     def set_alignment_timeout(self, alignment_timeout: Duration) -> CheckpointConfig:
-        """Set the time after which an aligned checkpoint goes on unaligned.
+        """Set the time after which an aligned checkpoint continues as an unaligned one.
 
         :param alignment_timeout: the time, at least 0
         :returns: this object
@@ -262,16 +262,16 @@ class CheckpointConfig:
         return self
 
     def get_alignment_timeout(self) -> Duration:
-        """The time after which an aligned checkpoint goes on unaligned.
+        """Return the time after which an aligned checkpoint continues as an unaligned one.
 
-        :returns: what was set, 0 by default
+        :returns: the value that was set; 0 by default
         """
         return self._alignment_timeout
 
     def set_checkpoint_storage(self, storage: CheckpointStorage) -> CheckpointConfig:
-        """Set where checkpoints are kept.
+        """Set the storage of checkpoints.
 
-        :param storage: the place
+        :param storage: the storage
         :returns: this object
         """
         hint = "use FileSystemCheckpointStorage(path), or set_checkpoint_storage_dir(path)"
@@ -279,7 +279,7 @@ class CheckpointConfig:
         return self
 
     def set_checkpoint_storage_dir(self, checkpoint_path: str) -> CheckpointConfig:
-        """Set the folder where checkpoints are kept.
+        """Set the folder of checkpoints.
 
         :param checkpoint_path: path of the folder
         :returns: this object
@@ -287,9 +287,9 @@ class CheckpointConfig:
         return self.set_checkpoint_storage(FileSystemCheckpointStorage(checks.text("checkpoint_path", checkpoint_path)))
 
     def get_checkpoint_storage(self) -> CheckpointStorage | None:
-        """Where checkpoints are kept.
+        """Return the storage of checkpoints.
 
-        :returns: what was set, None by default
+        :returns: the value that was set; None by default
         """
         return self._storage
 

@@ -1,4 +1,4 @@
-"""Where checkpoints are kept."""
+"""Storages of checkpoints."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _DEFAULT_WRITE_BUFFER = 4096
 
 
 class CheckpointStorage:
-    """Base of the places where checkpoints are kept."""
+    """The base class of storages of checkpoints."""
 
 
 class JobManagerCheckpointStorage(CheckpointStorage):
-    """Checkpoints in the memory of the process that runs the program; they are gone with it.
+    """A storage in the memory of the process that runs the program. Its checkpoints are lost when the process ends.
 
     :param checkpoint_path: base folder of checkpoints, None for none
-    :param max_state_size: the most bytes that one state may have
+    :param max_state_size: the maximum number of bytes of one state
     """
 
     DEFAULT_MAX_STATE_SIZE: ClassVar[int] = 5 * 1024 * 1024
@@ -30,14 +30,14 @@ class JobManagerCheckpointStorage(CheckpointStorage):
         self._max_state_size = checks.integer("max_state_size", size, 1)
 
     def get_checkpoint_path(self) -> str | None:
-        """The base folder of checkpoints.
+        """Return the base folder of checkpoints.
 
         :returns: the path, or None
         """
         return self._checkpoint_path
 
     def get_max_state_size(self) -> int:
-        """The most bytes that one state may have. It is kept, and not enforced.
+        """Return the maximum number of bytes of one state. The value is kept, and not enforced.
 
         :returns: bytes
         """
@@ -45,11 +45,11 @@ class JobManagerCheckpointStorage(CheckpointStorage):
 
 
 class FileSystemCheckpointStorage(CheckpointStorage):
-    """Checkpoints as files.
+    """A storage of checkpoints as files.
 
     :param checkpoint_path: base folder of checkpoints
-    :param file_state_size_threshold: kept; state below this many bytes would be stored with the metadata
-    :param write_buffer_size: kept; bytes that are written at once, -1 for the default
+    :param file_state_size_threshold: the number of bytes below which state would be stored with the metadata; kept, without effect
+    :param write_buffer_size: the number of bytes to write at once, -1 for the default; kept, without effect
     """
 
     MAX_FILE_STATE_THRESHOLD: ClassVar[int] = 1024 * 1024
@@ -65,23 +65,23 @@ class FileSystemCheckpointStorage(CheckpointStorage):
         self._write_buffer_size = checks.integer("write_buffer_size", write_buffer_size, -1)
 
     def get_checkpoint_path(self) -> str:
-        """The base folder of checkpoints.
+        """Return the base folder of checkpoints.
 
         :returns: the path
         """
         return self._checkpoint_path
 
     def get_min_file_size_threshold(self) -> int:
-        """The number of bytes below which state would be stored with the metadata.
+        """Return the number of bytes below which state would be stored with the metadata.
 
         :returns: bytes
         """
         return self._threshold
 
     def get_write_buffer_size(self) -> int:
-        """The number of bytes that are written at once.
+        """Return the number of bytes to write at once.
 
-        :returns: bytes, at least the threshold of small state
+        :returns: bytes, at least the threshold below which state would be stored with the metadata
         """
         size = _DEFAULT_WRITE_BUFFER if self._write_buffer_size < 0 else self._write_buffer_size
         return max(size, self._threshold)
@@ -90,7 +90,7 @@ class FileSystemCheckpointStorage(CheckpointStorage):
 class CustomCheckpointStorage(CheckpointStorage):
     """A checkpoint storage written in Java.
 
-    :param checkpoint_storage: whatever names it
+    :param checkpoint_storage: any object that names it
     """
 
     @no_effect("classes of the JVM are not loaded")

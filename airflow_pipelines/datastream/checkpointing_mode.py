@@ -1,4 +1,4 @@
-"""How exact state is after a failure."""
+"""The guarantee of checkpoints after a failure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class CheckpointingMode(Enum):
-    """What a checkpoint guarantees for the state of functions: each element counts once, or at least once."""
+    """The guarantee of a checkpoint for the state of functions: each element counts exactly once, or at least once."""
 
     EXACTLY_ONCE = 0
     AT_LEAST_ONCE = 1

@@ -1,4 +1,4 @@
-"""Brings the elements of a stream to the program that built it, and prints them."""
+"""Sinks that bring the elements of a stream to the program that built it, or print them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from airflow_pipelines.streams.sinks import Sink, SinkWriter, SubtaskInfo
 
 
 class CollectSink(Sink):
-    """Keeps elements in this process until they are taken."""
+    """A sink that keeps elements in this process until they are taken."""
 
     def __init__(self) -> None:
         self.values: deque[Any] = deque()
 
     def open(self, subtask: SubtaskInfo) -> SinkWriter:
-        """Begin to write."""
+        """Open a writer for one task."""
         return _CollectWriter(self.values)
 
 
@@ -32,10 +32,10 @@ class _CollectWriter(SinkWriter):
 
 
 class PrintSink(Sink):
-    """Writes elements as text to the standard output, as ``identifier:task> text``.
+    """A sink that writes elements as text to the standard output, as ``identifier:task> text``.
 
-    :param identifier: stands before each element, None for nothing
-    :param to_text: makes text of an element
+    :param identifier: the text before each element, None for none
+    :param to_text: the function that converts an element to text
     """
 
     def __init__(self, identifier: str | None, to_text: Callable[[Any], str]) -> None:
@@ -43,7 +43,7 @@ class PrintSink(Sink):
         self._to_text = to_text
 
     def open(self, subtask: SubtaskInfo) -> SinkWriter:
-        """Begin to write."""
+        """Open a writer for one task."""
         parts = [self._identifier] if self._identifier else []
         if subtask.parallelism > 1:
             parts.append(str(subtask.index + 1))
@@ -62,10 +62,12 @@ class _PrintWriter(SinkWriter):
 
 
 class CloseableIterator(Iterator[Any]):
-    """Elements of a stream, while its program runs. The program stops when the iterator is closed, or has no more elements.
+    """An iterator over the elements of a stream while its program runs.
 
-    :param take: gives the next elements, an empty sequence when there are no more
-    :param close: stops the program
+    The program stops when the iterator is closed, or has no more elements.
+
+    :param take: the function that returns the elements that are ready, or None when there are no more
+    :param close: the function that stops the program
     """
 
     def __init__(self, take: Callable[[], deque[Any] | None], close: Callable[[], None]) -> None:

@@ -1,4 +1,7 @@
-"""Applies a configuration to an environment: each setting does what the method for it does, and what does nothing here is said."""
+"""Application of a configuration to an environment.
+
+Each setting has the effect of the method for it. A warning lists the settings without effect.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ _UNITS: Final[Mapping[str, float]] = {
     **dict.fromkeys(("h", "hour", "hours"), 3_600_000),
     **dict.fromkeys(("d", "day", "days"), 86_400_000),
 }
-"""Units of lengths of time, in milliseconds."""
+"""The units of durations, in milliseconds."""
 _RESTART: Final = "restart-strategy"
 _EXPONENTIAL: Final = "exponential-delay"
 _OTHER_NAMES: Final = {
@@ -43,7 +46,7 @@ _Member = TypeVar("_Member", bound=Enum)
 
 
 class _Setting:
-    """A setting as what it may be."""
+    """A setting with its value as each type that it can have."""
 
     def __init__(self, configuration: Configuration, key: str) -> None:
         self._configuration = configuration
@@ -81,14 +84,14 @@ class _Setting:
         return {name.strip(): value.strip() for name, _, value in pairs}
 
     def member(self, kind: type[_Member]) -> _Member:
-        """The member of an enumeration that is named."""
+        """Return the member of an enumeration that the setting names."""
         name = self.text.upper().replace("-", "_")
         if name not in kind.__members__:
             raise self.wrong(", ".join(kind.__members__))
         return kind[name]
 
     def wrong(self, wanted: str) -> StreamProgramError:
-        """Make the error for a setting that is none."""
+        """Return the error for a setting with an invalid value."""
         return StreamProgramError(f"The setting {self.key} is {self.text!r}; it takes {wanted}.")
 
 
@@ -163,15 +166,15 @@ _APPLIED: Final[Mapping[str, _Apply]] = {
 
 
 def configure(environment: EnvironmentSettings, configuration: Configuration, own: frozenset[str]) -> None:
-    """Apply a configuration, and warn of what has no effect.
+    """Apply a configuration, and warn of settings without effect.
 
-    :param environment: gets the settings
-    :param configuration: has them by name
-    :param own: names that the environment reads by itself
-    :raises StreamProgramError: when a setting has no value that is taken
+    :param environment: the environment to configure
+    :param configuration: the settings by name
+    :param own: the names of settings that the environment reads itself
+    :raises StreamProgramError: if the value of a setting is invalid
     """
     idle = []
-    named = _named_strategy(configuration)
+    named = _find_named_strategy(configuration)
     is_idle_strategy = named is not None and named[1] == _EXPONENTIAL
     for key in sorted(configuration.key_set()):
         if key in _APPLIED:
@@ -192,8 +195,8 @@ def _apply(environment: EnvironmentSettings, setting: _Setting) -> None:
         raise StreamProgramError(f"The setting {setting.key} is {setting.text!r}: {error}") from error
 
 
-def _named_strategy(configuration: Configuration) -> tuple[_Setting, str] | None:
-    """Find the setting that names a strategy of restarts, and which one that is."""
+def _find_named_strategy(configuration: Configuration) -> tuple[_Setting, str] | None:
+    """Return the setting that names a restart strategy, and the name of the strategy."""
     for key in (f"{_RESTART}.type", _RESTART):
         if configuration.contains_key(key):
             setting = _Setting(configuration, key)
@@ -202,12 +205,12 @@ def _named_strategy(configuration: Configuration) -> tuple[_Setting, str] | None
 
 
 def _restart_strategy(configuration: Configuration) -> RestartStrategyConfiguration | None:
-    """Find out how the program is to be restarted when it fails.
+    """Return the restart strategy of a configuration.
 
-    :returns: None where nothing is said that has an effect
-    :raises StreamProgramError: when there is no such strategy
+    :returns: the strategy; None if the configuration names none that has an effect
+    :raises StreamProgramError: if there is no such strategy
     """
-    named = _named_strategy(configuration)
+    named = _find_named_strategy(configuration)
     if named is None or named[1] == _EXPONENTIAL:
         return None
     setting, kind = named

@@ -1,4 +1,4 @@
-"""Two streams that one function looks at."""
+"""Pairs of streams that one function processes."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ S = TypeVar("S")
 
 
 class Input(Protocol[S]):
-    """What an operator with two inputs needs of a stream."""
+    """The interface of a stream that an operator with two inputs needs."""
 
     @property
     def _is_keyed(self) -> bool: ...
 
     def get_execution_environment(self) -> Any:
-        """The program."""
+        """Return the environment of the program."""
         ...
 
     def key_by(self, key_selector: Callable[[Any], Any] | KeySelector, key_type: Any = None) -> Input[S]:
-        """The stream with keys."""
+        """Return the stream with keys."""
         ...
 
     def _edges(self, port: int = 0) -> list[Edge]: ...
@@ -44,10 +44,10 @@ class Input(Protocol[S]):
 
 
 class ConnectedStreams(Generic[S]):
-    """Two streams that one function looks at. There is no order between their elements.
+    """Two streams that one function processes. There is no order between their elements.
 
-    :param stream1: the first
-    :param stream2: the second
+    :param stream1: the first stream
+    :param stream2: the second stream
     """
 
     def __init__(self, stream1: Input[S], stream2: Input[S]) -> None:
@@ -66,10 +66,10 @@ class ConnectedStreams(Generic[S]):
         key_selector2: Callable[[Any], Any] | KeySelector,
         key_type: Any = None,
     ) -> ConnectedStreams[S]:
-        """Bring elements of both streams with the same key together.
+        """Partition both streams by key, so that elements with the same key meet.
 
-        :param key_selector1: gives the key of an element of the first stream
-        :param key_selector2: gives the key of an element of the second stream
+        :param key_selector1: the function that returns the key of an element of the first stream
+        :param key_selector2: the function that returns the key of an element of the second stream
         :param key_type: declared type of the keys; optional
         :returns: the streams with keys
         """
@@ -78,7 +78,7 @@ class ConnectedStreams(Generic[S]):
     def map(self, func: CoMapFunction, output_type: Any = None) -> S:
         """Transform each element.
 
-        :param func: gives one result for an element of either stream; None gives nothing
+        :param func: the function that returns one result for an element of either stream; None drops the element
         :param output_type: declared type of the results; optional
         :returns: the results
         """
@@ -87,7 +87,7 @@ class ConnectedStreams(Generic[S]):
     def flat_map(self, func: CoFlatMapFunction, output_type: Any = None) -> S:
         """Transform each element into any number of results.
 
-        :param func: yields results for an element of either stream
+        :param func: the function that yields results for an element of either stream
         :param output_type: declared type of the results; optional
         :returns: the results
         """
@@ -95,7 +95,7 @@ class ConnectedStreams(Generic[S]):
         return self._call("Co-Flat Map", function, ("flat_map1", "flat_map2"), output_type)
 
     def process(self, func: CoProcessFunction | KeyedCoProcessFunction, output_type: Any = None) -> S:
-        """Look at each element with its timestamp and the watermark; with keys, also with state and timers.
+        """Process each element with its timestamp and the watermark and, on streams with keys, with state and timers.
 
         :param func: the function object
         :param output_type: declared type of the results; optional
@@ -124,10 +124,10 @@ class ConnectedStreams(Generic[S]):
 
 
 class BroadcastStream(Generic[S]):
-    """A stream of which every task gets all elements, to change states that all tasks have in common.
+    """A stream whose elements all go to every task, to change states that all tasks share.
 
     :param stream: the stream
-    :param descriptors: the states
+    :param descriptors: the descriptors of the states
     """
 
     def __init__(self, stream: Input[S], descriptors: tuple[MapStateDescriptor, ...]) -> None:
@@ -139,10 +139,10 @@ class BroadcastStream(Generic[S]):
 
 
 class BroadcastConnectedStream(Generic[S]):
-    """A stream and one that was broadcast.
+    """A stream and a broadcast stream.
 
     :param stream: the stream, with keys or without
-    :param broadcast: the other one
+    :param broadcast: the broadcast stream
     """
 
     def __init__(self, stream: Input[S], broadcast: BroadcastStream[S]) -> None:
@@ -150,7 +150,7 @@ class BroadcastConnectedStream(Generic[S]):
         self._broadcast = broadcast
 
     def process(self, func: BroadcastProcessFunction | KeyedBroadcastProcessFunction, output_type: Any = None) -> S:
-        """Look at the elements of both.
+        """Process the elements of both streams.
 
         :param func: the function object: for a stream with keys a :class:`KeyedBroadcastProcessFunction`
         :param output_type: declared type of the results; optional

@@ -1,4 +1,4 @@
-"""Streams, as programs see them: each method adds operators to the graph of the program."""
+"""Streams in the API of programs: each method adds operators to the graph of the program."""
 
 from __future__ import annotations
 
@@ -53,36 +53,36 @@ from airflow_pipelines.streams.windows.count_windows import CountSlidingWindowAs
 
 
 class Environment(Protocol):
-    """What streams need of the environment that they belong to."""
+    """The interface of the environment that its streams need."""
 
     @property
     def graph(self) -> Graph:
-        """The program so far."""
+        """The graph of the program so far."""
         ...
 
     def add_sink_node(self, node: Node) -> None:
-        """A node that the next execution runs.
+        """Add a sink to the next execution.
 
-        :param node: a sink
+        :param node: the node of the sink
         """
         ...
 
     def collect(self, stream: DataStream, name: str | None) -> CloseableIterator:
-        """Run the program and bring a stream here.
+        """Run the program and bring the elements of a stream to this process.
 
         :param stream: the stream
-        :param name: of the run
+        :param name: the name of the run
         :returns: its elements
         """
         ...
 
 
 class DataStream(StreamSettings):
-    """Elements that follow each other.
+    """A stream of elements.
 
-    :param environment: the program
-    :param ports: where the elements come from: several for a union
-    :param exchange: how they find their task
+    :param environment: the environment of the program
+    :param ports: the outputs that the elements come from; several for a union
+    :param exchange: the distribution of the elements over tasks
     """
 
     def __init__(self, environment: Environment, ports: tuple[Port, ...], exchange: Exchange = DEFAULT_EXCHANGE) -> None:
@@ -90,16 +90,16 @@ class DataStream(StreamSettings):
         self._environment = environment
 
     def get_type(self) -> Any:
-        """The declared type of the elements.
+        """Return the declared type of the elements.
 
-        :returns: the type, None when none was declared
+        :returns: the type, None if none was declared
         """
         return self._output_type()
 
     def get_execution_environment(self) -> Any:
-        """The program.
+        """Return the environment of the program.
 
-        :returns: its environment
+        :returns: the environment
         """
         return self._environment
 
@@ -112,7 +112,7 @@ class DataStream(StreamSettings):
     def map(self, func: Callable[[Any], Any] | MapFunction, output_type: Any = None) -> DataStream:
         """Transform each element.
 
-        :param func: gives one result for an element
+        :param func: the function that returns one result for an element
         :param output_type: declared type of the results; optional
         :returns: the results
         """
@@ -121,22 +121,22 @@ class DataStream(StreamSettings):
     def flat_map(self, func: Callable[[Any], Any] | FlatMapFunction, output_type: Any = None) -> DataStream:
         """Transform each element into any number of results.
 
-        :param func: yields results, or returns a list of them
+        :param func: the function that yields results, or returns a list of them
         :param output_type: declared type of the results; optional
         :returns: the results
         """
         return self._then("Flat Map", FlatMap(as_function(func, FlatMapFunction, "flat_map")), output_type)
 
     def filter(self, func: Callable[[Any], bool] | FilterFunction) -> DataStream:
-        """Keep some elements.
+        """Keep the elements that satisfy a predicate.
 
-        :param func: says whether to keep an element
-        :returns: those that are kept
+        :param func: the function that returns True for an element to keep
+        :returns: the elements that are kept
         """
         return self._then("Filter", Filter(as_function(func, FilterFunction, "filter")), self._output_type())
 
     def process(self, func: ProcessFunction | KeyedProcessFunction, output_type: Any = None) -> DataStream:
-        """Look at each element with its timestamp and the watermark.
+        """Process each element with its timestamp and the watermark.
 
         :param func: the function object
         :param output_type: declared type of the results; optional
@@ -152,7 +152,7 @@ class DataStream(StreamSettings):
         """Keep some fields of tuples.
 
         :param field_indexes: numbers of the fields, in the order of the results
-        :returns: tuples of these
+        :returns: tuples of these fields
         """
 
         def projected(value: Any) -> Any:
@@ -163,9 +163,9 @@ class DataStream(StreamSettings):
         return self._then("Projection", Map(CallableFunction(projected)))
 
     def assign_timestamps_and_watermarks(self, watermark_strategy: TimestampsAndWatermarks) -> DataStream:
-        """Give elements timestamps, and the stream watermarks.
+        """Assign timestamps to the elements, and watermarks to the stream.
 
-        :param watermark_strategy: how
+        :param watermark_strategy: the strategy
         :returns: the same elements
         """
         if not isinstance(watermark_strategy, TimestampsAndWatermarks):
@@ -175,50 +175,50 @@ class DataStream(StreamSettings):
         return self._then("Timestamps/Watermarks", AssignEventTime(watermark_strategy), self._output_type())
 
     def key_by(self, key_selector: Callable[[Any], Any] | KeySelector, key_type: Any = None) -> KeyedStream:
-        """Bring elements with the same key together.
+        """Partition the stream by key, so that elements with the same key meet.
 
-        :param key_selector: gives the key of an element
+        :param key_selector: the function that returns the key of an element
         :param key_type: declared type of the keys; optional
         :returns: the stream with keys
         """
         return KeyedStream(self, key_selector_of(key_selector), key_type)
 
     def connect(self, ds: DataStream | BroadcastStream[DataStream]) -> Any:
-        """Look at two streams with one function.
+        """Connect another stream, so that one function processes both.
 
         :param ds: the other stream, or one that was broadcast with states
         :returns: :class:`ConnectedStreams` or :class:`BroadcastConnectedStream`
         """
         if isinstance(ds, BroadcastStream):
             return BroadcastConnectedStream(self, ds)
-        return ConnectedStreams(self, _checked_stream(ds, "connect"))
+        return ConnectedStreams(self, _check_stream(ds, "connect"))
 
     def window_all(self, window_assigner: WindowAssigner) -> AllWindowedStream[DataStream]:
-        """Put all elements of the stream into windows. The operator has one task.
+        """Assign all elements of the stream to windows. The operator has one task.
 
-        :param window_assigner: says which windows an element belongs to
+        :param window_assigner: the assigner that selects the windows of an element
         :returns: the windows
         """
         return AllWindowedStream(KeyedStream(self, _same_key), window_assigner)
 
     def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream[DataStream]:
-        """Put all elements of the stream into windows of a number of elements.
+        """Assign all elements of the stream to windows of a fixed number of elements.
 
         :param size: number of elements
-        :param slide: number of elements from one window to the next, 0 for windows that follow each other
+        :param slide: number of elements from one window to the next, 0 for windows that do not overlap
         :returns: the windows
         """
-        return self.window_all(_count_assigner(size, slide))
+        return self.window_all(_make_count_assigner(size, slide))
 
     def union(self, *streams: DataStream) -> DataStream:
-        """All elements of several streams. Those of one stream keep their order.
+        """Return the union of this stream and others. Elements of one stream keep their order.
 
-        :param streams: the others
+        :param streams: the other streams
         :returns: the union
         """
         ports = list(self._ports)
         for stream in streams:
-            if _checked_stream(stream, "union")._environment is not self._environment:
+            if _check_stream(stream, "union")._environment is not self._environment:
                 raise StreamProgramError("union() of streams of two environments: a program has one.")
             if stream._exchange is not self._exchange:
                 raise StreamProgramError("union() after a partitioning method: call union() first, then rebalance() and the like.")
@@ -226,9 +226,9 @@ class DataStream(StreamSettings):
         return DataStream(self._environment, tuple(ports), self._exchange)
 
     def get_side_output(self, output_tag: OutputTag[Any]) -> DataStream:
-        """What the operator gives to a side output.
+        """Return the side output of the operator as a stream.
 
-        :param output_tag: names it
+        :param output_tag: the tag of the side output
         :returns: its elements
         """
         checked_tag(output_tag, "get_side_output")
@@ -240,38 +240,38 @@ class DataStream(StreamSettings):
     # partitioning
 
     def rebalance(self) -> DataStream:
-        """Give elements to the tasks of the next operator in turns.
+        """Distribute elements to the tasks of the next operator round-robin.
 
         :returns: the stream
         """
         return self._exchanged(Exchange(ExchangeKind.REBALANCE))
 
     def rescale(self) -> DataStream:
-        """Give elements to some tasks of the next operator in turns.
+        """Distribute elements to a subset of the tasks of the next operator round-robin.
 
         :returns: the stream
         """
         return self._exchanged(Exchange(ExchangeKind.RESCALE))
 
     def shuffle(self) -> DataStream:
-        """Give elements to any tasks of the next operator. Which ones is the same when a step is computed again.
+        """Distribute elements to arbitrary tasks of the next operator. A step that is computed again uses the same tasks.
 
         :returns: the stream
         """
         return self._exchanged(Exchange(ExchangeKind.SHUFFLE))
 
     def forward(self) -> DataStream:
-        """Give elements to the task of the next operator with the same number.
+        """Send elements to the task of the next operator with the same number.
 
         :returns: the stream
         """
         return self._exchanged(Exchange(ExchangeKind.FORWARD))
 
     def broadcast(self, *broadcast_state_descriptors: MapStateDescriptor) -> Any:
-        """Give each element to all tasks of the next operator.
+        """Send each element to all tasks of the next operator.
 
-        :param broadcast_state_descriptors: states that these elements shall change
-        :returns: the stream; with states, a :class:`BroadcastStream` to connect another stream with
+        :param broadcast_state_descriptors: descriptors of the states that these elements change
+        :returns: the stream; with states, a :class:`BroadcastStream` that another stream can be connected to
         """
         stream = self._exchanged(Exchange(ExchangeKind.BROADCAST))
         return BroadcastStream(stream, broadcast_state_descriptors) if broadcast_state_descriptors else stream
@@ -281,8 +281,8 @@ class DataStream(StreamSettings):
     ) -> DataStream:
         """Choose the task of the next operator for each element.
 
-        :param partitioner: gives the number of a task from the key and the number of tasks
-        :param key_selector: gives the key of an element
+        :param partitioner: the function that returns the number of a task, given the key and the number of tasks
+        :param key_selector: the function that returns the key of an element
         :returns: the stream
         """
         choose = as_function(partitioner, Partitioner, "partition_custom")
@@ -292,31 +292,31 @@ class DataStream(StreamSettings):
     # ends
 
     def sink_to(self, sink: Sink) -> DataStreamSink:
-        """Write the elements.
+        """Write the elements to a sink.
 
-        :param sink: where to
+        :param sink: the sink
         :returns: the end of the stream
         """
         if not isinstance(sink, Sink):
             raise StreamProgramError(
                 f"sink_to() needs a sink of a connector, and was given {sink!r}. A SinkFunction goes to add_sink()."
             )
-        return self._end("Sink: Writer", Write(_for_type(sink, self._output_type())))
+        return self._end("Sink: Writer", Write(_adapt_sink(sink, self._output_type())))
 
     def add_sink(self, sink_func: SinkFunction | Sink) -> DataStreamSink:
-        """Give the elements to a sink function.
+        """Write the elements to a sink function.
 
         :param sink_func: the function object, or a sink of a connector
         :returns: the end of the stream
         """
         if isinstance(sink_func, Sink):
-            return self._end("Sink: Unnamed", Write(_for_type(sink_func, self._output_type())))
+            return self._end("Sink: Unnamed", Write(_adapt_sink(sink_func, self._output_type())))
         return self._end("Sink: Unnamed", Write(FunctionSink(checked_function(sink_func, SinkFunction, "add_sink"))))
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
         """Write the elements as text to the standard output.
 
-        :param sink_identifier: stands before each
+        :param sink_identifier: the text before each element; None for none
         :returns: the end of the stream
         """
         declared = self._output_type()
@@ -325,26 +325,26 @@ class DataStream(StreamSettings):
         )
 
     def to_relation(self, name: str, schema: Any, primary_key: Sequence[str] | str | None = None) -> DataStreamSink:
-        """Make a relation of the elements, which SQL views and queries of the pipeline read. Without a pipeline they are printed.
+        """Make a relation of the elements, which SQL views and queries of the pipeline read. Without a pipeline, print them.
 
         An element is a ``Row``, a tuple, a dict or, for one column, the value itself. A ``Row`` of the kind ``DELETE`` or
         ``UPDATE_BEFORE`` removes the row with its key.
 
-        :param name: of the relation, as in SQL
-        :param schema: its columns: ``Types.ROW_NAMED(...)``, a dict of names and types, or a text such as
-            ``id BIGINT, note VARCHAR``
-        :param primary_key: the columns by which a later element replaces an earlier one; None when rows are only added
+        :param name: the name of the relation, as in SQL
+        :param schema: the columns: ``Types.ROW_NAMED(...)``, a dict of names and types, or a text such as ``id BIGINT, note
+            VARCHAR``
+        :param primary_key: the columns by which a later element replaces an earlier one; None if rows are only added
         :returns: the end of the stream
         """
         sink = relation_sink(name, schema, primary_key)
-        # One task: several would mix up the rows of a key, of which the last one stays.
+        # One task: several would reorder the rows of a key, and the last row of a key wins.
         return self._end(f"Sink: {sink.relation}", Write(sink), non_parallel=True)
 
     def execute_and_collect(self, job_execution_name: str | None = None, limit: int | None = None) -> CloseableIterator | list[Any]:
-        """Run the program and bring the elements here.
+        """Run the program and bring the elements to this process.
 
-        :param job_execution_name: of the run
-        :param limit: how many elements at most
+        :param job_execution_name: the name of the run
+        :param limit: the maximum number of elements; None for all
         :returns: an iterator that stops the program when it is closed; with a limit, a list
         """
         iterator = self._environment.collect(self, job_execution_name)
@@ -353,7 +353,7 @@ class DataStream(StreamSettings):
         with iterator:
             return [element for _, element in zip(range(limit), iterator, strict=False)]
 
-    # how it is built
+    # construction of the graph
 
     def _edges(self, port: int = 0) -> list[Edge]:
         return [Edge(each.node.id, self._exchange, each.tag, port) for each in self._ports]
@@ -386,10 +386,10 @@ class DataStream(StreamSettings):
 
 
 class KeyedStream(DataStream):
-    """A stream whose elements have keys: state and timers belong to a key, and the elements of a key come in order.
+    """A stream whose elements have keys. State and timers belong to a key, and the elements of a key keep their order.
 
     :param origin: the stream without keys
-    :param selector: gives the key of an element
+    :param selector: the function that returns the key of an element
     :param key_type: declared type of the keys
     """
 
@@ -401,33 +401,33 @@ class KeyedStream(DataStream):
         self._key_type = key_type
 
     def map(self, func: Callable[[Any], Any] | MapFunction, output_type: Any = None) -> DataStream:
-        """Transform each element; a function object may keep state of the key.
+        """Transform each element. A function object can keep state per key.
 
-        :param func: gives one result for an element
+        :param func: the function that returns one result for an element
         :param output_type: declared type of the results; optional
         :returns: the results
         """
         return self._then("Map", KeyedCall(as_function(func, MapFunction, "map"), ("map",)), output_type)
 
     def flat_map(self, func: Callable[[Any], Any] | FlatMapFunction, output_type: Any = None) -> DataStream:
-        """Transform each element into any number of results; a function object may keep state of the key.
+        """Transform each element into any number of results. A function object can keep state per key.
 
-        :param func: yields results, or returns a list of them
+        :param func: the function that yields results, or returns a list of them
         :param output_type: declared type of the results; optional
         :returns: the results
         """
         return self._then("Flat Map", KeyedCall(as_function(func, FlatMapFunction, "flat_map"), ("flat_map",)), output_type)
 
     def filter(self, func: Callable[[Any], bool] | FilterFunction) -> DataStream:
-        """Keep some elements; a function object may keep state of the key.
+        """Keep the elements that satisfy a predicate. A function object can keep state per key.
 
-        :param func: says whether to keep an element
-        :returns: those that are kept
+        :param func: the function that returns True for an element to keep
+        :returns: the elements that are kept
         """
         return self._then("Filter", KeyedCall(as_function(func, FilterFunction, "filter"), ("filter",)), self._output_type())
 
     def process(self, func: ProcessFunction | KeyedProcessFunction, output_type: Any = None) -> DataStream:
-        """Look at each element with state and timers of its key.
+        """Process each element with state and timers of its key.
 
         :param func: the function object
         :param output_type: declared type of the results; optional
@@ -438,15 +438,15 @@ class KeyedStream(DataStream):
         return self._then("Keyed Process", KeyedProcess(func), output_type)
 
     def reduce(self, func: Callable[[Any, Any], Any] | ReduceFunction) -> DataStream:
-        """Combine the elements of each key. Each update is a result; in batch mode only the last one is.
+        """Combine the elements of each key. Each update is a result; in batch mode, only the last one is.
 
-        :param func: makes one value of two
+        :param func: the function that combines two values into one
         :returns: the results
         """
         return self._then("Reduce", Reduce(as_function(func, ReduceFunction, "reduce")), self._output_type())
 
     def sum(self, position_to_sum: int | str = 0) -> DataStream:
-        """Add up a field of the elements of each key. The other fields are those of its first element.
+        """Sum a field over the elements of each key. The other fields are those of the first element of the key.
 
         :param position_to_sum: number or name of the field
         :returns: the sums
@@ -454,7 +454,7 @@ class KeyedStream(DataStream):
         return self._aggregate("Sum", summing(position_to_sum))
 
     def min(self, position_to_min: int | str = 0) -> DataStream:
-        """The smallest value of a field for each key. The other fields are those of its first element.
+        """Return the smallest value of a field for each key. The other fields are those of the first element of the key.
 
         :param position_to_min: number or name of the field
         :returns: the minima
@@ -462,7 +462,7 @@ class KeyedStream(DataStream):
         return self._aggregate("Min", extreme(position_to_min, operator.lt))
 
     def max(self, position_to_max: int | str = 0) -> DataStream:
-        """The largest value of a field for each key. The other fields are those of its first element.
+        """Return the largest value of a field for each key. The other fields are those of the first element of the key.
 
         :param position_to_max: number or name of the field
         :returns: the maxima
@@ -470,7 +470,7 @@ class KeyedStream(DataStream):
         return self._aggregate("Max", extreme(position_to_max, operator.gt))
 
     def min_by(self, position_to_min_by: int | str = 0) -> DataStream:
-        """The element with the smallest value of a field for each key, the first of equals.
+        """Return the element with the smallest value of a field for each key. The first of equal elements wins.
 
         :param position_to_min_by: number or name of the field
         :returns: the elements
@@ -478,7 +478,7 @@ class KeyedStream(DataStream):
         return self._aggregate("Min By", extreme_element(position_to_min_by, operator.lt))
 
     def max_by(self, position_to_max_by: int | str = 0) -> DataStream:
-        """The element with the largest value of a field for each key, the first of equals.
+        """Return the element with the largest value of a field for each key. The first of equal elements wins.
 
         :param position_to_max_by: number or name of the field
         :returns: the elements
@@ -489,30 +489,30 @@ class KeyedStream(DataStream):
         return self._then(name, Reduce(CallableFunction(reduce)), self._output_type())
 
     def window(self, window_assigner: WindowAssigner) -> WindowedStream[DataStream]:
-        """Put the elements of each key into windows.
+        """Assign the elements of each key to windows.
 
-        :param window_assigner: says which windows an element belongs to
+        :param window_assigner: the assigner that selects the windows of an element
         :returns: the windows
         """
         return WindowedStream(self, window_assigner)
 
     def count_window(self, size: int, slide: int = 0) -> WindowedStream[DataStream]:
-        """Put the elements of each key into windows of a number of elements. A window that is not full never fires.
+        """Assign the elements of each key to windows of a fixed number of elements. A window that is not full never fires.
 
         :param size: number of elements
-        :param slide: number of elements from one window to the next, 0 for windows that follow each other
+        :param slide: number of elements from one window to the next, 0 for windows that do not overlap
         :returns: the windows
         """
-        return self.window(_count_assigner(size, slide))
+        return self.window(_make_count_assigner(size, slide))
 
-    # what belongs to the stream without keys
+    # operations of the stream without keys
 
     def key_by(self, key_selector: Callable[[Any], Any] | KeySelector, key_type: Any = None) -> KeyedStream:
-        """Give the elements other keys."""
+        """Partition the elements by other keys."""
         return self._origin.key_by(key_selector, key_type)
 
     def union(self, *streams: DataStream) -> DataStream:
-        """All elements of several streams, without keys."""
+        """Return the union of this stream and others, without keys."""
         return self._origin.union(*[each._origin if isinstance(each, KeyedStream) else each for each in streams])
 
     def project(self, *field_indexes: int) -> DataStream:
@@ -520,11 +520,11 @@ class KeyedStream(DataStream):
         return self._origin.project(*field_indexes)
 
     def assign_timestamps_and_watermarks(self, watermark_strategy: TimestampsAndWatermarks) -> DataStream:
-        """Refused: keys do not survive it."""
+        """Refuse, because keys do not survive it."""
         self._refuse("assign_timestamps_and_watermarks", "call it before key_by()")
 
     def execute_and_collect(self, job_execution_name: str | None = None, limit: int | None = None) -> CloseableIterator | list[Any]:
-        """Run the program and bring the elements here, each as ``Row(f0=key, f1=element)``."""
+        """Run the program and bring the elements to this process, each as ``Row(f0=key, f1=element)``."""
         selector = self._selector
         return self._origin.map(lambda value: Row(f0=selector(value), f1=value)).execute_and_collect(job_execution_name, limit)
 
@@ -547,7 +547,7 @@ class KeyedStream(DataStream):
         return self._origin._end(name, spec, non_parallel=non_parallel)
 
 
-def _checked_stream(stream: Any, method: str) -> DataStream:
+def _check_stream(stream: Any, method: str) -> DataStream:
     if not isinstance(stream, DataStream):
         raise StreamProgramError(f"{method}() needs a stream, and was given {stream!r}.")
     return stream
@@ -557,9 +557,9 @@ def _same_key(value: Any) -> int:  # noqa: ARG001
     return 0
 
 
-def _count_assigner(size: int, slide: int) -> WindowAssigner:
+def _make_count_assigner(size: int, slide: int) -> WindowAssigner:
     return CountSlidingWindowAssigner(size, slide) if slide else CountTumblingWindowAssigner(size)
 
 
-def _for_type(sink: Sink, type_info: Any) -> Sink:
+def _adapt_sink(sink: Sink, type_info: Any) -> Sink:
     return sink.for_type(type_info) if isinstance(sink, connectors.Sink) else sink

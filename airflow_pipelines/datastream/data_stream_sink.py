@@ -1,4 +1,4 @@
-"""The end of a stream, as programs see it."""
+"""The end of a stream in the API of programs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class DataStreamSink:
         self._node = node
 
     def name(self, name: str) -> DataStreamSink:
-        """Name the sink, for people.
+        """Set the name of the sink, for people.
 
         :param name: the name
         :returns: this sink
@@ -27,9 +27,9 @@ class DataStreamSink:
         return self
 
     def uid(self, uid: str) -> DataStreamSink:
-        """Name the state of the sink across changes of the program.
+        """Set the id that identifies the state of the sink across changes of the program.
 
-        :param uid: a name of its own
+        :param uid: an id that is unique in the program
         :returns: this sink
         """
         self._node.uid = uid
@@ -45,7 +45,7 @@ class DataStreamSink:
         return self
 
     def set_uid_hash(self, uid_hash: str) -> DataStreamSink:
-        """Name the state of the sink by a hash, as a uid.
+        """Set a hash that identifies the state of the sink, as a uid does.
 
         :param uid_hash: the hash
         :returns: this sink
@@ -53,16 +53,16 @@ class DataStreamSink:
         return self.uid(uid_hash)
 
     def set_description(self, description: str) -> DataStreamSink:
-        """Describe the sink, for people.
+        """Set the description of the sink, for people.
 
-        :param description: shown by ``explain``
+        :param description: the text that ``explain`` shows
         :returns: this sink
         """
         self._node.description = description
         return self
 
     def disable_chaining(self) -> DataStreamSink:
-        """Let the sink not be part of the chain of what it reads.
+        """Exclude the sink from the chain of its input.
 
         :returns: this sink
         """

@@ -1,4 +1,4 @@
-"""The environment of a program: where streams begin, and how they are run."""
+"""The environment of a program, which creates streams and runs them."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ _OWN_SETTINGS = frozenset({SAVEPOINT_PATH, CALL_SECONDS, HOT_KEYS, PAGE_MEMORY, 
 
 
 class StreamExecutionEnvironment(EnvironmentSettings):
-    """The program: streams are added to it, and it runs them.
+    """The environment of a program: streams are added to it, and it runs them.
 
-    :param configuration: settings by their names in Flink, such as ``execution.runtime-mode`` or ``parallelism.default``; what the
-        program sets later takes their place. ``execution.savepoint.path`` names a savepoint to go on from,
-        ``execution.call-time-limit-seconds`` limits how long one call of a function may go on giving results (60 by default). In
-        each task of an operator with keys, ``execution.state.hot-keys`` keys at most are objects in memory between two steps
-        (200,000 by default), and ``execution.state.page-memory`` bytes of others (64 MiB); what is more goes to a file in the first
-        folder of ``io.tmp.dirs``
+    :param configuration: settings by their names in Flink, such as ``execution.runtime-mode`` or ``parallelism.default``; settings
+        that the program makes later override them. ``execution.savepoint.path`` names a savepoint to start from.
+        ``execution.call-time-limit-seconds`` limits the time that one call of a function may yield results (60 by default). Between
+        two steps, each task of an operator with keys holds at most ``execution.state.hot-keys`` keys as objects in memory (200,000
+        by default), and ``execution.state.page-memory`` bytes of others (64 MiB); the rest spills to a file in the first folder of
+        ``io.tmp.dirs``
     """
 
     def __init__(self, configuration: Configuration | None = None) -> None:
@@ -76,17 +76,17 @@ class StreamExecutionEnvironment(EnvironmentSettings):
 
     @staticmethod
     def get_execution_environment(configuration: Configuration | None = None) -> StreamExecutionEnvironment:
-        """The environment of this program.
+        """Return an environment for this program.
 
         :param configuration: settings by their names
-        :returns: a new one
+        :returns: a new environment
         """
         return StreamExecutionEnvironment(configuration)
 
-    # where streams begin
+    # creation of streams
 
     def from_collection(self, collection: Collection[Any], type_info: Any = None) -> DataStream:
-        """A stream of the elements of a collection, which keeps their order.
+        """Return a stream of the elements of a collection, in their order.
 
         :param collection: the elements
         :param type_info: their declared type; optional
@@ -100,12 +100,12 @@ class StreamExecutionEnvironment(EnvironmentSettings):
     def from_source(
         self, source: Source, watermark_strategy: TimestampsAndWatermarks | None, source_name: str, type_info: Any = None
     ) -> DataStream:
-        """A stream of what a source gives.
+        """Return a stream of the elements that a source reads.
 
         :param source: the source
-        :param watermark_strategy: how its elements get event time
-        :param source_name: for people
-        :param type_info: their declared type; optional
+        :param watermark_strategy: the strategy that assigns event time to the elements
+        :param source_name: the name of the source, for people
+        :param type_info: declared type of the elements; optional
         :returns: the stream
         """
         if not isinstance(source, Source):
@@ -117,11 +117,11 @@ class StreamExecutionEnvironment(EnvironmentSettings):
     def add_source(
         self, source_func: SourceFunction | Source, source_name: str = "Custom Source", type_info: Any = None
     ) -> DataStream:
-        """A stream of what a source function gives.
+        """Return a stream of the elements that a source function emits.
 
         :param source_func: the function object, or a source of a connector
-        :param source_name: for people
-        :param type_info: their declared type; optional
+        :param source_name: the name of the source, for people
+        :param type_info: declared type of the elements; optional
         :returns: the stream
         """
         if isinstance(source_func, Source):
@@ -133,7 +133,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         )
 
     def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream:
-        """A stream of the lines of a file, or of all files of a folder.
+        """Return a stream of the lines of a file, or of all files of a folder.
 
         :param file_path: the file or folder
         :param charset_name: its encoding
@@ -143,14 +143,15 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         return self._add_source(source, None, "Source: Read Text File Source", None)
 
     def from_relation(self, name: str, type_info: Any = None, changes: bool = False, stays_open: bool = False) -> DataStream:
-        """A stream of the rows of a table or view of the pipeline that the program is deployed in. It ends when all connectors have
-        ended of the tables that it consists of, if each of them has one.
+        """Return a stream of the rows of a table or view of the pipeline that the program is deployed in.
 
-        :param name: of the table or view, as in SQL
+        The stream ends when all connectors of the underlying tables have ended, if each of these tables has one.
+
+        :param name: the name of the table or view, as in SQL
         :param type_info: declared type of the rows; optional
-        :param changes: whether the stream has the rows that the relation loses as well, with the kind ``DELETE``; without, the
-            relation must be one that never loses a row
-        :param stays_open: whether the stream goes on all the same, as for rows that are pushed later
+        :param changes: True to include rows that the relation loses, with the kind ``DELETE``; otherwise the relation must be one
+            that never loses a row
+        :param stays_open: True to keep the stream open after the connectors have ended, as for rows that are pushed later
         :returns: a stream of ``Row`` with the names of the columns
         """
         source = relation_source(name, with_changes=changes, stays_open=stays_open)
@@ -159,7 +160,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
     def _add_source(
         self, source: Source, event_time: TimestampsAndWatermarks | None, name: str, type_info: Any, **settings: Any
     ) -> DataStream:
-        # What a source says of its values holds without being checked; what the program declares coerces them.
+        # The type that a source reports is trusted; the type that the program declares coerces the values.
         produced = source.get_produced_type() if isinstance(source, connectors.Source) else None
         node = self.graph.add(
             name,
@@ -172,20 +173,20 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         return DataStream(self, (Port(node),))
 
     def add_sink_node(self, node: Node) -> None:
-        """A node that the next execution runs.
+        """Add a sink to the next execution.
 
-        :param node: a sink
+        :param node: the node of the sink
         """
         self._sinks.append(node)
 
-    # how they are run
+    # execution
 
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
-        """Run all sinks that were added since the last execution, with all that they need, until their inputs end.
+        """Run all sinks that were added since the last execution, with their inputs, until the inputs end.
 
-        :param job_name: of the run
-        :returns: what is left of it
-        :raises StreamProgramError: when there is nothing to run
+        :param job_name: the name of the run
+        :returns: the result of the run
+        :raises StreamProgramError: if there is nothing to run
         """
         job_name = job_name or self._configuration.get_string(JOB_NAME)
         if binding.is_binding():
@@ -199,10 +200,10 @@ class StreamExecutionEnvironment(EnvironmentSettings):
             raise error.with_traceback(user_traceback(error)) from error.__cause__
 
     def execute_async(self, job_name: str = "Stream program") -> JobClient:
-        """Run in another thread.
+        """Run the program in another thread.
 
-        :param job_name: of the run
-        :returns: what can be done with it
+        :param job_name: the name of the run
+        :returns: a client that controls the run
         """
         if binding.is_binding():
             return JobClient(binding.BoundJob(self._bind(job_name)))
@@ -215,16 +216,16 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         return LocalJob(plan, settings, self._dependencies.in_this_process())
 
     def collect(self, stream: DataStream, name: str | None) -> CloseableIterator:
-        """Run the program and bring a stream here.
+        """Run the program and bring the elements of a stream to this process.
 
         :param stream: the stream
-        :param name: of the run
+        :param name: the name of the run
         :returns: its elements
         """
         if binding.is_binding():
             binding.refuse_results("execute_and_collect()")
         sink = CollectSink()
-        # One task, to which elements come in their order.
+        # One task preserves the order of elements.
         stream.sink_to(sink).name("Sink: Collect").set_parallelism(1)
         plan = self._plan(self._take_sinks())
         settings, start = self._task_settings(plan), self._start()
@@ -253,14 +254,14 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         return CloseableIterator(take, close)
 
     def get_execution_plan(self) -> str:
-        """The operators that the next execution runs.
+        """Return the operators that the next execution runs.
 
         :returns: JSON with a list ``nodes``
         """
         return plan_json(self.graph, [sink.id for sink in self._sinks], self._defaults())
 
     def explain(self) -> str:
-        """The chains that the next execution runs, and what they read.
+        """Describe the chains that the next execution runs, and their inputs.
 
         :returns: some lines of text
         """
@@ -297,10 +298,10 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         settings = replace(self._task_settings(plan), is_batch=False)
         execution_plan = plan_json(self.graph, [sink.id for sink in sinks], self._defaults())
         return binding.bind_execution(
-            Execution(name or "", plan, settings, execution_plan, self._dependencies.needs(), self._described_run())
+            Execution(name or "", plan, settings, execution_plan, self._dependencies.needs(), self._describe_run())
         )
 
-    def _described_run(self) -> StreamRun:
+    def _describe_run(self) -> StreamRun:
         return describe_run(policy_of(self.get_restart_strategy()), self._pause_between_checkpoints() or None)
 
     def _start(self) -> Any:
@@ -342,7 +343,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
             job_parameters=self._config.get_global_job_parameters(),
             hot_keys=self._limit(HOT_KEYS, TaskSettings.hot_keys),
             page_memory=self._limit(PAGE_MEMORY, TaskSettings.page_memory),
-            scratch_folder=_first_folder(self._configuration.get_string(SCRATCH_FOLDERS)),
+            scratch_folder=_find_first_folder(self._configuration.get_string(SCRATCH_FOLDERS)),
         )
 
     def _limit(self, key: str, default: int) -> int:
@@ -352,8 +353,8 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         return number
 
 
-def _first_folder(folders: str | None) -> str | None:
-    """The first of some folders, separated as in the setting that names them."""
+def _find_first_folder(folders: str | None) -> str | None:
+    """Return the first of some folders, separated as in the setting that names them; None if there are none."""
     return next((folder.strip() for folder in re.split(r"[,|:]", folders or "") if folder.strip()), None)
 
 

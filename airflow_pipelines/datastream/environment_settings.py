@@ -1,4 +1,4 @@
-"""The settings of a program's environment."""
+"""The settings of the environment of a program."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NO_KRYO = "values are Python objects, which the JVM does not serialize"
 
 
 class EnvironmentSettings:
-    """What can be set of an environment, apart from what it runs."""
+    """The settings of an environment, apart from the streams that it runs."""
 
     def __init__(self) -> None:
         self._config = ExecutionConfig()
@@ -39,21 +39,21 @@ class EnvironmentSettings:
         self._dependencies = PythonDependencies()
 
     def get_config(self) -> ExecutionConfig:
-        """The settings of how the program runs.
+        """Return the execution settings of the program.
 
-        :returns: the object; what is set on it holds
+        :returns: the live object; changes to it take effect
         """
         return self._config
 
     def get_checkpoint_config(self) -> CheckpointConfig:
-        """How checkpoints are taken.
+        """Return the configuration of checkpoints.
 
-        :returns: the object; what is set on it holds
+        :returns: the live object; changes to it take effect
         """
         return self._checkpoint_config
 
     def set_parallelism(self, parallelism: int) -> Self:
-        """Set the number of tasks of operators that say nothing else.
+        """Set the number of tasks of operators that set none.
 
         :param parallelism: at least 1
         :returns: this environment
@@ -62,15 +62,15 @@ class EnvironmentSettings:
         return self
 
     def get_parallelism(self) -> int:
-        """The number of tasks of operators that say nothing else.
+        """Return the number of tasks of operators that set none.
 
-        :returns: what was set; the default local parallelism when nothing was
+        :returns: the value that was set; the default local parallelism if none was
         """
         set_ = self._config.get_parallelism()
         return self._local_parallelism if set_ == ExecutionConfig.PARALLELISM_DEFAULT else set_
 
     def set_max_parallelism(self, max_parallelism: int) -> Self:
-        """Set the number of key groups, which can never change once there is state.
+        """Set the number of key groups, which cannot change once there is state.
 
         :param max_parallelism: 1 to 32767
         :returns: this environment
@@ -79,9 +79,9 @@ class EnvironmentSettings:
         return self
 
     def get_max_parallelism(self) -> int:
-        """The number of key groups.
+        """Return the number of key groups.
 
-        :returns: what was set; -1 for the default
+        :returns: the value that was set; -1 for the default
         """
         return self._config.get_max_parallelism()
 
@@ -93,26 +93,26 @@ class EnvironmentSettings:
         self._local_parallelism = checks.integer("parallelism", parallelism, 1, ExecutionConfig.MAX_PARALLELISM)
 
     def get_default_local_parallelism(self) -> int:
-        """The number of tasks for a program that sets no parallelism.
+        """Return the number of tasks for a program that sets no parallelism.
 
-        :returns: what was set, 1 by default
+        :returns: the value that was set; 1 by default
         """
         return self._local_parallelism
 
     def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> Self:
-        """Set whether the program gives every update, or only final results.
+        """Set whether the program emits every update, or only final results.
 
-        :param execution_mode: ``STREAMING`` by default
+        :param execution_mode: the mode; ``STREAMING`` by default
         :returns: this environment
         """
         self._runtime_mode = checks.member("execution_mode", execution_mode, RuntimeExecutionMode)
         return self
 
     def enable_checkpointing(self, interval: int, mode: CheckpointingMode | None = None) -> Self:
-        """Take checkpoints.
+        """Enable checkpoints.
 
         :param interval: milliseconds between two of them, at least 10
-        :param mode: what they guarantee; exactly once by default
+        :param mode: the guarantee of checkpoints; exactly once by default
         :returns: this environment
         """
         self._checkpoint_config.set_checkpoint_interval(interval)
@@ -121,14 +121,14 @@ class EnvironmentSettings:
         return self
 
     def get_checkpoint_interval(self) -> int:
-        """The time between two checkpoints.
+        """Return the time between two checkpoints.
 
-        :returns: milliseconds; -1 when none are taken
+        :returns: milliseconds; -1 if none are taken
         """
         return self._checkpoint_config.get_checkpoint_interval()
 
     def get_checkpointing_mode(self) -> CheckpointingMode:
-        """What checkpoints guarantee.
+        """Return the guarantee of checkpoints.
 
         :returns: exactly once by default
         """
@@ -136,37 +136,37 @@ class EnvironmentSettings:
 
     @no_effect("state is held in pages, in memory and in the program's storage")
     def set_state_backend(self, state_backend: StateBackend) -> Self:
-        """Set how state is held.
+        """Set the state backend.
 
-        :param state_backend: how
+        :param state_backend: the state backend
         :returns: this environment
         """
         self._state_backend = checks.instance("state_backend", state_backend, StateBackend, "use HashMapStateBackend()")
         return self
 
     def get_state_backend(self) -> StateBackend | None:
-        """How state is held.
+        """Return the state backend.
 
-        :returns: what was set, None by default
+        :returns: the value that was set; None by default
         """
         return self._state_backend
 
     def set_restart_strategy(self, restart_strategy_configuration: RestartStrategyConfiguration) -> None:
-        """Set what happens when the program fails.
+        """Set the restart strategy for failures of the program.
 
-        :param restart_strategy_configuration: from ``RestartStrategies``
+        :param restart_strategy_configuration: a strategy from ``RestartStrategies``
         """
         self._config.set_restart_strategy(restart_strategy_configuration)
 
     def get_restart_strategy(self) -> RestartStrategyConfiguration:
-        """What happens when the program fails.
+        """Return the restart strategy for failures of the program.
 
-        :returns: what was set; what the runner does by itself by default
+        :returns: the strategy that was set; by default, the strategy of the runner
         """
         return self._config.get_restart_strategy()
 
     def set_default_savepoint_directory(self, directory: str) -> Self:
-        """Set the folder of savepoints for which none is named.
+        """Set the folder for savepoints that name none.
 
         :param directory: the folder
         :returns: this environment
@@ -175,15 +175,15 @@ class EnvironmentSettings:
         return self
 
     def get_default_savepoint_directory(self) -> str | None:
-        """The folder of savepoints for which none is named.
+        """Return the folder for savepoints that name none.
 
-        :returns: what was set, None by default
+        :returns: the value that was set; None by default
         """
         return self._savepoint_directory
 
     @no_effect("elements are handed over at the end of each step")
     def set_buffer_timeout(self, timeout_millis: int) -> Self:
-        """Set how long elements may wait before they are handed over.
+        """Set the maximum time that elements wait before they are handed over.
 
         :param timeout_millis: milliseconds; 0 to hand over each element, -1 to wait until a buffer is full
         :returns: this environment
@@ -192,29 +192,29 @@ class EnvironmentSettings:
         return self
 
     def get_buffer_timeout(self) -> int:
-        """How long elements may wait before they are handed over.
+        """Return the maximum time that elements wait before they are handed over.
 
         :returns: milliseconds, 100 by default
         """
         return self._buffer_timeout
 
     def set_stream_time_characteristic(self, characteristic: TimeCharacteristic) -> None:
-        """Set the notion of time. Processing time turns periodic watermarks off, the others turn them on.
+        """Set the notion of time. Processing time disables periodic watermarks; the others enable them.
 
-        :param characteristic: event time by default
+        :param characteristic: the notion of time; event time by default
         """
         self._time_characteristic = checks.member("characteristic", characteristic, TimeCharacteristic)
         self._config.set_auto_watermark_interval(0 if characteristic is TimeCharacteristic.ProcessingTime else 200)
 
     def get_stream_time_characteristic(self) -> TimeCharacteristic:
-        """The notion of time.
+        """Return the notion of time.
 
-        :returns: what was set, event time by default
+        :returns: the value that was set; event time by default
         """
         return self._time_characteristic
 
     def disable_operator_chaining(self) -> Self:
-        """Let no operator call the next one directly.
+        """Disable operator chaining, so that no operator calls the next one directly.
 
         :returns: this environment
         """
@@ -222,7 +222,7 @@ class EnvironmentSettings:
         return self
 
     def is_chaining_enabled(self) -> bool:
-        """Whether operators call each other directly where they can.
+        """Return True if operators call each other directly where they can.
 
         :returns: True by default
         """
@@ -232,7 +232,7 @@ class EnvironmentSettings:
     def register_slot_sharing_group(self, slot_sharing_group: SlotSharingGroup) -> Self:
         """Register the resources of a slot sharing group.
 
-        :param slot_sharing_group: name and resources
+        :param slot_sharing_group: the group with its name and resources
         :returns: this environment
         """
         group = checks.instance("slot_sharing_group", slot_sharing_group, SlotSharingGroup, "use SlotSharingGroup.builder(name)")
@@ -240,38 +240,40 @@ class EnvironmentSettings:
         return self
 
     def add_python_file(self, file_path: str) -> None:
-        """Let functions import a module, a package or an archive of packages.
+        """Add a module, a package or an archive of packages that functions can import.
 
         :param file_path: a file ``.py``, ``.zip``, ``.whl`` or ``.egg``, or a folder
-        :raises FileNotFoundError: when there is nothing
+        :raises FileNotFoundError: if it does not exist
         """
         self._dependencies.files.append(existing("file_path", checks.text("file_path", file_path)))
 
     def set_python_requirements(self, requirements_file_path: str, requirements_cache_dir: str | None = None) -> None:
-        """Have packages installed that functions import. The same requirements are installed once.
+        """Set the requirements file of packages to install for functions. The same requirements are installed once.
 
-        :param requirements_file_path: a file as pip reads it
+        :param requirements_file_path: a file in pip's format
         :param requirements_cache_dir: folder with the packages, to install them without a network
-        :raises FileNotFoundError: when one of them does not exist
+        :raises FileNotFoundError: if one of them does not exist
         """
         file = existing("requirements_file_path", checks.text("requirements_file_path", requirements_file_path))
         folder = None if requirements_cache_dir is None else existing("requirements_cache_dir", requirements_cache_dir)
         self._dependencies.requirements = (file, folder)
 
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
-        """Have an archive unpacked into the working folder of functions.
+        """Add an archive to unpack into the working folder of functions.
 
         :param archive_path: a zip or tar file
-        :param target_dir: name of the folder; the name of the file when None
-        :raises FileNotFoundError: when there is no such file
+        :param target_dir: the name of the folder to unpack it into; the name of the file if None
+        :raises FileNotFoundError: if there is no such file
         """
         archive = existing("archive_path", checks.text("archive_path", archive_path))
         self._dependencies.archives.append((archive, archive.name if target_dir is None else checks.text("target_dir", target_dir)))
 
     def set_python_executable(self, python_exec: str) -> None:
-        """Set the interpreter for functions. A program that runs in its own process keeps the one that runs it, and says so.
+        """Set the interpreter for functions.
 
-        :param python_exec: its path, also in an archive
+        A program that runs in its own process keeps the interpreter that runs it, and logs a warning.
+
+        :param python_exec: the path of the interpreter, which may be in an archive
         """
         self._dependencies.executable = checks.text("python_exec", python_exec)
 
@@ -279,7 +281,7 @@ class EnvironmentSettings:
     def add_jars(self, *jars_path: str) -> None:
         """Add files of Java classes.
 
-        :param jars_path: their URLs
+        :param jars_path: the URLs of the files
         """
         self._jars += [checks.text("jars_path", path) for path in jars_path]
 
@@ -287,8 +289,8 @@ class EnvironmentSettings:
     def add_classpaths(self, *classpaths: str) -> None:
         """Add folders of Java classes.
 
-        :param classpaths: their URLs, such as ``file:///opt/classes``
-        :raises ValueError: for one without a scheme
+        :param classpaths: the URLs of the folders, such as ``file:///opt/classes``
+        :raises ValueError: if one has no scheme
         """
         for path in classpaths:
             if "://" not in checks.text("classpaths", path):
@@ -297,7 +299,7 @@ class EnvironmentSettings:
 
     @no_effect(_NO_KRYO)
     def add_default_kryo_serializer(self, type_class_name: str, serializer_class_name: str) -> None:
-        """Set the serializer of a Java class and of those below it.
+        """Set the serializer of a Java class and its subclasses.
 
         :param type_class_name: the class
         :param serializer_class_name: the class of the serializer

@@ -1,4 +1,4 @@
-"""Runs of a program in this process: with checkpoints, restarts, savepoints, and another thread to wait in."""
+"""Runs of a program in this process, with checkpoints, restarts, savepoints, and another thread for asynchronous runs."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _log = logging.getLogger("airflow_pipelines.datastream")
 
 @dataclass(frozen=True)
 class RunSettings:
-    """How a program is run.
+    """The settings of a run.
 
-    :param tasks: what its operators are told
+    :param tasks: the settings of its operators
     :param checkpoint_interval: ms between checkpoints, 0 for none
-    :param checkpoints: where they are kept, and how many may fail
-    :param restarts: what follows a failure; None for nothing
-    :param savepoints: folder for savepoints; None when the program set none
-    :param start: where to go on
+    :param checkpoints: the storage of checkpoints, and the number that may fail
+    :param restarts: the restart policy after a failure; None for no restart
+    :param savepoints: the folder for savepoints; None if the program set none
+    :param start: the snapshot to start from; None to start afresh
     """
 
     tasks: TaskSettings = field(default_factory=TaskSettings)
@@ -50,9 +50,10 @@ class RunSettings:
 class LocalJob:
     """A run of a program.
 
-    :param plan: what to run
-    :param settings: how
-    :param dependencies: entered before functions are opened, and left before anybody is told that the run has ended
+    :param plan: the plan to run
+    :param settings: the settings of the run
+    :param dependencies: the context that is entered before functions are opened, and left before anybody is notified that the run
+        has ended
     """
 
     def __init__(self, plan: Plan, settings: RunSettings, dependencies: AbstractContextManager[None]) -> None:
@@ -82,8 +83,8 @@ class LocalJob:
     def run(self, progress: Callable[[LocalRunner], None] | None = None) -> JobExecutionResult:
         """Run until the inputs end, or the run is cancelled.
 
-        :param progress: called after each step; optional
-        :returns: what is left of it
+        :param progress: the function to call after each step; optional
+        :returns: the result of the run
         """
         self._progress = progress or self._progress
         began = time.monotonic()
@@ -128,7 +129,7 @@ class LocalJob:
         else:
             self._answer_requests()
             if self._files is not None and self._settings.checkpoint_interval:
-                # Who starts again from the newest checkpoint must not write once more what the end has made visible.
+                # A restart from the newest checkpoint must not write again what the end has made visible.
                 self._take_checkpoint()
             self._runner.finish()
 
@@ -159,7 +160,7 @@ class LocalJob:
         self._runner.committed()
         self._last_checkpoint = time.monotonic()
 
-    def _savepoint(self, directory: str) -> str:
+    def _write_savepoint(self, directory: str) -> str:
         snapshot = self._runner.snapshot()
         path = write_savepoint(snapshot, directory)
         self._commit(snapshot)
@@ -172,7 +173,7 @@ class LocalJob:
             try:
                 if to_the_end:
                     self._runner.drain()
-                future.set_result(self._savepoint(directory))
+                future.set_result(self._write_savepoint(directory))
             except Exception as error:  # noqa: BLE001 (belongs to who asked)
                 future.set_exception(error)
                 continue
@@ -200,14 +201,14 @@ class LocalJob:
         except BaseException:  # noqa: BLE001 (the future of the result has it)
             _log.debug("The program failed", exc_info=True)
 
-    # what a client may ask for
+    # requests of a client
 
     def job_id(self) -> JobID:
-        """The id of the run."""
+        """Return the id of the run."""
         return self._id
 
     def status(self) -> JobStatus:
-        """What it does now."""
+        """Return the status of the run."""
         return self._status
 
     def cancel(self) -> CompletableFuture[None]:
@@ -239,11 +240,11 @@ class LocalJob:
         return future
 
     def accumulators(self) -> dict[str, Any]:
-        """What functions have counted."""
+        """Return the accumulators of functions."""
         return self._runner.metrics()
 
     def result(self) -> CompletableFuture[JobExecutionResult]:
-        """What is left when it ends."""
+        """Return the future of the result, which completes when the run ends."""
         return self._result
 
 

@@ -1,4 +1,4 @@
-"""Whether a program gives every update, or only final results."""
+"""The execution mode of a program: every update, or only final results."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from enum import Enum
 
 
 class RuntimeExecutionMode(Enum):
-    """How a program runs.
+    """The execution mode of a program.
 
-    ``STREAMING`` gives each update as it comes, ``BATCH`` needs sources that end and gives final results only, ``AUTOMATIC`` is
-    ``BATCH`` exactly when all sources end.
+    ``STREAMING`` emits each update as it comes. ``BATCH`` needs sources that end, and emits final results only. ``AUTOMATIC`` is
+    ``BATCH`` if all sources end, and ``STREAMING`` otherwise.
     """
 
     STREAMING = 0

@@ -1,4 +1,4 @@
-"""Fields of elements, by number or name: of tuples, lists, rows, maps, dataclasses; a plain value is its own field 0."""
+"""Access to fields of elements by number or name: tuples, lists, rows, maps and dataclasses. A plain value is its own field 0."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _PLAIN = (int, float, str, bytes, complex)
 
 
 def field_of(value: Any, field: int | str) -> Any:
-    """One field.
+    """Return the value of one field of an element.
 
     :param value: an element
     :param field: number or name
     :returns: its value
-    :raises StreamProgramError: when there is no such field
+    :raises StreamProgramError: if there is no such field
     """
     if isinstance(value, _PLAIN) or not (hasattr(value, "__getitem__") or hasattr(value, "__dict__")):
         if field == 0:
@@ -33,11 +33,11 @@ def field_of(value: Any, field: int | str) -> Any:
 
 
 def with_field(value: Any, field: int | str, new: Any) -> Any:
-    """An element with another value in one field.
+    """Return a copy of an element with another value in one field.
 
     :param value: an element
     :param field: number or name
-    :param new: the value of the field
+    :param new: the new value of the field
     :returns: a copy of the element
     """
     if isinstance(value, _PLAIN):
@@ -55,20 +55,20 @@ def with_field(value: Any, field: int | str, new: Any) -> Any:
 
 
 def summing(field: int | str) -> Callable[[Any, Any], Any]:
-    """Adds one field; the others are those of the first element.
+    """Return a function that sums one field; the other fields are those of the first element.
 
     :param field: number or name
-    :returns: a function that makes one element of two
+    :returns: a function that combines two elements into one
     """
     return lambda a, b: with_field(a, field, field_of(a, field) + field_of(b, field))
 
 
 def extreme(field: int | str, better: Callable[[Any, Any], bool]) -> Callable[[Any, Any], Any]:
-    """Keeps the best value of one field; the others are those of the first element.
+    """Return a function that keeps the best value of one field; the other fields are those of the first element.
 
     :param field: number or name
-    :param better: whether its first argument is better than its second
-    :returns: a function that makes one element of two
+    :param better: the function that returns True if its first argument is better than its second
+    :returns: a function that combines two elements into one
     """
 
     def reduce(a: Any, b: Any) -> Any:
@@ -79,10 +79,10 @@ def extreme(field: int | str, better: Callable[[Any, Any], bool]) -> Callable[[A
 
 
 def extreme_element(field: int | str, better: Callable[[Any, Any], bool]) -> Callable[[Any, Any], Any]:
-    """Keeps the element with the best value of one field, the first of equals.
+    """Return a function that keeps the element with the best value of one field. The first of equal elements wins.
 
     :param field: number or name
-    :param better: whether its first argument is better than its second
-    :returns: a function that makes one element of two
+    :param better: the function that returns True if its first argument is better than its second
+    :returns: a function that combines two elements into one
     """
     return lambda a, b: b if better(field_of(b, field), field_of(a, field)) else a

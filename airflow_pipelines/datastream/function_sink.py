@@ -16,21 +16,21 @@ from airflow_pipelines.streams.sinks import Sink, SinkWriter, SubtaskInfo
 
 
 class SinkContext:
-    """What a sink function may ask about an element."""
+    """The context of an element that a sink function can query."""
 
     def __init__(self) -> None:
         self.element_timestamp: int | None = None
         self.watermark = MIN_TIMESTAMP
 
     def timestamp(self) -> int | None:
-        """Event time of the element.
+        """Return the event time of the element.
 
-        :returns: ms, None for an element without
+        :returns: ms; None for an element without a timestamp
         """
         return self.element_timestamp
 
     def current_watermark(self) -> int:
-        """How far event time has come.
+        """Return the current watermark.
 
         :returns: timestamp in ms
         """
@@ -38,39 +38,39 @@ class SinkContext:
 
 
 class SinkFunction(Function):
-    """Takes elements. What must appear exactly once is kept until :meth:`commit`."""
+    """A function that consumes elements. Results that must appear exactly once have to be kept until :meth:`commit`."""
 
     def __new__(cls, *_arguments: Any, **_named: Any) -> Self:
-        """Refuse to wrap a class of the JVM, which is what PyFlink's class of this name does."""
+        """Refuse to wrap a class of the JVM, as PyFlink's class of this name does."""
         if cls is SinkFunction:
             raise StreamProgramError(wraps_nothing("SinkFunction", "invoke(value, context)", "takes an element"))
         return super().__new__(cls)
 
     @abstractmethod
     def invoke(self, value: Any, context: SinkContext) -> None:
-        """Take an element.
+        """Consume an element.
 
         :param value: the element
-        :param context: its timestamp, and the watermark
+        :param context: the timestamp of the element, and the watermark
         """
 
     def prepare_commit(self) -> Any | None:
-        """Make what was taken since the last call ready to be committed.
+        """Prepare the elements that were consumed since the last call to be committed.
 
-        :returns: what :meth:`commit` needs, to be pickled; None for nothing
+        :returns: the value that :meth:`commit` needs, which is pickled; None for nothing
         """
         return None
 
     def commit(self, prepared: Any) -> None:
-        """Make visible what was prepared; called again after a restart, so it must have no effect the second time.
+        """Make prepared elements visible. It is called again after a restart, so it must be idempotent.
 
-        :param prepared: what :meth:`prepare_commit` gave
+        :param prepared: the value that :meth:`prepare_commit` returned
         """
 
 
 @dataclass(frozen=True)
 class FunctionSink(Sink):
-    """Gives elements to a sink function.
+    """A sink that passes elements to a sink function.
 
     :param function: the function
     """
@@ -78,7 +78,7 @@ class FunctionSink(Sink):
     function: SinkFunction
 
     def open(self, subtask: SubtaskInfo) -> SinkWriter:
-        """Begin to write."""
+        """Open a writer for one task."""
         return _FunctionWriter(own_copy(self.function), subtask)
 
 

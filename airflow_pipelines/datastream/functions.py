@@ -1,4 +1,4 @@
-"""Functions that programs derive from."""
+"""Functions for programs to derive from."""
 
 from airflow_pipelines.datastream.function_sink import SinkContext, SinkFunction
 from airflow_pipelines.streams.function_source import SourceContext, SourceFunction

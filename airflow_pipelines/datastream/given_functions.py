@@ -1,4 +1,4 @@
-"""What programs give as functions: callables, or objects of the classes of functions."""
+"""Checks of the functions that programs pass: callables, or objects of the classes of functions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from airflow_pipelines.streams.functions import CallableFunction, Function, KeyS
 
 
 def key_selector_of(selector: Any) -> Callable[[Any], Any]:
-    """What gives the key of an element.
+    """Return the callable that computes the key of an element.
 
     :param selector: a callable or a :class:`KeySelector`
     :returns: the callable
@@ -21,13 +21,13 @@ def key_selector_of(selector: Any) -> Callable[[Any], Any]:
 
 
 def checked_function(func: Any, kind: type[Function], method: str) -> Any:
-    """A function object of a kind.
+    """Return a function object after checking its class.
 
-    :param func: what the program gave
-    :param kind: what is expected
+    :param func: the function that the program passed
+    :param kind: the expected class
     :param method: the method that was called
     :returns: the object
-    :raises StreamProgramError: when it is something else
+    :raises StreamProgramError: if it is something else
     """
     _refuse_class(func, method)
     if not isinstance(func, kind):
@@ -36,13 +36,13 @@ def checked_function(func: Any, kind: type[Function], method: str) -> Any:
 
 
 def as_function(func: Any, kind: type[Function], method: str) -> Function:
-    """A function object.
+    """Return a function object for a callable or a function object.
 
-    :param func: what the program gave
-    :param kind: what is expected
-    :param method: the method that will be called
-    :returns: the object itself, or one that calls it
-    :raises StreamProgramError: when it is neither
+    :param func: the function that the program passed
+    :param kind: the expected class
+    :param method: the method that was called
+    :returns: the object itself, or one that calls the callable
+    :raises StreamProgramError: if it is neither
     """
     if isinstance(func, kind):
         return func
@@ -53,12 +53,12 @@ def as_function(func: Any, kind: type[Function], method: str) -> Function:
 
 
 def checked_tag(tag: Any, method: str) -> OutputTag[Any]:
-    """The name of a side output.
+    """Return the tag of a side output after checking its class.
 
-    :param tag: what the program gave
+    :param tag: the tag that the program passed
     :param method: the method that was called
     :returns: the tag
-    :raises StreamProgramError: when it is something else
+    :raises StreamProgramError: if it is something else
     """
     if not isinstance(tag, OutputTag):
         raise StreamProgramError(f"{method}() needs an OutputTag such as OutputTag('late'), and was given {tag!r}.")

@@ -1,4 +1,4 @@
-"""What a program consists of, as those see it who do not run it: operators, and where elements come from and go to."""
+"""Description of a program for readers that do not run it: its operators, sources and sinks."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _WORD = re.compile(r"[A-Z][a-z]*")
 
 @dataclass(frozen=True)
 class Execution:
-    """What a program asks to be executed.
+    """The execution that a program asks for.
 
-    :param name: of the run; empty when the program gives none
-    :param plan: what runs
-    :param settings: what holds for all operators
-    :param execution_plan: JSON for people
-    :param needs: what the processes of the program need of Python
-    :param run: what it sets for its run
+    :param name: the name of the run; empty if the program gives none
+    :param plan: the plan to run
+    :param settings: the settings of all operators
+    :param execution_plan: the operators as JSON, for people
+    :param needs: the Python environment that the processes of the program need
+    :param run: the settings of the run
     """
 
     name: str
@@ -57,7 +57,7 @@ class Execution:
 def describe(execution: Execution, files: Path) -> StreamProgram:
     """Describe a program. The functions of operators with keys are opened once, see :mod:`kept_states`.
 
-    :param execution: what it asks to be executed
+    :param execution: the execution that the program asks for
     :param files: the folder of its files
     :returns: the description, with the plan as bytes
     """
@@ -95,10 +95,10 @@ def _references(sources: Sequence[Source], sinks: Sequence[Sink]) -> tuple[str, 
 
 
 def describe_run(restarts: RestartPolicy | None, checkpoint_interval_ms: int | None) -> StreamRun:
-    """Describe what a program sets for its run.
+    """Describe the settings of a run that a program makes.
 
-    :param restarts: what follows a failure; None for the end
-    :param checkpoint_interval_ms: ms between checkpoints; None when the program does not say
+    :param restarts: the restart policy after a failure; None if a failure ends the program
+    :param checkpoint_interval_ms: ms between checkpoints; None if the program does not set it
     :returns: the description
     """
     if restarts is None:
@@ -114,7 +114,7 @@ def _operator(plan: Plan, chain: Chain, step: Step, uids: dict[int, str], settin
         step.uid,
         step.name,
         _kind_of(spec),
-        _fingerprint(step, edges, own),
+        _compute_fingerprint(step, edges, own),
         inputs=tuple(dict.fromkeys(uids[edge.source] for edge in edges)),
         is_keyed=spec.is_keyed,
         key_type=next((edge.exchange.key_type for edge in edges if edge.exchange.key_type), "") if spec.is_keyed else "",
@@ -136,13 +136,13 @@ def _inputs(plan: Plan, chain: Chain, step: Step) -> list[Edge]:
 
 
 def _kind_of(spec: OperatorSpec) -> str:
-    """What an operator does, in one or two words."""
+    """Return the kind of an operator, in one or two words."""
     return spec.kind if spec.kind != OperatorSpec.kind else " ".join(_WORD.findall(type(spec).__name__))
 
 
-def _fingerprint(step: Step, edges: list[Edge], own: OwnCode) -> str:
+def _compute_fingerprint(step: Step, edges: list[Edge], own: OwnCode) -> str:
     node = step.node
-    # A declared type coerces results; how it does so is not the program's affair.
+    # A declared type coerces results, but the implementation of the coercion is not part of the program.
     types = (str(node.output_type) if node.convert else "", sorted(node.side_converts))
     return fingerprint(
         (node.operator, types, [(edge.exchange.selector, edge.exchange.partitioner, edge.port) for edge in edges]), own

@@ -1,4 +1,4 @@
-"""Says on a terminal how far a program has come: elements per second, how far event time is behind, how large its state is."""
+"""Display of the progress of a program on a terminal: elements per second, lag of event time, and size of state."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _SHARE_OF_TIME = 0.01
 
 
 class RunProgress:
-    """How far a run has come, as a line of text.
+    """The progress of a run, as a line of text.
 
-    :param name: of the run; None for none
+    :param name: the name of the run; None for none
     :param now: the time in s
     """
 
@@ -30,7 +30,7 @@ class RunProgress:
         self._next_size = now
 
     def line(self, runner: LocalRunner, now: float) -> str:
-        """The line.
+        """Return the line of text.
 
         :param runner: the run
         :param now: the time in s
@@ -40,7 +40,7 @@ class RunProgress:
         return self._prefix + self._text.line(progress, now)
 
     def _state(self, runner: LocalRunner, now: float) -> int:
-        """The size of the state. It is looked for rarely, and more rarely where that takes long."""
+        """Return the size of the state. It is measured rarely, and more rarely if measuring takes long."""
         if now >= self._next_size:
             began = time.monotonic()
             self._state_bytes = runner.state_bytes()
@@ -49,10 +49,10 @@ class RunProgress:
 
 
 class ProgressLine:
-    """Shows the progress of a run twice a second.
+    """A line that shows the progress of a run twice a second.
 
-    :param line: where it is shown; None for nowhere
-    :param name: of the run
+    :param line: the terminal line; None to show nothing
+    :param name: the name of the run
     """
 
     def __init__(self, line: TerminalLine | None, name: str | None) -> None:
@@ -62,7 +62,7 @@ class ProgressLine:
         self._next = time.monotonic() + 2 * _EVERY
 
     def update(self, runner: LocalRunner) -> None:
-        """Show the line when it is time to.
+        """Update the line if it is due.
 
         :param runner: the run
         """
@@ -74,10 +74,10 @@ class ProgressLine:
 
 @contextmanager
 def progress_line(name: str | None) -> Iterator[ProgressLine]:
-    """A line below what a program prints while the context lasts, when the standard error is a terminal.
+    """Show a line below the output of a program while the context lasts, if the standard error is a terminal.
 
-    :param name: of the run
-    :returns: the line, to be updated
+    :param name: the name of the run
+    :returns: the line to update
     """
     if can_show_line(sys.stderr):
         with TerminalLine(sys.stderr).below_output() as line:

@@ -1,4 +1,4 @@
-"""What a program says that it needs of Python besides itself, and how a program that runs in its own process gets it."""
+"""The Python dependencies of a program, and their installation for a program that runs in its own process."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _log = logging.getLogger("airflow_pipelines.datastream")
 
 @dataclass
 class PythonDependencies:
-    """What a program needs of Python besides itself.
+    """The Python dependencies of a program besides itself.
 
     :param files: modules, packages and archives of packages that can be imported
-    :param requirements: the file of required packages, and a folder with them
-    :param archives: files that are unpacked for its functions, and the name of the folder for each
+    :param requirements: the file of required packages, and optionally a folder with the packages
+    :param archives: archives to unpack for its functions, each with the name of its folder
     :param executable: the interpreter for its functions
     """
 
@@ -35,9 +35,9 @@ class PythonDependencies:
     executable: str | None = None
 
     def needs(self) -> PythonNeeds:
-        """What an environment for the program is made of.
+        """Return the description of a Python environment for the program.
 
-        :returns: with the text of the requirements as it is now
+        :returns: the description, with the current text of the requirements
         """
         return PythonNeeds(
             requirements=None if self.requirements is None else Requirements.read(*self.requirements),
@@ -48,28 +48,28 @@ class PythonDependencies:
 
     @contextlib.contextmanager
     def in_this_process(self, cache: Path | None = None) -> Iterator[None]:
-        """Give this process what the program needs, as far as a process that runs already can have it.
+        """Provide the dependencies to this process, as far as a running process can take them.
 
-        Modules and packages stay importable. While the context lasts, the working folder is one with the unpacked archives, if
-        there are any.
+        Modules and packages stay importable. If there are archives, the working folder is one with the unpacked archives while the
+        context lasts.
 
         :param cache: folder for environments; None for one in the user's cache folder
-        :raises PythonEnvironmentError: when packages cannot be installed, or an archive cannot be unpacked
+        :raises PythonEnvironmentError: if packages cannot be installed, or an archive cannot be unpacked
         """
         needs = self.needs()
         paths = [file.parent if file.suffix == ".py" else file for file in needs.files]
         environment = None
         if needs.requirements is not None or needs.archives:
-            # Files are imported from where they are, so that a debugger finds them there.
-            environment = make_environment(PythonNeeds(needs.requirements, needs.archives), cache or _user_cache())
+            # Files are imported from their original place, so that a debugger finds them.
+            environment = make_environment(PythonNeeds(needs.requirements, needs.archives), cache or _find_user_cache())
             paths += environment.packages()
-        # What is first wins: a file of the program before a package.
+        # The first entry wins: files of the program take precedence over packages.
         sys.path[:0] = [str(path) for path in dict.fromkeys(paths) if str(path) not in sys.path]
         self._warn_of_what_stays(environment)
         if environment is None or environment.archives is None:
             yield
         else:
-            with _working_folder(environment):
+            with _enter_working_folder(environment):
                 yield
 
     def _warn_of_what_stays(self, environment: PythonEnvironment | None) -> None:
@@ -78,7 +78,7 @@ class PythonDependencies:
                 f"set_python_executable({self.executable!r}) has no effect here: a program that runs in its own process runs with"
                 f" the interpreter of that process, {sys.executable!r}."
             )
-        for name, version in _too_late([] if environment is None else environment.packages()):
+        for name, version in _find_too_late([] if environment is None else environment.packages()):
             _warn_once(
                 f"The package {name!r} {version} is required and was installed, but this process has imported another one already,"
                 f" which stays until it ends: run the program with an interpreter that has {name}=={version}."
@@ -86,12 +86,12 @@ class PythonDependencies:
 
 
 def existing(parameter: str, path: str) -> Path:
-    """The absolute path of a file or folder that exists.
+    """Return the absolute path of a file or folder that exists.
 
     :param parameter: name of the parameter, for the message
-    :param path: what the program passed
+    :param path: the path that the program passed
     :returns: the path
-    :raises FileNotFoundError: when there is nothing
+    :raises FileNotFoundError: if there is nothing
     """
     found = Path(path).absolute()
     if not found.exists():
@@ -99,8 +99,8 @@ def existing(parameter: str, path: str) -> Path:
     return found
 
 
-def _too_late(packages: list[Path]) -> Iterator[tuple[str, str]]:
-    """Packages that were installed, of which this process runs others."""
+def _find_too_late(packages: list[Path]) -> Iterator[tuple[str, str]]:
+    """Yield name and version of installed packages of which this process has already imported another copy."""
     places = [str(folder) for folder in packages]
     for distribution in importlib.metadata.distributions(path=places):
         tops = {Path(str(file)).parts[0].removesuffix(".py") for file in distribution.files or () if file.suffix == ".py"}
@@ -110,7 +110,7 @@ def _too_late(packages: list[Path]) -> Iterator[tuple[str, str]]:
 
 
 @contextlib.contextmanager
-def _working_folder(environment: PythonEnvironment) -> Iterator[None]:
+def _enter_working_folder(environment: PythonEnvironment) -> Iterator[None]:
     before = Path.cwd()
     folder = environment.make_working_folder(Path(tempfile.gettempdir()))
     _log.info("Functions run in the folder %s, which has the unpacked archives.", folder)
@@ -135,5 +135,5 @@ def _warn_once(message: str) -> None:
         _log.warning("%s", message)
 
 
-def _user_cache() -> Path:
+def _find_user_cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "airflow-pipelines" / "environments"

@@ -1,4 +1,4 @@
-"""The columns of a relation that a program makes: from types, from a mapping, or from the text of SQL."""
+"""The columns of a relation that a program makes, declared by types, by a mapping, or by SQL text."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ _OPENING, _CLOSING, _QUOTES = "([<", ")]>", "\"`'"
 class RelationColumn:
     """A column of a relation that a program makes.
 
-    :param name: as SQL knows it
-    :param written: as the program wrote it
-    :param sql_type: its type in SQL
-    :param convert: what a declared type does to a value; None for types that are given as text
+    :param name: the name in SQL
+    :param written: the name as the program wrote it
+    :param sql_type: the SQL type
+    :param convert: the function that coerces a value to the declared type; None for types that are given as text
     """
 
     name: str
@@ -59,12 +59,12 @@ class RelationColumn:
 
 
 def relation_columns(schema: Any) -> tuple[RelationColumn, ...]:
-    """The columns that a program declares.
+    """Return the columns that a program declares.
 
     :param schema: ``Types.ROW_NAMED(...)``; names with types or with texts of SQL types; or a text such as
         ``id BIGINT, note VARCHAR``
     :returns: the columns in order
-    :raises StreamProgramError: when it says no columns, or something that is no type
+    :raises StreamProgramError: if it declares no columns, or an invalid type
     """
     columns = tuple(_columns(schema))
     if not columns:
@@ -89,7 +89,7 @@ def _columns(schema: Any) -> Iterator[RelationColumn]:
         yield from map(_column, schema.keys(), schema.values())
     elif isinstance(schema, str):
         for part in _split(schema):
-            name, sql_type = _name_and_rest(part)
+            name, sql_type = _split_name(part)
             yield _column(name, sql_type)
     else:
         raise StreamProgramError(f"The schema of a relation cannot be {schema!r}. {_FORMS}")
@@ -99,17 +99,17 @@ def _column(name: Any, declared: Any) -> RelationColumn:
     if not isinstance(name, str) or not name.strip():
         raise StreamProgramError(f"A column cannot have the name {name!r}: it must be a text that is not empty.")
     if isinstance(declared, TypeInformation):
-        return RelationColumn(canonical_name(name), unquoted(name), sql_type_of(declared), _to_sql(declared))
+        return RelationColumn(canonical_name(name), unquoted(name), sql_type_of(declared), _make_sql_converter(declared))
     if isinstance(declared, str) and declared.strip():
         return RelationColumn(canonical_name(name), unquoted(name), declared.strip())
     raise StreamProgramError(f"The type of column {name!r} cannot be {declared!r}: it is a text such as 'BIGINT', or one of Types.")
 
 
 def canonical_name(name: str) -> str:
-    """The name of a relation or column as SQL knows it: in lower case unless it is quoted.
+    """Return the canonical SQL name of a relation or column: in lower case unless it is quoted.
 
-    :param name: as it is written
-    :returns: the name
+    :param name: the name as it is written
+    :returns: the canonical name
     """
     if _is_quoted(name):
         return unquoted(name)
@@ -120,10 +120,10 @@ def canonical_name(name: str) -> str:
 
 
 def unquoted(name: str) -> str:
-    """A name without its quotes.
+    """Return a name without its quotes.
 
-    :param name: as it is written
-    :returns: the name
+    :param name: the name as it is written
+    :returns: the unquoted name
     """
     return name[1:-1].replace(name[0] * 2, name[0]) if _is_quoted(name) else name
 
@@ -133,7 +133,7 @@ def _is_quoted(name: str) -> bool:
 
 
 def _split(text: str) -> Iterator[str]:
-    """The parts of a list of columns: what is between its commas, but for those in brackets and quotes."""
+    """Yield the parts of a list of columns, split at commas outside brackets and quotes."""
     depth, quote, start = 0, "", 0
     for place, char in enumerate(text):
         if quote:
@@ -150,7 +150,7 @@ def _split(text: str) -> Iterator[str]:
     yield text[start:].strip()
 
 
-def _name_and_rest(part: str) -> tuple[str, str]:
+def _split_name(part: str) -> tuple[str, str]:
     if part[:1] in ('"', "`"):
         end = 1
         while end < len(part) and (part[end] != part[0] or part[end : end + 2] == part[0] * 2):
@@ -164,11 +164,11 @@ def _name_and_rest(part: str) -> tuple[str, str]:
 
 
 def sql_type_of(declared: TypeInformation) -> str:
-    """The SQL type for the values of a type.
+    """Return the SQL type for the values of a type.
 
     :param declared: the type
-    :returns: text of SQL
-    :raises StreamProgramError: when SQL has none
+    :returns: SQL text
+    :raises StreamProgramError: if SQL has none
     """
     if isinstance(declared, BasicTypeInfo):
         return _SQL_TYPES[declared.basic_type]
@@ -192,8 +192,8 @@ def _is_bytes(declared: ArrayTypeInfo) -> bool:
     return declared.kind is ArrayKind.PRIMITIVE_ARRAY and declared.element_type == BasicTypeInfo(BasicType.BYTE)
 
 
-def _to_sql(declared: TypeInformation) -> Converter:
-    """Coerces a value to a type, and makes of it what a column of the type's SQL type takes."""
+def _make_sql_converter(declared: TypeInformation) -> Converter:
+    """Return a function that coerces a value to a type, and converts it to a value for a column of the corresponding SQL type."""
     return _Converted(declared.converter(), _plain(declared))
 
 
@@ -246,10 +246,10 @@ class _Elements:
 
 
 def plain_value(value: Any) -> Any:
-    """A value without the classes of this package: rows with field names become dicts, instants points of time in UTC.
+    """Convert a value of classes of this package to plain Python: rows with field names to dicts, instants to datetimes in UTC.
 
     :param value: any value
-    :returns: the value
+    :returns: the converted value
     """
     plain: Callable[[Any], Any] = plain_value
     if isinstance(value, Instant):

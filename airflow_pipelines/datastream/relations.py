@@ -1,4 +1,4 @@
-"""Relations of a program's own pipeline: what their rows are as elements, and which rows elements are."""
+"""Sources and sinks for relations of a program's own pipeline, and the mapping between rows and elements."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _REMOVING = (RowKind.DELETE, RowKind.UPDATE_BEFORE)
 
 
 def relation_source(name: str, *, with_changes: bool, stays_open: bool = False) -> RelationSource:
-    """What reads a table or view of the program's pipeline.
+    """Return a source that reads a table or view of the program's pipeline.
 
-    :param name: of the relation, as in SQL
-    :param with_changes: whether rows that it loses are elements as well
-    :param stays_open: whether the stream goes on when the connectors have ended from which the relation gets its rows
+    :param name: the name of the relation, as in SQL
+    :param with_changes: True to include rows that it loses
+    :param stays_open: True to keep the stream open after the connectors that feed the relation have ended
     :returns: the source
     """
     relation = canonical_name(checks.text("name", name))
@@ -35,13 +35,13 @@ def _row(names: tuple[str, ...], values: tuple[Any, ...], kind: int) -> Row:
 
 
 def relation_sink(name: str, schema: Any, primary_key: Sequence[str] | str | None) -> RelationSink:
-    """What makes a relation of the program's pipeline.
+    """Return a sink that makes a relation of the program's pipeline.
 
-    :param name: of the relation, as in SQL
+    :param name: the name of the relation, as in SQL
     :param schema: its columns, see :func:`relation_columns`
     :param primary_key: the columns by which a later row replaces an earlier one
     :returns: the sink
-    :raises StreamProgramError: when the key has a column that the schema does not have
+    :raises StreamProgramError: if the key has a column that the schema does not have
     """
     relation, columns = canonical_name(checks.text("name", name)), relation_columns(schema)
     key = None if primary_key is None else _key(relation, columns, primary_key)
@@ -63,10 +63,10 @@ def _key(relation: str, columns: Sequence[RelationColumn], primary_key: Sequence
 
 
 class _PrintedRelationSink(RelationSink):
-    """Where there is no pipeline, rows are printed."""
+    """A sink that prints its rows if there is no pipeline."""
 
     def open(self, subtask: SubtaskInfo) -> SinkWriter:
-        """Print, as ``relation> +I[...]``."""
+        """Open a writer that prints rows as ``relation> +I[...]``."""
         return PrintSink(self.relation, self._text).open(subtask)
 
     def _text(self, element: Any) -> str:
@@ -77,11 +77,11 @@ class _PrintedRelationSink(RelationSink):
 
 @dataclass(frozen=True)
 class RowOfElement:
-    """Makes a row of an element: a row, a tuple, a dict or, for one column, the value itself.
+    """A function that converts an element to a row: a ``Row``, a tuple, a dict or, for one column, the value itself.
 
-    :param relation: whose row it is
-    :param columns: its columns
-    :param primary_key: None when rows are only added
+    :param relation: the name of the relation
+    :param columns: the columns of the relation
+    :param primary_key: the columns of the primary key; None if rows are only added
     """
 
     relation: str
@@ -89,11 +89,11 @@ class RowOfElement:
     primary_key: tuple[str, ...] | None
 
     def __call__(self, element: Any) -> tuple[int, tuple[Any, ...]]:
-        """The kind of a row, and its values.
+        """Return the kind of a row, and its values.
 
         :param element: the element
         :returns: both
-        :raises StreamProgramError: when it is no row of the relation
+        :raises StreamProgramError: if it is not a row of the relation
         """
         kind = element.get_row_kind() if isinstance(element, Row) else RowKind.INSERT
         if kind in _REMOVING and self.primary_key is None:
@@ -101,7 +101,7 @@ class RowOfElement:
                 f"only gets rows, and {element!r:.200} of kind {kind.name} would remove one: give to_relation() a primary_key,"
                 " or filter such rows out"
             )
-        values = self._converted(element, self._values(element))
+        values = self._convert_values(element, self._values(element))
         if self.primary_key is not None:
             for column, value in zip(self.columns, values, strict=True):
                 if value is None and column.name in self.primary_key:
@@ -140,7 +140,7 @@ class RowOfElement:
             self._refuse(f"has {len(self.columns)} columns, and {element!r:.200} has {len(fields)} fields")
         return list(fields)
 
-    def _converted(self, element: Any, values: Sequence[Any]) -> tuple[Any, ...]:
+    def _convert_values(self, element: Any, values: Sequence[Any]) -> tuple[Any, ...]:
         return tuple(
             [
                 plain_value(value) if column.convert is None else self._convert(element, column, value)

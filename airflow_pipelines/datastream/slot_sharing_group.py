@@ -11,7 +11,7 @@ _KIBI = 1024
 
 
 class JavaObjectError(NotImplementedError):
-    """A program asks for an object of the JVM, and there is none."""
+    """A request for an object of the JVM, which does not exist."""
 
 
 @dataclass(frozen=True, order=True)
@@ -30,43 +30,43 @@ class MemorySize:
 
     @staticmethod
     def of_mebi_bytes(mebi_bytes: int) -> MemorySize:
-        """A number of mebibytes.
+        """Return a size in mebibytes.
 
-        :param mebi_bytes: mebibytes (1024 * 1024 bytes)
+        :param mebi_bytes: number of mebibytes (1024 * 1024 bytes)
         :returns: the size
         """
         return MemorySize(checks.integer("mebi_bytes", mebi_bytes, 0) * _KIBI**2)
 
     def get_bytes(self) -> int:
-        """The bytes.
+        """Return the size in bytes.
 
         :returns: the number
         """
         return self.bytes_size
 
     def get_kibi_bytes(self) -> int:
-        """The whole kibibytes in it.
+        """Return the size in whole kibibytes.
 
         :returns: the number, rounded down
         """
         return self.bytes_size // _KIBI
 
     def get_mebi_bytes(self) -> int:
-        """The whole mebibytes in it.
+        """Return the size in whole mebibytes.
 
         :returns: the number, rounded down
         """
         return self.bytes_size // _KIBI**2
 
     def get_gibi_bytes(self) -> int:
-        """The whole gibibytes in it.
+        """Return the size in whole gibibytes.
 
         :returns: the number, rounded down
         """
         return self.bytes_size // _KIBI**3
 
     def get_java_memory_size(self) -> NoReturn:
-        """Refused: there is no object of the JVM.
+        """Refuse, because there is no object of the JVM.
 
         :raises JavaObjectError: always
         """
@@ -75,10 +75,10 @@ class MemorySize:
 
 @dataclass(frozen=True)
 class SlotSharingGroup:
-    """The name of a slot sharing group and its resources: kept, without effect. Made with :meth:`builder`.
+    """The name of a slot sharing group and its resources. They are kept without effect. Use :meth:`builder` to make one.
 
     :param name: its name
-    :param cpu_cores: processors, None when nothing was said
+    :param cpu_cores: number of processors, None if it was not set
     :param task_heap_memory: heap memory
     :param task_off_heap_memory: off-heap memory
     :param managed_memory: managed memory
@@ -93,9 +93,9 @@ class SlotSharingGroup:
     external_resources: dict[str, float] = field(default_factory=dict, hash=False)
 
     class Builder:
-        """Makes a slot sharing group.
+        """A builder of slot sharing groups.
 
-        :param name: its name
+        :param name: the name of the group
         """
 
         def __init__(self, name: str) -> None:
@@ -107,18 +107,18 @@ class SlotSharingGroup:
             self._external: dict[str, float] = {}
 
         def set_cpu_cores(self, cpu_cores: float) -> SlotSharingGroup.Builder:
-            """Set the processors.
+            """Set the number of processors.
 
             :param cpu_cores: more than 0
             :returns: this object
             """
-            self._cpu_cores = _positive("cpu_cores", cpu_cores)
+            self._cpu_cores = _check_positive("cpu_cores", cpu_cores)
             return self
 
         def set_task_heap_memory(self, task_heap_memory: MemorySize) -> SlotSharingGroup.Builder:
             """Set the heap memory.
 
-            :param task_heap_memory: how much
+            :param task_heap_memory: the size
             :returns: this object
             """
             self._heap = _memory("task_heap_memory", task_heap_memory)
@@ -127,7 +127,7 @@ class SlotSharingGroup:
         def set_task_heap_memory_mb(self, task_heap_memory_mb: int) -> SlotSharingGroup.Builder:
             """Set the heap memory in mebibytes.
 
-            :param task_heap_memory_mb: how much
+            :param task_heap_memory_mb: the size in mebibytes
             :returns: this object
             """
             return self.set_task_heap_memory(_mebi_bytes("task_heap_memory_mb", task_heap_memory_mb))
@@ -135,7 +135,7 @@ class SlotSharingGroup:
         def set_task_off_heap_memory(self, task_off_heap_memory: MemorySize) -> SlotSharingGroup.Builder:
             """Set the off-heap memory.
 
-            :param task_off_heap_memory: how much
+            :param task_off_heap_memory: the size
             :returns: this object
             """
             self._off_heap = _memory("task_off_heap_memory", task_off_heap_memory)
@@ -144,7 +144,7 @@ class SlotSharingGroup:
         def set_task_off_heap_memory_mb(self, task_off_heap_memory_mb: int) -> SlotSharingGroup.Builder:
             """Set the off-heap memory in mebibytes.
 
-            :param task_off_heap_memory_mb: how much
+            :param task_off_heap_memory_mb: the size in mebibytes
             :returns: this object
             """
             return self.set_task_off_heap_memory(_mebi_bytes("task_off_heap_memory_mb", task_off_heap_memory_mb))
@@ -152,7 +152,7 @@ class SlotSharingGroup:
         def set_managed_memory(self, managed_memory: MemorySize) -> SlotSharingGroup.Builder:
             """Set the managed memory.
 
-            :param managed_memory: how much
+            :param managed_memory: the size
             :returns: this object
             """
             self._managed = _memory("managed_memory", managed_memory)
@@ -161,26 +161,26 @@ class SlotSharingGroup:
         def set_managed_memory_mb(self, managed_memory_mb: int) -> SlotSharingGroup.Builder:
             """Set the managed memory in mebibytes.
 
-            :param managed_memory_mb: how much
+            :param managed_memory_mb: the size in mebibytes
             :returns: this object
             """
             return self.set_managed_memory(_mebi_bytes("managed_memory_mb", managed_memory_mb))
 
         def set_external_resource(self, name: str, value: float) -> SlotSharingGroup.Builder:
-            """Set another resource; an earlier value of the same name is replaced.
+            """Set another resource. It replaces an earlier value of the same name.
 
-            :param name: its name
+            :param name: the name of the resource
             :param value: more than 0
             :returns: this object
             """
-            self._external[checks.text("name", name)] = _positive("value", value)
+            self._external[checks.text("name", name)] = _check_positive("value", value)
             return self
 
         def build(self) -> SlotSharingGroup:
             """Make the slot sharing group.
 
             :returns: the group
-            :raises ValueError: when there are resources, and processors or heap memory are missing
+            :raises ValueError: if there are resources, and processors or heap memory are missing
             """
             named = [self._off_heap, self._managed, self._cpu_cores, self._heap]
             if (any(each is not None for each in named) or self._external) and (self._cpu_cores is None or self._heap is None):
@@ -192,64 +192,64 @@ class SlotSharingGroup:
 
     @staticmethod
     def builder(name: str) -> SlotSharingGroup.Builder:
-        """Begin a slot sharing group.
+        """Return a builder for a slot sharing group.
 
-        :param name: its name
+        :param name: the name of the group
         :returns: the builder
         """
         return SlotSharingGroup.Builder(name)
 
     def get_name(self) -> str:
-        """The name.
+        """Return the name of the group.
 
         :returns: the name
         """
         return self.name
 
     def get_cpu_cores(self) -> float | None:
-        """Processors.
+        """Return the number of processors.
 
-        :returns: what was set, or None
+        :returns: the number that was set, or None
         """
         return self.cpu_cores
 
     def get_task_heap_memory(self) -> MemorySize | None:
-        """Heap memory.
+        """Return the heap memory.
 
-        :returns: what was set, or None
+        :returns: the size that was set, or None
         """
         return self.task_heap_memory
 
     def get_task_off_heap_memory(self) -> MemorySize | None:
-        """Off-heap memory.
+        """Return the off-heap memory.
 
-        :returns: what was set, or None
+        :returns: the size that was set, or None
         """
         return self.task_off_heap_memory
 
     def get_managed_memory(self) -> MemorySize | None:
-        """Managed memory.
+        """Return the managed memory.
 
-        :returns: what was set, or None
+        :returns: the size that was set, or None
         """
         return self.managed_memory
 
     def get_external_resources(self) -> dict[str, float]:
-        """Other resources.
+        """Return the other resources.
 
         :returns: values by name
         """
         return dict(self.external_resources)
 
     def get_java_slot_sharing_group(self) -> NoReturn:
-        """Refused: there is no object of the JVM.
+        """Refuse, because there is no object of the JVM.
 
         :raises JavaObjectError: always
         """
         raise JavaObjectError("SlotSharingGroup.get_java_slot_sharing_group: there is no object of the JVM; use get_name()")
 
 
-def _positive(parameter: str, value: float) -> float:
+def _check_positive(parameter: str, value: float) -> float:
     if checks.number(parameter, value) <= 0:
         raise ValueError(f"{parameter} must be more than 0, not {value}")
     return float(value)

@@ -18,10 +18,10 @@ _STATE_FILE = "state.bin"
 
 
 def write_savepoint(snapshot: Snapshot, directory: str) -> str:
-    """Write a savepoint into a folder of its own.
+    """Write a savepoint into a new folder.
 
-    :param snapshot: what to keep
-    :param directory: the folder around it, a path or a ``file:`` URL
+    :param snapshot: the snapshot to write
+    :param directory: the parent folder, a path or a ``file:`` URL
     :returns: path of the savepoint
     """
     folder = _path(directory) / f"savepoint-{uuid4().hex[:12]}"
@@ -30,11 +30,11 @@ def write_savepoint(snapshot: Snapshot, directory: str) -> str:
 
 
 def read_savepoint(path: str) -> Snapshot:
-    """Read a savepoint or a checkpoint. Reading can run code: it must come from who may run the program.
+    """Read a savepoint or a checkpoint. Reading can run code, so it must come from somebody who may run the program.
 
-    :param path: its folder, a path or a ``file:`` URL
-    :returns: what it keeps
-    :raises StreamProgramError: when there is none
+    :param path: the folder of the savepoint, a path or a ``file:`` URL
+    :returns: the snapshot
+    :raises StreamProgramError: if there is none
     """
     file = _path(path) / _STATE_FILE
     if not file.is_file():
@@ -43,11 +43,13 @@ def read_savepoint(path: str) -> Snapshot:
 
 
 class CheckpointFiles:
-    """The checkpoints of one run: the newest is kept, in ``chk-1``, ``chk-2`` and so on of a folder named by the run.
+    """The checkpoint files of one run.
+
+    Only the newest checkpoint is kept, in ``chk-1``, ``chk-2`` and so on of a folder named after the run.
 
     :param folder: the folder for all runs
-    :param config: what becomes of them when the run ends
-    :param job_id: of the run
+    :param config: the configuration, which says what to do with checkpoints when the run ends
+    :param job_id: the id of the run
     """
 
     def __init__(self, folder: Path, config: CheckpointConfig, job_id: JobID) -> None:
@@ -57,11 +59,11 @@ class CheckpointFiles:
 
     @staticmethod
     def of(config: CheckpointConfig, job_id: JobID) -> CheckpointFiles | None:
-        """The files that a program asks for.
+        """Return the checkpoint files that a program asks for.
 
-        :param config: how its checkpoints are taken
-        :param job_id: of the run
-        :returns: the files; None when checkpoints are kept in memory
+        :param config: the configuration of its checkpoints
+        :param job_id: the id of the run
+        :returns: the files; None if checkpoints are kept in memory
         """
         storage = config.get_checkpoint_storage()
         if not isinstance(storage, FileSystemCheckpointStorage):
@@ -69,18 +71,20 @@ class CheckpointFiles:
         return CheckpointFiles(_path(storage.get_checkpoint_path()), config, job_id)
 
     def write(self, snapshot: Snapshot) -> None:
-        """Write a checkpoint, then remove the one before.
+        """Write a checkpoint, then remove the previous one.
 
-        :param snapshot: what to keep
+        :param snapshot: the snapshot to write
         """
         _write(snapshot, self.folder / f"chk-{self._number + 1}")
         self._number += 1
         shutil.rmtree(self.folder / f"chk-{self._number - 1}", ignore_errors=True)
 
     def end(self, status: JobStatus) -> None:
-        """The run has ended. Its checkpoint is kept after a failure if clean-up was set, and after a cancellation if it says so.
+        """Clean up when the run has ended.
 
-        :param status: how it ended
+        The checkpoint is kept after a failure if a clean-up was set, and after a cancellation if that clean-up retains it.
+
+        :param status: the final status of the run
         """
         asked = self._cleanup not in (None, ExternalizedCheckpointCleanup.NO_EXTERNALIZED_CHECKPOINTS)
         kept_after_cancellation = self._cleanup is ExternalizedCheckpointCleanup.RETAIN_ON_CANCELLATION

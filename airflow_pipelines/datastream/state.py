@@ -1,4 +1,4 @@
-"""State by key: descriptors, and what they describe."""
+"""State by key: descriptors and views."""
 
 from airflow_pipelines.datastream.state_ttl_config import StateTtlConfig
 from airflow_pipelines.streams.state.descriptors import (

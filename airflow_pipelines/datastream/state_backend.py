@@ -1,4 +1,4 @@
-"""What a program says of where its state is held while it runs. State is held in pages, whatever is set."""
+"""The state backends that a program can choose. State is always held in pages, whatever is set."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _DEFAULT_TRANSFER_THREADS = 4
 
 
 class StateBackend:
-    """Base of the ways to hold state."""
+    """The base class of state backends."""
 
 
 class HashMapStateBackend(StateBackend):
-    """State in memory."""
+    """A state backend in memory."""
 
 
 class CustomStateBackend(StateBackend):
     """A state backend written in Java.
 
-    :param state_backend: whatever names it
+    :param state_backend: any object that names it
     """
 
     @no_effect("classes of the JVM are not loaded")
@@ -33,7 +33,7 @@ class CustomStateBackend(StateBackend):
 
 
 class PredefinedOptions(Enum):
-    """Settings of RocksDB for kinds of disks."""
+    """The predefined settings of RocksDB for kinds of disks."""
 
     DEFAULT = 0
     SPINNING_DISK_OPTIMIZED = 1
@@ -42,7 +42,7 @@ class PredefinedOptions(Enum):
 
 
 class _RocksDBSettings(StateBackend):
-    """What both state backends on RocksDB can be told."""
+    """The settings that both state backends on RocksDB share."""
 
     def __init__(self, enable_incremental_checkpointing: bool | None) -> None:
         incremental = False if enable_incremental_checkpointing is None else enable_incremental_checkpointing
@@ -53,16 +53,16 @@ class _RocksDBSettings(StateBackend):
         self._transfer_threads = _DEFAULT_TRANSFER_THREADS
 
     def is_incremental_checkpoints_enabled(self) -> bool:
-        """Whether a checkpoint writes only what changed. (Here it always does.)
+        """Return True if a checkpoint writes only changes, which is always the case here regardless of the setting.
 
-        :returns: what was set, False by default
+        :returns: the value that was set; False by default
         """
         return self._incremental
 
     def get_db_storage_paths(self) -> list[str] | None:
-        """The folders for the files of RocksDB.
+        """Return the folders for the files of RocksDB.
 
-        :returns: what was set, None by default
+        :returns: the value that was set; None by default
         """
         return self._paths
 
@@ -77,9 +77,9 @@ class _RocksDBSettings(StateBackend):
         self._paths = None if paths == (None,) else [checks.absolute_path("paths", path) for path in paths]
 
     def get_predefined_options(self) -> PredefinedOptions:
-        """The settings of RocksDB for a kind of disk.
+        """Return the settings of RocksDB for a kind of disk.
 
-        :returns: what was set, ``DEFAULT`` by default
+        :returns: the value that was set; ``DEFAULT`` by default
         """
         return self._predefined
 
@@ -87,14 +87,14 @@ class _RocksDBSettings(StateBackend):
     def set_predefined_options(self, options: PredefinedOptions) -> None:
         """Set the settings of RocksDB for a kind of disk.
 
-        :param options: which
+        :param options: the settings
         """
         self._predefined = checks.member("options", options, PredefinedOptions)
 
     def get_options(self) -> str | None:
-        """The class that makes options of RocksDB.
+        """Return the name of the class that makes options of RocksDB.
 
-        :returns: its name as it was set, None by default
+        :returns: the name that was set, None by default
         """
         return self._options
 
@@ -102,7 +102,7 @@ class _RocksDBSettings(StateBackend):
     def set_options(self, options_factory_class_name: str) -> None:
         """Set the class that makes options of RocksDB.
 
-        :param options_factory_class_name: its name in Java
+        :param options_factory_class_name: the name of the Java class
         """
         self._options = checks.text("options_factory_class_name", options_factory_class_name)
 
@@ -111,18 +111,18 @@ class _RocksDBSettings(StateBackend):
 
 
 class EmbeddedRocksDBStateBackend(_RocksDBSettings):
-    """State in RocksDB.
+    """A state backend on RocksDB.
 
-    :param enable_incremental_checkpointing: whether a checkpoint writes only what changed
+    :param enable_incremental_checkpointing: True if a checkpoint writes only changes
     """
 
     def __init__(self, enable_incremental_checkpointing: bool | None = None) -> None:
         super().__init__(enable_incremental_checkpointing)
 
     def get_number_of_transfer_threads(self) -> int:
-        """The number of threads that transfer files.
+        """Return the number of threads that transfer files.
 
-        :returns: what was set, 4 by default
+        :returns: the value that was set; 4 by default
         """
         return self._transfer_threads
 
@@ -136,12 +136,14 @@ class EmbeddedRocksDBStateBackend(_RocksDBSettings):
 
 
 class MemoryStateBackend(StateBackend):
-    """State and checkpoints in memory. Outdated: use ``HashMapStateBackend`` and ``JobManagerCheckpointStorage``.
+    """A state backend with state and checkpoints in memory.
+
+    It is outdated: use ``HashMapStateBackend`` and ``JobManagerCheckpointStorage``.
 
     :param checkpoint_path: base folder of checkpoints, None for none
     :param savepoint_path: base folder of savepoints, None for none
-    :param max_state_size: the most bytes that one state may have
-    :param using_asynchronous_snapshots: whether a checkpoint is written beside the work
+    :param max_state_size: the maximum number of bytes of one state
+    :param using_asynchronous_snapshots: True to write checkpoints asynchronously
     """
 
     DEFAULT_MAX_STATE_SIZE: ClassVar[int] = 5 * 1024 * 1024
@@ -158,28 +160,30 @@ class MemoryStateBackend(StateBackend):
         self._asynchronous = _asynchronous(using_asynchronous_snapshots)
 
     def get_max_state_size(self) -> int:
-        """The most bytes that one state may have. It is kept, and not enforced.
+        """Return the maximum number of bytes of one state. The value is kept, and not enforced.
 
         :returns: bytes
         """
         return self._storage.get_max_state_size()
 
     def is_using_asynchronous_snapshots(self) -> bool:
-        """Whether a checkpoint is written beside the work.
+        """Return True if checkpoints are written asynchronously.
 
-        :returns: what was set, True by default
+        :returns: the value that was set; True by default
         """
         return self._asynchronous
 
 
 class FsStateBackend(StateBackend):
-    """State in memory, checkpoints as files. Outdated: use ``HashMapStateBackend`` and ``FileSystemCheckpointStorage``.
+    """A state backend with state in memory and checkpoints as files.
+
+    It is outdated: use ``HashMapStateBackend`` and ``FileSystemCheckpointStorage``.
 
     :param checkpoint_directory_uri: base folder of checkpoints
     :param default_savepoint_directory_uri: base folder of savepoints, None for none
-    :param file_state_size_threshold: kept; state below this many bytes would be stored with the metadata
-    :param write_buffer_size: kept; bytes that are written at once
-    :param using_asynchronous_snapshots: whether a checkpoint is written beside the work
+    :param file_state_size_threshold: the number of bytes below which state would be stored with the metadata; kept, without effect
+    :param write_buffer_size: the number of bytes to write at once; kept, without effect
+    :param using_asynchronous_snapshots: True to write checkpoints asynchronously
     """
 
     def __init__(
@@ -200,40 +204,42 @@ class FsStateBackend(StateBackend):
         self._asynchronous = _asynchronous(using_asynchronous_snapshots)
 
     def get_checkpoint_path(self) -> str:
-        """The base folder of checkpoints.
+        """Return the base folder of checkpoints.
 
         :returns: the path
         """
         return self._storage.get_checkpoint_path()
 
     def get_min_file_size_threshold(self) -> int:
-        """The number of bytes below which state would be stored with the metadata.
+        """Return the number of bytes below which state would be stored with the metadata.
 
         :returns: bytes
         """
         return self._storage.get_min_file_size_threshold()
 
     def get_write_buffer_size(self) -> int:
-        """The number of bytes that are written at once.
+        """Return the number of bytes to write at once.
 
         :returns: bytes
         """
         return self._storage.get_write_buffer_size()
 
     def is_using_asynchronous_snapshots(self) -> bool:
-        """Whether a checkpoint is written beside the work.
+        """Return True if checkpoints are written asynchronously.
 
-        :returns: what was set, True by default
+        :returns: the value that was set; True by default
         """
         return self._asynchronous
 
 
 class RocksDBStateBackend(_RocksDBSettings):
-    """State in RocksDB, checkpoints as files. Outdated: use ``EmbeddedRocksDBStateBackend`` and a checkpoint storage.
+    """A state backend on RocksDB with checkpoints as files.
+
+    It is outdated: use ``EmbeddedRocksDBStateBackend`` and a checkpoint storage.
 
     :param checkpoint_data_uri: base folder of checkpoints
-    :param enable_incremental_checkpointing: whether a checkpoint writes only what changed
-    :param checkpoint_stream_backend: the state backend that says where checkpoints are, instead of ``checkpoint_data_uri``
+    :param enable_incremental_checkpointing: True if a checkpoint writes only changes
+    :param checkpoint_stream_backend: the state backend that names the folder of checkpoints, instead of ``checkpoint_data_uri``
     """
 
     def __init__(
@@ -254,16 +260,16 @@ class RocksDBStateBackend(_RocksDBSettings):
             self._checkpoint_backend = checks.instance("checkpoint_stream_backend", checkpoint_stream_backend, StateBackend)
 
     def get_checkpoint_backend(self) -> StateBackend:
-        """The state backend that says where checkpoints are.
+        """Return the state backend that names the folder of checkpoints.
 
         :returns: the one that was given, or an ``FsStateBackend`` for the folder that was given
         """
         return self._checkpoint_backend
 
     def get_number_of_transfering_threads(self) -> int:
-        """The number of threads that transfer files.
+        """Return the number of threads that transfer files.
 
-        :returns: what was set, 4 by default
+        :returns: the value that was set; 4 by default
         """
         return self._transfer_threads
 

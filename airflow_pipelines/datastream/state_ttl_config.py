@@ -1,4 +1,4 @@
-"""After which time state is forgotten."""
+"""The time to live of state."""
 
 from __future__ import annotations
 
@@ -18,25 +18,29 @@ _SWEPT = "expired values are removed whenever the page that holds them is writte
 
 
 class StateTtlConfig:
-    """Time to live of state. Made with :meth:`new_builder`.
+    """The time to live of state. Use :meth:`new_builder` to make one.
 
-    :param update_type: what prolongs the life of a value
-    :param state_visibility: whether an expired value can still be read
+    :param update_type: the operations that extend the life of a value
+    :param state_visibility: the visibility of expired values
     :param ttl_time_characteristic: the notion of time
-    :param ttl: the time
-    :param cleanup_strategies: when expired values are removed
-    :raises ValueError: when the time is not more than 0
+    :param ttl: the time to live
+    :param cleanup_strategies: the strategies that remove expired values
+    :raises ValueError: if the time is not more than 0
     """
 
     class UpdateType(Enum):
-        """What prolongs the life of a value: nothing lets it expire, creation and writing, or reading as well."""
+        """The operations that extend the life of a value.
+
+        ``Disabled`` means that values never expire, ``OnCreateAndWrite`` that creation and writing extend their life, and
+        ``OnReadAndWrite`` that reading does so too.
+        """
 
         Disabled = 0
         OnCreateAndWrite = 1
         OnReadAndWrite = 2
 
     class StateVisibility(Enum):
-        """Whether a value that has expired, and was not removed yet, can be read."""
+        """The visibility of a value that has expired and was not removed yet."""
 
         ReturnExpiredIfNotCleanedUp = 0
         NeverReturnExpired = 1
@@ -47,10 +51,10 @@ class StateTtlConfig:
         ProcessingTime = 0
 
     class CleanupStrategies:
-        """When expired values are removed.
+        """The strategies that remove expired values.
 
-        :param strategies: the strategies
-        :param is_cleanup_in_background: whether expired values are also removed while the program does other work
+        :param strategies: the strategies by kind
+        :param is_cleanup_in_background: True to remove expired values also while the program does other work
         """
 
         class Strategies(Enum):
@@ -61,16 +65,16 @@ class StateTtlConfig:
             ROCKSDB_COMPACTION_FILTER = 2
 
         class CleanupStrategy(ABC):  # noqa: B024 (the base of strategies has no method)
-            """Base of the strategies."""
+            """The base class of strategies."""
 
         class EmptyCleanupStrategy(CleanupStrategy):
             """A strategy without settings."""
 
         class IncrementalCleanupStrategy(CleanupStrategy):
-            """Some keys are looked at whenever state is touched.
+            """A strategy that checks some keys whenever state is accessed.
 
-            :param cleanup_size: how many keys
-            :param run_cleanup_for_every_record: whether also for each element
+            :param cleanup_size: the number of keys to check
+            :param run_cleanup_for_every_record: True to check keys for each element too
             """
 
             def __init__(self, cleanup_size: int, run_cleanup_for_every_record: int) -> None:
@@ -78,30 +82,30 @@ class StateTtlConfig:
                 self._for_every_record = run_cleanup_for_every_record
 
             def get_cleanup_size(self) -> int:
-                """How many keys are looked at.
+                """Return the number of keys to check.
 
                 :returns: the number
                 """
                 return self._cleanup_size
 
             def run_cleanup_for_every_record(self) -> int:
-                """Whether keys are looked at for each element.
+                """Return True if keys are checked for each element too.
 
-                :returns: what was set
+                :returns: the value that was set
                 """
                 return self._for_every_record
 
         class RocksdbCompactFilterCleanupStrategy(CleanupStrategy):
-            """Expired values are removed when RocksDB compacts its files.
+            """A strategy that removes expired values when RocksDB compacts its files.
 
-            :param query_time_after_num_entries: after how many entries the clock is read
+            :param query_time_after_num_entries: the number of entries after which the clock is read
             """
 
             def __init__(self, query_time_after_num_entries: int) -> None:
                 self._entries = checks.integer("query_time_after_num_entries", query_time_after_num_entries, 0)
 
             def get_query_time_after_num_entries(self) -> int:
-                """After how many entries the clock is read.
+                """Return the number of entries after which the clock is read.
 
                 :returns: the number
                 """
@@ -118,30 +122,30 @@ class StateTtlConfig:
             self._in_background = checks.boolean("is_cleanup_in_background", is_cleanup_in_background)
 
         def is_cleanup_in_background(self) -> bool:
-            """Whether expired values are removed while the program does other work.
+            """Return True if expired values are removed while the program does other work.
 
             :returns: True by default
             """
             return self._in_background
 
         def in_full_snapshot(self) -> bool:
-            """Whether expired values are left out of checkpoints.
+            """Return True if expired values are left out of checkpoints.
 
-            :returns: whether that was asked for
+            :returns: True if that was requested
             """
             return self.Strategies.FULL_STATE_SCAN_SNAPSHOT in self._strategies
 
         def in_rocksdb_compact_filter(self) -> bool:
-            """Whether expired values are removed when RocksDB compacts.
+            """Return True if expired values are removed when RocksDB compacts its files.
 
-            :returns: whether that was asked for, or is the default
+            :returns: True if that was requested, or is the default
             """
             return self.get_rocksdb_compact_filter_cleanup_strategy() is not None
 
         def get_incremental_cleanup_strategy(self) -> StateTtlConfig.CleanupStrategies.IncrementalCleanupStrategy | None:
-            """How keys are looked at whenever state is touched.
+            """Return the strategy that checks some keys whenever state is accessed.
 
-            :returns: what was set; five keys by default; None when there is no clean-up in the background
+            :returns: the strategy that was set; five keys by default; None if there is no clean-up in the background
             """
             strategies = StateTtlConfig.CleanupStrategies
             found = self._strategies.get(strategies.Strategies.INCREMENTAL_CLEANUP)
@@ -152,9 +156,9 @@ class StateTtlConfig:
         def get_rocksdb_compact_filter_cleanup_strategy(
             self,
         ) -> StateTtlConfig.CleanupStrategies.RocksdbCompactFilterCleanupStrategy | None:
-            """How expired values are removed when RocksDB compacts.
+            """Return the strategy that removes expired values when RocksDB compacts its files.
 
-            :returns: what was set; 1000 entries by default; None when there is no clean-up in the background
+            :returns: the strategy that was set; 1000 entries by default; None if there is no clean-up in the background
             """
             strategies = StateTtlConfig.CleanupStrategies
             found = self._strategies.get(strategies.Strategies.ROCKSDB_COMPACTION_FILTER)
@@ -163,13 +167,13 @@ class StateTtlConfig:
             return strategies.RocksdbCompactFilterCleanupStrategy(_DEFAULT_ENTRIES) if self._in_background else None
 
     class Builder:
-        """Makes a configuration.
+        """A builder of configurations.
 
         :param ttl: the time to live
         """
 
         def __init__(self, ttl: Time) -> None:
-            self._ttl = _positive(ttl)
+            self._ttl = _check_positive(ttl)
             self._update_type = StateTtlConfig.UpdateType.OnCreateAndWrite
             self._visibility = StateTtlConfig.StateVisibility.NeverReturnExpired
             self._characteristic = StateTtlConfig.TtlTimeCharacteristic.ProcessingTime
@@ -179,46 +183,46 @@ class StateTtlConfig:
             ] = {}
 
         def set_update_type(self, update_type: StateTtlConfig.UpdateType) -> StateTtlConfig.Builder:
-            """Set what prolongs the life of a value.
+            """Set the operations that extend the life of a value.
 
-            :param update_type: creation and writing by default
+            :param update_type: the operations; creation and writing by default
             :returns: this object
             """
             self._update_type = checks.member("update_type", update_type, StateTtlConfig.UpdateType)
             return self
 
         def update_ttl_on_create_and_write(self) -> StateTtlConfig.Builder:
-            """Set that creation and writing prolong the life of a value.
+            """Extend the life of a value on creation and writing.
 
             :returns: this object
             """
             return self.set_update_type(StateTtlConfig.UpdateType.OnCreateAndWrite)
 
         def update_ttl_on_read_and_write(self) -> StateTtlConfig.Builder:
-            """Set that reading prolongs the life of a value too.
+            """Extend the life of a value also on reading.
 
             :returns: this object
             """
             return self.set_update_type(StateTtlConfig.UpdateType.OnReadAndWrite)
 
         def set_state_visibility(self, state_visibility: StateTtlConfig.StateVisibility) -> StateTtlConfig.Builder:
-            """Set whether a value that has expired, and was not removed yet, can be read.
+            """Set the visibility of a value that has expired and was not removed yet.
 
-            :param state_visibility: never by default
+            :param state_visibility: the visibility; never by default
             :returns: this object
             """
             self._visibility = checks.member("state_visibility", state_visibility, StateTtlConfig.StateVisibility)
             return self
 
         def return_expired_if_not_cleaned_up(self) -> StateTtlConfig.Builder:
-            """Set that a value that has expired can be read until it is removed.
+            """Allow reads of a value that has expired until it is removed.
 
             :returns: this object
             """
             return self.set_state_visibility(StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp)
 
         def never_return_expired(self) -> StateTtlConfig.Builder:
-            """Set that a value that has expired cannot be read.
+            """Forbid reads of a value that has expired.
 
             :returns: this object
             """
@@ -237,7 +241,7 @@ class StateTtlConfig:
             return self
 
         def use_processing_time(self) -> StateTtlConfig.Builder:
-            """Set that the notion of time is processing time.
+            """Set the notion of time to processing time.
 
             :returns: this object
             """
@@ -255,10 +259,10 @@ class StateTtlConfig:
 
         @no_effect(_SWEPT)
         def cleanup_incrementally(self, cleanup_size: int, run_cleanup_for_every_record: bool) -> StateTtlConfig.Builder:
-            """Look at some keys whenever state is touched, and remove what has expired.
+            """Check some keys whenever state is accessed, and remove expired values.
 
-            :param cleanup_size: how many keys
-            :param run_cleanup_for_every_record: whether also for each element
+            :param cleanup_size: the number of keys to check
+            :param run_cleanup_for_every_record: True to check keys for each element too
             :returns: this object
             """
             strategies = StateTtlConfig.CleanupStrategies
@@ -270,7 +274,7 @@ class StateTtlConfig:
         def cleanup_in_rocksdb_compact_filter(self, query_time_after_num_entries: int) -> StateTtlConfig.Builder:
             """Remove expired values when RocksDB compacts its files.
 
-            :param query_time_after_num_entries: after how many entries the clock is read
+            :param query_time_after_num_entries: the number of entries after which the clock is read
             :returns: this object
             """
             strategies = StateTtlConfig.CleanupStrategies
@@ -280,7 +284,7 @@ class StateTtlConfig:
 
         @no_effect(_SWEPT)
         def disable_cleanup_in_background(self) -> StateTtlConfig.Builder:
-            """Do not remove expired values while the program does other work.
+            """Disable the removal of expired values while the program does other work.
 
             :returns: this object
             """
@@ -290,10 +294,10 @@ class StateTtlConfig:
         def set_ttl(self, ttl: Time) -> StateTtlConfig.Builder:
             """Set the time to live.
 
-            :param ttl: more than 0
+            :param ttl: the time, more than 0
             :returns: this object
             """
-            self._ttl = _positive(ttl)
+            self._ttl = _check_positive(ttl)
             return self
 
         def build(self) -> StateTtlConfig:
@@ -315,12 +319,12 @@ class StateTtlConfig:
         self._update_type = checks.member("update_type", update_type, self.UpdateType)
         self._visibility = checks.member("state_visibility", state_visibility, self.StateVisibility)
         self._characteristic = checks.member("ttl_time_characteristic", ttl_time_characteristic, self.TtlTimeCharacteristic)
-        self._ttl = _positive(ttl)
+        self._ttl = _check_positive(ttl)
         self._strategies = checks.instance("cleanup_strategies", cleanup_strategies, self.CleanupStrategies)
 
     @staticmethod
     def new_builder(ttl: Time) -> StateTtlConfig.Builder:
-        """Begin a configuration.
+        """Return a builder for a configuration.
 
         :param ttl: the time to live
         :returns: the builder
@@ -328,44 +332,44 @@ class StateTtlConfig:
         return StateTtlConfig.Builder(ttl)
 
     def get_update_type(self) -> UpdateType:
-        """What prolongs the life of a value.
+        """Return the operations that extend the life of a value.
 
-        :returns: what was set
+        :returns: the value that was set
         """
         return self._update_type
 
     def get_state_visibility(self) -> StateVisibility:
-        """Whether a value that has expired, and was not removed yet, can be read.
+        """Return the visibility of a value that has expired and was not removed yet.
 
-        :returns: what was set
+        :returns: the value that was set
         """
         return self._visibility
 
     def get_ttl_time_characteristic(self) -> TtlTimeCharacteristic:
-        """The notion of time.
+        """Return the notion of time.
 
         :returns: processing time
         """
         return self._characteristic
 
     def get_ttl(self) -> Time:
-        """The time to live.
+        """Return the time to live.
 
         :returns: the time
         """
         return self._ttl
 
     def is_enabled(self) -> bool:
-        """Whether values expire.
+        """Return True if values expire.
 
         :returns: False for the update type ``Disabled``
         """
         return self._update_type is not self.UpdateType.Disabled
 
     def time_to_live(self) -> TimeToLive | None:
-        """What state needs of it.
+        """Return the time to live in the form that state needs.
 
-        :returns: how long a value is kept; None when it never expires
+        :returns: the time to live; None if values never expire
         """
         if not self.is_enabled():
             return None
@@ -376,14 +380,14 @@ class StateTtlConfig:
         )
 
     def get_cleanup_strategies(self) -> CleanupStrategies:
-        """When expired values are removed.
+        """Return the strategies that remove expired values.
 
         :returns: the strategies
         """
         return self._strategies
 
 
-def _positive(ttl: Time) -> Time:
+def _check_positive(ttl: Time) -> Time:
     if checks.instance("ttl", ttl, Time, "use Time.seconds(...), Time.minutes(...) ...").to_milliseconds() <= 0:
         raise ValueError(
             f"The time to live must be more than 0 ms, not {ttl}; leave out enable_time_to_live for state that never expires"

@@ -1,4 +1,4 @@
-"""What can be said of the operator that gives a stream: its name, its tasks, its place in chains."""
+"""The settings of the operator that produces a stream: its name, its tasks, and its place in chains."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class Port:
 
 
 class StreamSettings:
-    """The operator that gives a stream.
+    """The settings of the operator that produces a stream.
 
-    :param ports: where the elements come from: several for a union
-    :param exchange: how they find their task
+    :param ports: the outputs that the elements come from; several for a union
+    :param exchange: the distribution of the elements over tasks
     """
 
     def __init__(self, ports: tuple[Port, ...], exchange: Exchange) -> None:
@@ -42,14 +42,14 @@ class StreamSettings:
         self._exchange = exchange
 
     def get_name(self) -> str:
-        """The name of the operator that gives the elements.
+        """Return the name of the operator that produces the elements.
 
         :returns: the name
         """
         return self._node.name
 
     def name(self, name: str) -> Self:
-        """Name the operator that gives the elements, for people.
+        """Set the name of the operator that produces the elements, for people.
 
         :param name: the name
         :returns: this stream
@@ -58,9 +58,9 @@ class StreamSettings:
         return self
 
     def uid(self, uid: str) -> Self:
-        """Name the state of the operator across changes of the program.
+        """Set the id that identifies the state of the operator across changes of the program.
 
-        :param uid: a name of its own
+        :param uid: an id that is unique in the program
         :returns: this stream
         """
         self._own_node("uid").uid = uid
@@ -79,7 +79,7 @@ class StreamSettings:
         return self
 
     def set_max_parallelism(self, max_parallelism: int) -> Self:
-        """Set the number of key groups of the operator, which can never change.
+        """Set the number of key groups of the operator, which cannot change later.
 
         :param max_parallelism: from 1 to 32768
         :returns: this stream
@@ -88,7 +88,7 @@ class StreamSettings:
         return self
 
     def set_uid_hash(self, uid_hash: str) -> Self:
-        """Name the state of the operator by a hash, as a uid.
+        """Set a hash that identifies the state of the operator, as a uid does.
 
         :param uid_hash: the hash
         :returns: this stream
@@ -96,16 +96,16 @@ class StreamSettings:
         return self.uid(uid_hash)
 
     def set_description(self, description: str) -> Self:
-        """Describe the operator, for people.
+        """Set the description of the operator, for people.
 
-        :param description: shown by ``explain``
+        :param description: the text that ``explain`` shows
         :returns: this stream
         """
         self._own_node("set_description").description = description
         return self
 
     def force_non_parallel(self) -> Self:
-        """Let the operator have one task, whatever the program says.
+        """Limit the operator to one task, regardless of the parallelism of the program.
 
         :returns: this stream
         """
@@ -114,7 +114,7 @@ class StreamSettings:
         return self
 
     def start_new_chain(self) -> Self:
-        """Begin a chain with the operator.
+        """Start a new chain with the operator.
 
         :returns: this stream
         """
@@ -122,7 +122,7 @@ class StreamSettings:
         return self
 
     def disable_chaining(self) -> Self:
-        """Let the operator be a chain of its own.
+        """Exclude the operator from chains, so that it forms its own.
 
         :returns: this stream
         """
@@ -141,9 +141,9 @@ class StreamSettings:
 
     @no_effect("elements are handed over at the end of each step")
     def set_buffer_timeout(self, timeout_millis: int) -> Self:
-        """Set how long elements wait to be handed over together.
+        """Set the maximum time that elements wait before they are handed over.
 
-        :param timeout_millis: ms
+        :param timeout_millis: milliseconds
         :returns: this stream
         """
         return self

@@ -1,4 +1,4 @@
-"""One line at the end of a terminal that is written again and again, below what the program prints."""
+"""A line at the bottom of a terminal that is updated in place, below the output of the program."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ _WIDTH_OF_UNKNOWN = 80
 
 
 def can_show_line(stream: TextIO) -> bool:
-    """Whether a line can be shown there: not in a file, in a pipe, in CI, or on a terminal that cannot erase.
+    """Return True if a line can be shown on a stream.
 
-    :param stream: where it would be written
-    :returns: whether somebody looks at it
+    A file, a pipe, CI, and a terminal that cannot erase show none.
+
+    :param stream: the stream to write to
+    :returns: True if the stream is a suitable terminal
     """
     return stream.isatty() and os.environ.get("TERM", "dumb") != "dumb" and not os.environ.get("CI")
 
 
 class TerminalLine:
-    """The line.
+    """A line at the bottom of a terminal that is updated in place.
 
     :param stream: the terminal
     """
@@ -40,9 +42,9 @@ class TerminalLine:
         self._is_free = True
 
     def show(self, text: str) -> None:
-        """Write the line, unless the program is in the middle of one of its own.
+        """Write the line, unless the program is in the middle of a line of its own.
 
-        :param text: without an end of line
+        :param text: the text without an end of line
         """
         with self._lock:
             self._text = text
@@ -54,24 +56,24 @@ class TerminalLine:
                 self._shown_at = time.monotonic()
 
     def write_above(self, text: str, stream: TextIO) -> int:
-        """Write what the program says in the place of the line, and the line below it.
+        """Write output of the program in place of the line, and the line below it.
 
-        :param text: what it says
-        :param stream: where to
-        :returns: what the stream returns
+        :param text: the output
+        :param stream: the stream that the output goes to
+        :returns: the result of writing to the stream
         """
         with self._lock:
             self.erase()
             written = stream.write(text)
             self._is_free = text.endswith("\n") if text else self._is_free
-            # A program that says much writes fast, and the line waits.
+            # While a program writes quickly, the line is not redrawn each time.
             if self._is_free and time.monotonic() - self._shown_at > _SHOW_EVERY:
                 stream.flush()
                 self.show(self._text)
             return written
 
     def erase(self) -> None:
-        """Leave the terminal as if there was no line."""
+        """Erase the line from the terminal."""
         with self._lock:
             if self._is_shown:
                 self._is_shown = False
@@ -80,12 +82,12 @@ class TerminalLine:
 
     @contextmanager
     def below_output(self) -> Iterator[TerminalLine]:
-        """Keep the line below what is written to the terminal by ``print`` and by logging, until the context ends.
+        """Keep the line below the output of ``print`` and of logging to the terminal, until the context ends.
 
         :returns: this line
         """
-        streams = {id(stream): cast(TextIO, _Above(self, stream)) for stream in _on_terminal((sys.stdout, sys.stderr))}
-        handlers = [(handler, handler.stream) for handler in _stream_handlers() if id(handler.stream) in streams]
+        streams = {id(stream): cast(TextIO, _Above(self, stream)) for stream in _select_terminals((sys.stdout, sys.stderr))}
+        handlers = [(handler, handler.stream) for handler in _find_stream_handlers() if id(handler.stream) in streams]
         stdout, stderr = sys.stdout, sys.stderr
         try:
             sys.stdout, sys.stderr = streams.get(id(stdout), stdout), streams.get(id(stderr), stderr)
@@ -100,7 +102,7 @@ class TerminalLine:
 
 
 class _Above:
-    """A stream to the terminal on which all is written above the line."""
+    """A stream to the terminal that writes all output above the line."""
 
     def __init__(self, line: TerminalLine, stream: TextIO) -> None:
         self._line = line
@@ -114,7 +116,7 @@ class _Above:
             self.write(line)
 
     def fileno(self) -> int:
-        # Who asks for this, as input() does, writes past this object.
+        # Callers of this, such as input(), bypass this object when they write.
         self._line.erase()
         return self._stream.fileno()
 
@@ -122,13 +124,13 @@ class _Above:
         return getattr(self._stream, name)
 
 
-def _on_terminal(streams: tuple[TextIO, ...]) -> list[TextIO]:
+def _select_terminals(streams: tuple[TextIO, ...]) -> list[TextIO]:
     return [stream for stream in streams if stream.isatty()]
 
 
-def _stream_handlers() -> list[logging.StreamHandler[Any]]:
+def _find_stream_handlers() -> list[logging.StreamHandler[Any]]:
     known = [logging.root, *logging.Logger.manager.loggerDict.values()]
     loggers = [each for each in known if isinstance(each, logging.Logger)]
     handlers = [handler for logger in loggers for handler in logger.handlers if isinstance(handler, logging.StreamHandler)]
-    # Those that look up sys.stderr each time need no other stream, and take none.
+    # Handlers that look up sys.stderr each time need no other stream, and accept none.
     return [handler for handler in handlers if not isinstance(getattr(type(handler), "stream", None), property)]

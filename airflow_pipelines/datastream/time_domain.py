@@ -1,4 +1,4 @@
-"""Which notion of time made a timer fire."""
+"""The notion of time of a timer."""
 
 from airflow_pipelines.streams.timers import TimeDomain
 

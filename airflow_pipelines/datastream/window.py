@@ -34,7 +34,7 @@ _COUNT = struct.Struct(">q")
 
 
 class TimeWindowSerializer(TypeSerializer[TimeWindow]):
-    """Start and end, each as eight bytes."""
+    """A serializer that writes start and end of a window, each as eight bytes."""
 
     def serialize(self, element: TimeWindow, stream: BinaryIO) -> None:
         """Write a window."""
@@ -46,7 +46,7 @@ class TimeWindowSerializer(TypeSerializer[TimeWindow]):
 
 
 class CountWindowSerializer(TypeSerializer[CountWindow]):
-    """The number of the window as eight bytes."""
+    """A serializer that writes the number of a window as eight bytes."""
 
     def serialize(self, element: CountWindow, stream: BinaryIO) -> None:
         """Write a window."""

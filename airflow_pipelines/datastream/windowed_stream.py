@@ -1,4 +1,4 @@
-"""Streams in windows: what evaluates each window."""
+"""Windowed streams, with the functions that evaluate each window."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ S_co = TypeVar("S_co", covariant=True)
 
 
 class KeyedElements(Protocol[S_co]):
-    """What windows need of a stream with keys."""
+    """The interface of a stream with keys that windows need."""
 
     def get_execution_environment(self) -> Any:
-        """The program."""
+        """Return the environment of the program."""
         ...
 
     def _then(self, name: str, spec: OperatorSpec, output_type: Any = None, **settings: Any) -> S_co: ...
@@ -37,7 +37,7 @@ class WindowedStream(Generic[S_co]):
     """The elements of each key in windows.
 
     :param keyed_stream: the stream with keys
-    :param window_assigner: says which windows an element belongs to
+    :param window_assigner: the assigner that selects the windows of an element
     """
 
     def __init__(self, keyed_stream: KeyedElements[S_co], window_assigner: WindowAssigner) -> None:
@@ -52,9 +52,9 @@ class WindowedStream(Generic[S_co]):
         self._late_tag: str | None = None
 
     def trigger(self, trigger: Trigger) -> Any:
-        """Set when windows are evaluated.
+        """Set the trigger that decides when windows are evaluated.
 
-        :param trigger: decides it
+        :param trigger: the trigger
         :returns: this object
         """
         if not isinstance(trigger, Trigger):
@@ -65,9 +65,9 @@ class WindowedStream(Generic[S_co]):
         return self
 
     def allowed_lateness(self, time_ms: Any) -> Any:
-        """Set for how long after its end a window takes elements.
+        """Set the time after its end for which a window accepts elements.
 
-        :param time_ms: ms
+        :param time_ms: milliseconds
         :returns: this object
         """
         lateness = milliseconds(time_ms)
@@ -77,19 +77,19 @@ class WindowedStream(Generic[S_co]):
         return self
 
     def side_output_late_data(self, output_tag: OutputTag[Any]) -> Any:
-        """Give elements that no window takes to a side output.
+        """Send late elements that no window accepts to a side output.
 
-        :param output_tag: names it
+        :param output_tag: the tag of the side output
         :returns: this object
         """
         self._late_tag = checked_tag(output_tag, "side_output_late_data").tag_id
         return self
 
     def reduce(self, reduce_function: Any, window_function: Any = None, output_type: Any = None) -> S_co:
-        """Combine the elements of each window as they come.
+        """Combine the elements of each window incrementally.
 
-        :param reduce_function: makes one value of two
-        :param window_function: makes results of that value; optional
+        :param reduce_function: the function that combines two values into one
+        :param window_function: the function that computes results from the combined value; optional
         :param output_type: declared type of the results; optional
         :returns: the results
         """
@@ -102,11 +102,11 @@ class WindowedStream(Generic[S_co]):
         accumulator_type: Any = None,
         output_type: Any = None,
     ) -> S_co:
-        """Add the elements of each window to an accumulator as they come.
+        """Add the elements of each window to an accumulator incrementally.
 
-        :param aggregate_function: adds them
-        :param window_function: makes results of what follows from the accumulator; optional
-        :param accumulator_type: declared type of the accumulator; optional
+        :param aggregate_function: the function that adds elements to the accumulator
+        :param window_function: the function that computes results from the result of the accumulator; optional
+        :param accumulator_type: declared type of the accumulator; optional, without effect
         :param output_type: declared type of the results; optional
         :returns: the results
         """
@@ -118,7 +118,7 @@ class WindowedStream(Generic[S_co]):
     def apply(self, window_function: WindowFunction, result_type: Any = None) -> S_co:
         """Evaluate each window with all its elements.
 
-        :param window_function: makes results of them
+        :param window_function: the function that computes results from the elements
         :param result_type: declared type of the results; optional
         :returns: the results
         """
@@ -127,7 +127,7 @@ class WindowedStream(Generic[S_co]):
     def process(self, process_window_function: ProcessWindowFunction, result_type: Any = None) -> S_co:
         """Evaluate each window with all its elements, the time and state.
 
-        :param process_window_function: makes results of them
+        :param process_window_function: the function that computes results from the elements
         :param result_type: declared type of the results; optional
         :returns: the results
         """
@@ -153,8 +153,8 @@ class WindowedStream(Generic[S_co]):
 class AllWindowedStream(WindowedStream[S_co]):
     """All elements of a stream in windows.
 
-    :param stream: the stream, all of whose elements have one key
-    :param assigner: says which windows an element belongs to
+    :param stream: the stream, whose elements all have one key
+    :param assigner: the assigner that selects the windows of an element
     """
 
     _function_kinds = (AllWindowFunction, ProcessAllWindowFunction)
@@ -165,7 +165,7 @@ class AllWindowedStream(WindowedStream[S_co]):
     def apply(self, window_function: AllWindowFunction, result_type: Any = None) -> S_co:  # type: ignore[override]
         """Evaluate each window with all its elements.
 
-        :param window_function: makes results of them
+        :param window_function: the function that computes results from the elements
         :param result_type: declared type of the results; optional
         :returns: the results
         """
@@ -174,7 +174,7 @@ class AllWindowedStream(WindowedStream[S_co]):
     def process(self, process_window_function: ProcessAllWindowFunction, result_type: Any = None) -> S_co:  # type: ignore[override]
         """Evaluate each window with all its elements, the time and state.
 
-        :param process_window_function: makes results of them
+        :param process_window_function: the function that computes results from the elements
         :param result_type: declared type of the results; optional
         :returns: the results
         """

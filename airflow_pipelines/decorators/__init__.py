@@ -1,1 +1,1 @@
-"""Decorators that make tasks of functions."""
+"""Decorators that turn functions into tasks."""

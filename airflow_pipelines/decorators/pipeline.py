@@ -1,4 +1,4 @@
-"""``@task.pipeline``: a function that returns a program, which its task deploys."""
+"""The decorator ``@task.pipeline`` for a function that returns a program, which its task deploys."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ if TYPE_CHECKING:
     from airflow.sdk.bases.decorator import TaskDecorator
 
 _LATER = "-- what the function returns"
-"""Stands for the program until the function was called."""
+"""The placeholder for the program until the function was called."""
 
 
 class PipelineDecoratedOperator(DecoratedOperator, DeployPipelineOperator):
-    """Calls a function and deploys the program that it returns, as DeployPipelineOperator does, whose other arguments it takes.
+    """The operator that calls a function and deploys the program that it returns.
+
+    It takes the other arguments of DeployPipelineOperator.
 
     The function returns SQL as a text; or a stream program, as a mapping from the paths of its files to their texts, or as the path
-    of its file or folder (a ``pathlib.Path``). It is called on a worker when the task runs, and what it returns is no template.
+    of its file or folder (a ``pathlib.Path``). It is called on a worker when the task runs, and its result is no template.
 
     :param python_callable: the function
     :param op_args: its arguments
@@ -39,7 +41,7 @@ class PipelineDecoratedOperator(DecoratedOperator, DeployPipelineOperator):
         **DeployPipelineOperator.template_fields_renderers,
     }
     custom_operator_name = "@task.pipeline"
-    # The page of rendered templates shows the program.
+    # Makes the page of rendered templates show the program.
     overwrite_rtif_after_execution = True
 
     def __init__(
@@ -64,7 +66,7 @@ class PipelineDecoratedOperator(DecoratedOperator, DeployPipelineOperator):
         return DeployPipelineOperator.execute(self, context)
 
     def _take(self, program: Any) -> None:
-        """Make what the function returned the program to deploy."""
+        """Set the result of the function as the program to deploy."""
         what = f"what {self.python_callable.__name__} returned"
         if arguments.is_lost(program) or program == {}:
             raise AirflowFailException(f"{what} is empty ({program!r}): it has to be a program")
@@ -82,9 +84,9 @@ class PipelineDecoratedOperator(DecoratedOperator, DeployPipelineOperator):
 
 
 def pipeline_task(python_callable: Callable[..., Any] | None = None, **kwargs: Any) -> TaskDecorator:
-    """``@task.pipeline``: the task deploys the program that the function returns.
+    """Make a task that deploys the program that the function returns: ``@task.pipeline``.
 
     :param python_callable: the function
-    :param kwargs: as of PipelineDecoratedOperator, ``pipeline_name`` first of all
+    :param kwargs: the arguments of PipelineDecoratedOperator, ``pipeline_name`` first of all
     """
     return task_decorator_factory(python_callable=python_callable, decorated_operator_class=PipelineDecoratedOperator, **kwargs)

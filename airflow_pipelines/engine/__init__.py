@@ -1,1 +1,1 @@
-"""From plans to contents: circuits on Spark sessions, their steps, traces, checkpoints and journal."""
+"""The engine, from plans to contents: circuits on Spark sessions, their steps, traces, checkpoints and journal."""

@@ -1,6 +1,6 @@
-"""What may be changed, and how: which relations are tables, and which operations a table takes.
+"""The changes that a program allows: which relations are tables, and which operations a table accepts.
 
-Requests with rows, connectors, ad-hoc statements and the normaliser all ask here.
+Requests with rows, connectors, ad-hoc statements and the normaliser all consult this module.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ NOT_ALL_KEPT = "the pipeline forgets old rows of the table (LATENESS), so it doe
 
 
 class NotATableError(LookupError):
-    """Something other than a table should be changed.
+    """The error of a change to something that is not a table.
 
-    :param name: what was named
-    :param is_view: whether there is a view of that name
-    :param tables: the tables that there are
+    :param name: the name that was given
+    :param is_view: True if there is a view of that name
+    :param tables: the names of the program's tables
     """
 
     def __init__(self, name: str, is_view: bool, tables: tuple[str, ...]) -> None:
@@ -37,19 +37,19 @@ class NotATableError(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Changes that a table does not take: why, and how many."""
+    """Changes that a table refuses: the reason, and their number."""
 
     reason: str
     count: int
 
 
 def changed_table(program: Program, name: str) -> Table:
-    """The table that a change is for.
+    """Return the table that a change is for.
 
     :param program: the program that runs
     :param name: its canonical name
     :returns: the table
-    :raises NotATableError: when there is no such table
+    :raises NotATableError: when there is no such table, or it is hidden
     """
     tables = {name: table for name, table in program.tables.items() if name not in program.hidden_relations}
     if name not in tables:
@@ -58,17 +58,17 @@ def changed_table(program: Program, name: str) -> Table:
 
 
 def refused_operations(table: Table) -> Mapping[Op, str]:
-    """The operations that a table does not take, each with the reason."""
+    """Return the operations that a table refuses, each with the reason."""
     if table.append_only:
         return {Op.DELETE: NO_DELETES, Op.UPDATE: NO_DELETES}
     if table.primary_key is None:
-        # It finds no row there.
+        # Without a key an update cannot find its row.
         return {Op.UPDATE: NO_UPDATES}
     return {}
 
 
 def refused_truncation(program: Program, table: Table) -> str | None:
-    """Why a table cannot be truncated; None for one that can.
+    """Return the reason why a table cannot be truncated, or None if it can.
 
     :param program: the program of the table
     :param table: the table
@@ -81,7 +81,7 @@ def refused_truncation(program: Program, table: Table) -> str | None:
 
 
 def truncation_problem(program: Program, table: Table) -> str | None:
-    """Say in words, for whoever wants to truncate a table, that it cannot be.
+    """Return the message for a user who tries to truncate a table that cannot be truncated.
 
     :param program: the program of the table
     :param table: the table
@@ -92,9 +92,9 @@ def truncation_problem(program: Program, table: Table) -> str | None:
 
 
 def with_soft_deletes(changes: TableChanges) -> TableChanges:
-    """Changes in which deletes are inserts of the rows that they name.
+    """Return the changes with each delete turned into an insert of the row that it names.
 
-    :param changes: as they came
+    :param changes: the changes as they arrived
     """
     rows = changes.rows
     place = rows.schema.get_field_index(OP)
@@ -103,11 +103,11 @@ def with_soft_deletes(changes: TableChanges) -> TableChanges:
 
 
 def allowed_changes(changes: TableChanges, table: Table) -> tuple[TableChanges | None, tuple[Refused, ...]]:
-    """Take out of some changes what their table does not take.
+    """Remove the operations that a table refuses from its changes.
 
-    :param changes: as they came
+    :param changes: the changes as they arrived
     :param table: the table
-    :returns: the changes that are left, None for none, and what was left out
+    :returns: the changes that are left, or None for none, and the refused ones
     """
     refused = []
     rows = changes.rows

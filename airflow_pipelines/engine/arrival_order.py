@@ -1,4 +1,4 @@
-"""The order in which rows arrive, for operators that depend on it: a column of deltas and of stored rows."""
+"""The arrival order of rows, a sequence column of deltas and stored rows, for operators that depend on it."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from airflow_pipelines.rows.changes import TableChanges
 from airflow_pipelines.rows.zsets import SEQUENCE, WEIGHT
 
 ROWS_PER_STEP = 1 << 32
-"""The rows of a step are numbered from the step's number times this."""
+"""The number of sequence numbers per step: the rows of a step are numbered from the step's number times this."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """Changes of a table, and the number of their first row in the order in which the rows of all tables arrive."""
+    """Changes of a table, with the number of their first row in the arrival order of all tables' rows."""
 
     changes: TableChanges
     first: int
 
 
 def ordered_tables(operators: Iterable[Operator[Any]], tables: Mapping[str, Table]) -> frozenset[str]:
-    """The tables whose rows keep the order in which they arrive, because an operator that reads them depends on it.
+    """Return the tables whose rows keep their arrival order, because an operator that reads them depends on it.
 
     :param operators: all operators of a circuit
     :param tables: all tables, by name
-    :raises ValueError: when such a relation is something else than a table that only gains rows
+    :raises ValueError: if such a relation is not an append-only table without a primary key
     """
     ordered: set[str] = set()
     for operator in operators:
@@ -51,12 +51,12 @@ def ordered_tables(operators: Iterable[Operator[Any]], tables: Mapping[str, Tabl
 
 
 def with_sequence(schema: StructType) -> StructType:
-    """The schema of batches that keep the order: with the sequence column before the weight."""
+    """Return the schema of batches that keep the order: with the sequence column before the weight."""
     return StructType([*schema.fields[:-1], StructField(SEQUENCE, LongType()), schema.fields[-1]])
 
 
 def without_sequence(batch: Batch) -> Batch:
-    """The same rows without the sequence column; files keep it and are read without it."""
+    """Return the same rows without the sequence column. Files keep it, and are read without it."""
     if SEQUENCE not in batch.schema.names:
         return batch
     schema = StructType([column for column in batch.schema.fields if column.name != SEQUENCE])
@@ -68,14 +68,14 @@ def without_sequence(batch: Batch) -> Batch:
 
 
 def restored(name: str, trace: Trace, ordered: Set[str], context: Context) -> Trace:
-    """A stored table with or without the sequence column, as its readers need it now.
+    """Return a stored table with or without the sequence column, depending on what its readers need now.
 
-    Rows that were stored while nothing depended on their order have no number, which sorts before all others.
+    Rows that were stored while nothing depended on their order have the number NULL, which sorts before all others.
 
     :param name: the table
     :param trace: its stored rows
     :param ordered: the tables whose rows keep their order
-    :param context: runs queries
+    :param context: the context that runs queries
     """
     if (SEQUENCE in trace.schema.names) == (name in ordered):
         return trace

@@ -1,4 +1,4 @@
-"""Names batches as views in SQL text, and runs queries over them."""
+"""Views that give batches a name in SQL text, and queries over these views."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _NUMBERS = re.compile(rf"\b{re.escape(_PREFIX)}(\d+)\b")
 
 
 class BatchViews:
-    """Names batches in SQL, and runs queries that use these names.
+    """Registry of the views that name batches in SQL, and runner of queries over them.
 
-    Making a DataFrame and a view takes 10-25 ms. So a view is made when a query first needs it, and stays for as long as something
-    refers to its batch. Views are global temporary views, which all sessions see.
+    It takes 10-25 ms to create a DataFrame and a view. So a view is created when a query first needs it, and stays for as long as
+    something refers to its batch. Views are global temporary views, which all sessions see.
     """
 
     def __init__(self, sessions: SparkSessions, limits: Limits = DEFAULT_LIMITS) -> None:
@@ -44,18 +44,18 @@ class BatchViews:
         self._limits = limits
         self._prepared = PreparedQueries(sessions, limits)
         self._views: set[int] = set()
-        # The bytes of the rows in memory that these views have, by number.
+        # The bytes of each view's rows in memory, by the number of its batch.
         self._in_jvm: dict[int, int] = {}
         self._bundles: LRUCache[tuple[int, ...], Batch] = LRUCache(limits.bundles)
-        # A batch that was flushed, or read back into memory, is another object of the same number.
+        # The live objects of each number: a batch that was flushed, or read back into memory, is another object of the same number.
         self._users: dict[int, weakref.WeakSet[Batch]] = {}
-        # What was put into files for a query, by the number of the batch that is in memory for the length of a step.
+        # The batches written to files for a query, by the number of the passing batch that they copy.
         self._written: dict[int, Batch] = {}
         self._dead: deque[int] = deque()
         self._lock = threading.Lock()
 
     def table(self, batch: Batch) -> str:
-        """The name of a batch in queries for :meth:`query`, :meth:`with_views` and :meth:`result`."""
+        """Return the name of a batch in queries for :meth:`query`, :meth:`with_views` and :meth:`result`."""
         with self._lock:
             users = self._users.setdefault(batch.number, weakref.WeakSet())
             if batch not in users:
@@ -64,17 +64,17 @@ class BatchViews:
         return f"{_PREFIX}{batch.number}"
 
     def query(self, session: SparkSession, text: str) -> DataFrame:
-        """The DataFrame of a query over named batches."""
+        """Return the DataFrame of a query over named batches."""
         return session.sql(self.with_views(text))
 
     def with_views(self, text: str) -> str:
-        """The same query, after making the views of the batches that it names."""
+        """Create the views of the batches that a query names, and return the query."""
         for number in dict.fromkeys(map(int, _NUMBERS.findall(text))):
             with self._lock:
                 if number in self._views:
                     self._verify(number)
                     continue
-                batch = self._readable(self._batch(number))
+                batch = self._make_readable(self._batch(number))
                 session = self.sessions.small if batch.table is not None else self.sessions.large
                 batch.frame(session, self._limits).createOrReplaceGlobalTempView(f"{_VIEW}{number}")
                 self._views.add(number)
@@ -82,7 +82,7 @@ class BatchViews:
         return text
 
     def result(self, text: str) -> Result:
-        """The result of a query over batches in memory: one job of one task."""
+        """Run a query over batches in memory as one job of one task, and return its result."""
         parts = _NUMBERS.split(text)
         with self._lock:
             batches = [self._batch(int(number)) for number in parts[1::2]]
@@ -96,12 +96,12 @@ class BatchViews:
         return planned_anew()
 
     def result_in_driver(self, text: str, most_bytes: int, lane: int = 0) -> Result | None:
-        """The result of a query over batches in memory, without a job.
+        """Evaluate a query over batches in memory without a job, and return its result.
 
         :param text: the query
-        :param most_bytes: so many bytes of Arrow data the result may have
-        :param lane: which of several threads asks; the same query of two of them runs at the same time
-        :returns: None for a query that needs a job, and for a larger result
+        :param most_bytes: the maximum number of bytes of Arrow data that the result may have
+        :param lane: the number of the calling thread's lane; the same query can run in two lanes at the same time
+        :returns: the result; None for a query that needs a job, and for a larger result
         """
         parts = _NUMBERS.split(text)
         with self._lock:
@@ -109,38 +109,41 @@ class BatchViews:
         return self._prepared.result_in_driver(parts[::2], batches, most_bytes, lane)
 
     def named(self, text: str) -> list[Batch]:
-        """The batches that a query names, each once."""
+        """Return the batches that a query names, each once."""
         with self._lock:
             return [self._batch(number) for number in dict.fromkeys(map(int, _NUMBERS.findall(text)))]
 
     def plans(self) -> list[QueryPlan]:
-        """The queries that are planned once and run again over other batches, with their plans."""
+        """Return the queries that are planned once and rerun over other batches, with their plans."""
         return self._prepared.plans()
 
     def _batch(self, number: int) -> Batch:
-        """The batch of a name; of several with the same rows, one that has them in memory."""
+        """Return the batch of a view's number. Of several batches with the same rows, prefer one that has them in memory."""
         users = list(self._users.get(number, ()))
         if not users:
             raise LookupError(f"batch {number} is gone, but a query names it")
         return next((batch for batch in users if batch.table is not None), users[0])
 
-    def _readable(self, batch: Batch) -> Batch:
-        """A batch as Spark reads it: what is too much to be held in memory is not copied to the JVM."""
+    def _make_readable(self, batch: Batch) -> Batch:
+        """Return a batch in the form that Spark reads.
+
+        A batch too large to be held in memory is written to files, not copied to the JVM.
+        """
         if not batch.is_passing or batch.store is None:
             return batch
         written = self._written[batch.number] = batch.in_files_only(batch.store)
         return written
 
     def _verify(self, number: int) -> None:
-        """Verify the files of a batch that has a view, where each query is to verify what it reads."""
+        """Verify the files of a batch that has a view, if each query has to verify the files that it reads."""
         for batch in list(self._users.get(number, ()))[:1]:
             if batch.table is None and batch.store is not None and batch.store.verification is Verification.ALWAYS:
                 batch.store.verify(batch.files)
 
     def sweep(self, keep: int = 0) -> None:
-        """Drop the views of batches that nothing refers to any more, and let go of files that were written for queries over these.
+        """Drop the views of batches that nothing refers to any more, and release files that were written for queries over them.
 
-        :param keep: nothing is dropped while there are no more of them than this, and the rows that the JVM keeps for them are few
+        :param keep: the number of dead views up to which nothing is dropped, provided that the JVM keeps few rows for them
         """
         with self._lock:
             self._written = {number: batch for number, batch in self._written.items() if self._users.get(number)}
@@ -170,20 +173,20 @@ class BatchViews:
         self._prepared.close()
 
     def rows(self, batches: tuple[Batch, ...], single_partition: bool = False) -> str | None:
-        """A table expression for the rows of several batches, with their weights.
+        """Return a table expression for the rows of several batches, with their weights.
 
-        :param single_partition: whether the rows are to be in one partition
-        :returns: None when there are no batches
+        :param single_partition: True if the rows are to be in one partition
+        :returns: the table expression; None when there are no batches
         """
         if single_partition and len(batches) > 1 and all(batch.table is not None for batch in batches):
-            batches = self._bundled(batches)
+            batches = self._bundle(batches)
         if len(batches) < 2:
             return self.table(batches[0]) if batches else None
         hint = "/*+ COALESCE(1) */ " if single_partition else ""
         return f"(SELECT {hint}* FROM ({' UNION ALL '.join(f'SELECT * FROM {self.table(batch)}' for batch in batches)}))"
 
-    def _bundled(self, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
-        """The batches with the newest ones joined to one, so that a prepared query serves however many small batches there are."""
+    def _bundle(self, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
+        """Return the batches with the newest small ones joined into one, so that one prepared query serves any number of them."""
         newest, rows = len(batches), 0
         while newest and rows + batches[newest - 1].rows <= self._limits.bundled_rows:
             newest -= 1
@@ -198,7 +201,7 @@ class BatchViews:
         return (*batches[:newest], bundle)
 
     def contents(self, trace: Trace, single_partition: bool = False) -> str:
-        """A query for the contents of a relation: each row as often as its weight says, without the weight."""
+        """Return a query for the contents of a relation: each row as often as its weight says, without the weight."""
         names = [quote(name) for name in trace.columns]
         columns = ", ".join(names)
         rows = self.rows(trace.batches, single_partition)
@@ -208,17 +211,17 @@ class BatchViews:
 
 
 def empty_sql(schema: StructType) -> str:
-    """Make a query without rows that has the columns of a schema."""
+    """Return a query that has the columns of a schema and no rows."""
     return empty_columns_sql((quote(field.name), type_text(field.dataType)) for field in schema.fields)
 
 
 def empty_columns_sql(columns: Iterable[tuple[str, str]]) -> str:
-    """Make a query without rows.
+    """Return a query with the given columns and no rows.
 
-    NULLs in a SELECT list would be constants for Spark, which evaluates what is made of them while it plans: ``MAP(k, v)`` would
-    fail for the sake of a row that is not there.
+    Spark would treat NULLs in a SELECT list as constants and evaluate expressions over them during planning: ``MAP(k, v)`` would
+    fail although there is no row.
 
-    :param columns: pairs of a name, quoted where it has to be, and Spark's name of the type
+    :param columns: pairs of a name, quoted where needed, and the Spark name of the type
     """
     names, kinds = zip(*columns, strict=True)
     values = ", ".join(f"CAST(NULL AS {kind})" for kind in kinds)
@@ -226,11 +229,11 @@ def empty_columns_sql(columns: Iterable[tuple[str, str]]) -> str:
 
 
 def expanded_sql(trace: Trace, rows: str, *, insert_only: bool) -> str:
-    """A query that repeats each row as often as its weight says, and leaves the weight out.
+    """Return a query that repeats each row as often as its weight says, and drops the weight.
 
-    :param trace: says which columns there are; its batches do not matter
+    :param trace: the trace that defines the columns; its batches do not matter
     :param rows: a table expression of these columns
-    :param insert_only: whether every weight is 1
+    :param insert_only: True if every weight is 1
     """
     columns = ", ".join(quote(name) for name in trace.columns) or "1 AS `__one`"
     if insert_only:
@@ -240,11 +243,11 @@ def expanded_sql(trace: Trace, rows: str, *, insert_only: bool) -> str:
 
 
 def consolidated_sql(trace: Trace, rows: str, keep: str | None = None) -> str:
-    """A query that merges rows which are equal but for their weights and other sums.
+    """Return a query that merges rows which are equal except for their weights and other sums.
 
-    :param trace: says which columns there are, and which of them are sums; its batches do not matter
+    :param trace: the trace that defines the columns and which of them are sums; its batches do not matter
     :param rows: a table expression of these columns
-    :param keep: the condition on the weight of the rows that stay. By default rows stay that have any sum other than 0, because a
+    :param keep: the condition on the weight of the rows to keep. By default rows are kept that have any sum other than 0, because a
         batch may change an accumulator of a row without changing its weight
     """
     keys, groups = [], []
@@ -269,20 +272,20 @@ def consolidated_sql(trace: Trace, rows: str, keep: str | None = None) -> str:
 
 
 def _merged(name: str, merge: Merge) -> str:
-    """The value that a column has for a key."""
+    """Return the SQL expression of the merged value of a column for a key."""
     if merge is Merge.NEWEST:
         return f"MAX_BY({quote(name)}, {quote(VERSION)})"
     return f"{merge.value}({quote(name)})"
 
 
 def grouping_key(name: str, kind: str) -> str:
-    """The expression by which Spark groups a column of canonical values.
+    """Return the expression by which Spark groups a column of canonical values.
 
     :param name: the column as SQL
     :param kind: its type as Spark DDL
     """
     if "variant" in kind:
-        # Spark cannot group by a VARIANT, but by its bytes.
+        # Spark cannot group by a VARIANT, but it can group by its bytes.
         return f"{VALUE_BYTES}({name})"
-    # Where Spark 4.2 groups by a MAP of numbers itself, it turns each NULL in it into a zero.
+    # Spark 4.2 turns each NULL in a MAP of numbers into a zero when it groups by the MAP itself.
     return sortable(name, kind) if "map<" in kind else name

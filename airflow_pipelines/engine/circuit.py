@@ -1,4 +1,4 @@
-"""The circuit: a program with its contents, brought forward step by step."""
+"""The circuit: a program with its contents, which steps advance."""
 
 from __future__ import annotations
 
@@ -54,11 +54,14 @@ from airflow_pipelines.program.names import SYSTEM_VIEW
 from airflow_pipelines.rows.changes import TableChanges
 
 _PASSING = 4
-"""Rows that the step alone needs stay in memory up to so many times the bytes of a batch that is held."""
+"""The maximum size of rows that only the current step needs and that stay in memory, as a multiple of the bytes of a held batch."""
 
 
 class Circuit:
-    """Keeps every view of a program equal to its query.
+    """The dataflow that keeps every view of a program equal to its query.
+
+    :meth:`step` (or :meth:`apply`) evaluates a step over the current snapshot and leaves the circuit as it was; :meth:`publish`
+    makes the step current. One thread at a time evaluates steps; any thread may read snapshots at any time.
 
     :meth:`step` (or :meth:`apply`) evaluates a step over the current snapshot and leaves the circuit as it was; :meth:`publish`
     makes the step current. Steps are made by one thread at a time; reading snapshots is free for all.
@@ -73,15 +76,15 @@ class Circuit:
         limits: Limits = DEFAULT_LIMITS,
         streams: StreamRuntime | None = None,
     ) -> None:
-        """An empty circuit.
+        """Create an empty circuit.
 
         :param program: the program
         :param sessions: sessions for small and large operators
-        :param store: where large batches go
-        :param strategy: ``incremental`` uses incremental rules where there are any; so does ``auto``, unless most of what a stage
-            reads has changed; ``full`` recomputes every view
-        :param limits: what counts as small and as large
-        :param streams: runs the program's stream program, where it has one
+        :param store: the store for large batches
+        :param strategy: ``incremental`` uses incremental rules where there are any; so does ``auto``, unless most of the input of a
+            stage has changed; ``full`` recomputes every view
+        :param limits: the sizes that count as small and as large
+        :param streams: the runtime of the program's stream program, or None
         :raises ValueError: for an unknown strategy
         """
         self.program = program
@@ -95,12 +98,15 @@ class Circuit:
         self.wiring = wired(program, strategy)
         self.stages, self.operators, self.kept = self.wiring.stages, self.wiring.operators, self.wiring.kept
         self.layouts: Mapping[str, str] = self.wiring.layouts
-        """How the contents and the states of relations are made, by relation."""
+        """The layouts of the contents and the states of relations, by relation."""
         self.has_consumers: Callable[[str], bool] = lambda _: True
-        """Whether somebody outside the circuit takes the deltas of a view that has no contents; asked in every step."""
+        """A predicate: True if something outside the circuit reads the deltas of a view that has no contents.
+
+        It is called in every step.
+        """
         self.awaited: Set[str] = frozenset()
-        """Views whose contents are still to be evaluated after a change of the program, and cannot be read before."""
-        # The rules are those of the incremental stages; to recompute, all rows are needed.
+        """The views whose contents are still to be evaluated after a change of the program. They cannot be read before that."""
+        # The retention rules apply to the incremental stages; recomputing needs all rows.
         self.timing = Timing(program, sessions, self.wiring.readers, () if strategy == "full" else program.retention)
         self._memory = held_memory(sessions.small.sparkContext)
         self._by_cost = strategy == "auto"
@@ -119,41 +125,42 @@ class Circuit:
 
     @property
     def progress(self) -> tuple[int, int]:
-        """How many operators of the step under way have been evaluated, and how many are being evaluated."""
+        """The number of operators of the current step that have been evaluated, and of those that are being evaluated."""
         evaluation = self._evaluation_under_way
         return (0, 0) if evaluation is None else evaluation.progress
 
     @property
     def bootstrap_progress(self) -> tuple[int, int] | None:
-        """How many of the stored rows that views are evaluated anew from have been read, and how many there are; None at other
-        times. Rows that several operators read count for each of them.
+        """The number of stored rows read so far by the bootstrap or refresh in progress, and their total; None without one.
+
+        Rows that several operators read count for each of them.
         """
         anew = self._bootstrap_under_way
         return None if anew is None else anew.progress
 
     @property
     def follows_clock(self) -> bool:
-        """Whether an operator reads the clock, which therefore ticks."""
+        """True if an operator reads the clock, so that the clock has to tick."""
         return self.timing.uses_clock
 
     @property
     def steps_add_up(self) -> bool:
-        """Whether one step over the sum of several steps' deltas gives the same as these steps."""
+        """True if one step over the sum of several steps' deltas has the same result as these steps."""
         if self.program.markers or self.program.late_columns:
             return False
         return not any(operator.depends_on_order or operator.has_timers for operator in self.operators)
 
     def next_tick(self) -> int | None:
-        """While views read the clock, the first instant after the newest step, in microseconds since the epoch; None otherwise.
+        """Return the earliest time of the next clock tick, in microseconds since the epoch, or None if no view reads the clock.
 
-        The clock's resolution says when the tick comes.
+        This is the first instant after the newest step; the clock's resolution decides when the tick really comes.
         """
         if not self.timing.ticking:
             return None
         return 0 if self._snapshot.clock is None else self._snapshot.clock + 1
 
     def next_timer(self) -> int | None:
-        """The next instant at which an operator has something to do without any input, in microseconds since the epoch."""
+        """Return the next instant at which an operator has work to do without any input, in microseconds since the epoch."""
         states = self._snapshot.states
         due = (operator.timer(states.get(operator.relation, {})) for operator in self.operators if operator.has_timers)
         return min((instant for instant in due if instant is not None), default=None)
@@ -161,7 +168,7 @@ class Circuit:
     def step(self, changes: Iterable[TableChanges], clock: int | None = None) -> Step:
         """Normalise the changes of all tables (in arrival order) and evaluate one step over them.
 
-        :param clock: the time, in microseconds since the epoch, to which the clock moves with this step
+        :param clock: the time to which the clock advances with this step, in microseconds since the epoch
         :raises StepError: when a view cannot be evaluated
         :raises StorageError: when rows cannot be read or written
         :raises ValueError: when a change is not allowed for its table
@@ -173,11 +180,11 @@ class Circuit:
         return self._apply(found.deltas, timed, started, found.rejected)
 
     def collect(self, changes: Sequence[TableChanges], pending: Pending) -> Collected:
-        """Normalise the changes of tables without evaluating a step over them; what is current stays as it is.
+        """Normalise the changes of tables without evaluating a step. The current snapshot does not change.
 
-        :param changes: in arrival order
-        :param pending: what was collected before, on top of the current snapshot
-        :returns: what waits now, and the changes that were left out
+        :param changes: the changes in arrival order
+        :param pending: the changes collected so far, on top of the current snapshot
+        :returns: the pending changes, and the changes that were rejected
         :raises StepError: when stored rows cannot be looked up
         :raises StorageError: when rows cannot be read or written
         :raises ValueError: when a change is not allowed for its table
@@ -188,52 +195,52 @@ class Circuit:
         for name, delta in found.deltas.items():
             if delta.rows:
                 trace = deltas.get(name, Trace(self.wiring.schemas[name])).append(self._settled(name, delta))
-                deltas[name] = trace.merge(self._compacted, self.limits) if trace.needs_merge(self.limits) else trace
+                deltas[name] = trace.merge(self._compact_trace, self.limits) if trace.needs_merge(self.limits) else trace
         arrived = pending.arrived + sum(change.rows.num_rows for change in changes)
         return Collected(Pending(deltas, (*pending.late, *found.late), arrived), found.rejected)
 
     def step_over(self, pending: Pending, clock: int | None = None) -> Step:
-        """Evaluate one step over all that was collected.
+        """Evaluate one step over all collected changes.
 
-        :param pending: what was collected on top of the current snapshot
-        :param clock: the time to which the clock moves with this step
+        :param pending: the changes collected on top of the current snapshot
+        :param clock: the time to which the clock advances with this step
         :raises StepError: when a view cannot be evaluated
         :raises StorageError: when rows cannot be read or written
         """
         started = time.monotonic()
-        deltas = {name: self._emitted(trace.batches) for name, trace in pending.deltas.items() if trace.batches}
+        deltas = {name: self._merge_into_one(trace.batches) for name, trace in pending.deltas.items() if trace.batches}
         timed = self.timing.begin(self._snapshot, clock, deltas)
         timed.late += pending.late
         return self._apply(deltas, timed, started)
 
     def apply(self, deltas: Mapping[str, Batch], clock: int | None = None, waterlines: Waterlines | None = None) -> Step:
-        """Evaluate one step over deltas that are normalised already: of tables, and of the system view.
+        """Evaluate one step over deltas that are already normalised: those of tables, and of the system view.
 
-        :param clock: the time to which the clock moves with this step
-        :param waterlines: those after the step; None when they follow from the deltas
+        :param clock: the time to which the clock advances with this step
+        :param waterlines: the waterlines after the step; None to derive them from the deltas
         :raises StepError: when a view cannot be evaluated
         """
         timed = self.timing.begin(self._snapshot, clock, deltas, waterlines)
         return self._apply(deltas, timed, time.monotonic())
 
     def publish(self, step: Step) -> None:
-        """Make a step's snapshot the current one; readers see all of it or nothing."""
+        """Make a step's snapshot the current one. Readers see all of it or nothing."""
         with self._lock:
             self._snapshot = step.snapshot
         if self.streams is not None:
             self.streams.published()
 
     def open_streams(self, now: int | None = None) -> None:
-        """Start the stream program, where there is one, with what the current snapshot has of its state.
+        """Start the stream program, if there is one, with the state in the current snapshot.
 
-        :param now: the time in microseconds since the epoch; None where steps follow that have a time of their own
+        :param now: the time in microseconds since the epoch; None if steps follow that have a time of their own
         """
         self._stream_states.open(self._snapshot, now)
         with self._lock:
             self._snapshot = self._with_timers(self._snapshot)
 
     def save_streams(self) -> None:
-        """Take what has changed in the state of the stream program since the last time into the current snapshot.
+        """Add the changes of the stream program's state since the last call to the current snapshot.
 
         :raises StreamStateLostError: when the newest step failed
         """
@@ -242,15 +249,15 @@ class Circuit:
             self._snapshot = self._stream_states.gaining(self._snapshot, gained)
 
     def _with_timers(self, snapshot: Snapshot) -> Snapshot:
-        """A snapshot that knows when the stream program wants to be called."""
+        """Return a snapshot that has the instants at which the stream program wants to be called."""
         return self._stream_states.gaining(snapshot, self._stream_states.timers(snapshot))
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Make ``snapshot`` current, without what it has in another layout, and with its rows in canonical form.
+        """Make ``snapshot`` current, without its parts that have another layout, and with its rows in canonical form.
 
-        Relations and states that it then lacks are empty until :meth:`bootstrap` or :meth:`refresh` fills them.
+        Relations and states that are then missing are empty until :meth:`bootstrap` or :meth:`refresh` fills them.
 
-        :raises ValueError: when it has a table with other columns
+        :raises ValueError: if it has a table with other columns
         """
         same = {name for name, layout in snapshot.layouts.items() if self.layouts.get(name) == layout}
         other = sorted(set(snapshot.traces) & {*self.program.tables, SYSTEM_VIEW} - same)
@@ -278,35 +285,35 @@ class Circuit:
             )
 
     def in_canonical_form(self, deltas: Mapping[str, Batch]) -> dict[str, Batch]:
-        """Deltas of tables with the values of their rows in canonical form, for what was stored under another form or none."""
+        """Return deltas of tables with all values in canonical form, for rows that were stored under another form or none."""
         traces = {name: in_canonical_form(Trace(delta.schema, (delta,)), self._context({})) for name, delta in deltas.items()}
         return {name: batch for name, trace in traces.items() for batch in trace.batches}
 
     def refresh(self) -> frozenset[str]:
-        """Evaluate what the current snapshot lacks from what it has, and make that current.
+        """Evaluate what the current snapshot lacks from what it has, and make the result current.
 
-        Nobody sees it: contents are the same before and after, nothing is emitted, and it is no step.
+        Readers do not notice: the contents are the same before and after, nothing is emitted, and it is not a step.
 
-        :returns: the views that something was evaluated of
+        :returns: the views of which something was evaluated
         :raises StepError: when a view cannot be evaluated
         """
         base = self._snapshot
         lacking = {operator.relation for operator in self.operators if self._lacks(operator, base)}
         if not lacking or base.is_initial:
             return frozenset()
-        _, snapshot = self._evaluated_anew(lacking, base, None)
+        _, snapshot = self._evaluate_anew(lacking, base, None)
         with self._lock:
             self._snapshot = snapshot
         return frozenset(self.wiring.owners[name] for name in lacking)
 
     def bootstrap(self, views: Set[str], clock: int | None = None, shown: Set[str] = frozenset()) -> Step:
-        """Evaluate ``views`` anew from what they read; other views keep what they have and emit nothing, except those in ``shown``.
+        """Evaluate ``views`` anew from their inputs. Other views keep their contents and emit nothing, except those in ``shown``.
 
-        Contents that ``views`` need of a relation that keeps none are evaluated on the way.
+        If ``views`` need a relation whose contents are not kept, these are evaluated on the way.
 
-        :param clock: the time to which the clock moves, unless it is further already
-        :param shown: views whose contents are there already and are emitted as well
-        :returns: a step whose ``view_deltas`` are the full contents of ``views`` and of those ``shown`` that keep theirs
+        :param clock: the time to which the clock advances, unless it is later already
+        :param shown: the views whose contents exist already and are emitted as well
+        :returns: a step whose ``view_deltas`` are the full contents of ``views``, and of those in ``shown`` whose contents are kept
         :raises StepError: when a view cannot be evaluated
         """
         started = time.monotonic()
@@ -316,19 +323,24 @@ class Circuit:
             for operator in self.operators
             if self.wiring.owners[operator.relation] in views or self._lacks(operator, base)
         }
-        evaluation, evaluated = self._evaluated_anew(fresh, base, clock)
+        evaluation, evaluated = self._evaluate_anew(fresh, base, clock)
         snapshot = self._with_timers(replace(evaluated, step=base.step + 1))
         deltas = {
-            name: self._emitted(evaluation.relations[name].delta)
+            name: self._merge_into_one(evaluation.relations[name].delta)
             for name in self.program.views
             if name in views and evaluation.relations[name].delta
         }
-        deltas |= {name: self._compacted(base.traces[name]) for name in shown if name in base.traces and base.traces[name].batches}
+        deltas |= {
+            name: self._compact_trace(base.traces[name]) for name in shown if name in base.traces and base.traces[name].batches
+        }
         stats = StepStats(snapshot.step, _milliseconds(started), 0, evaluation.stats_of(self.operators))
         return Step(snapshot.step, {}, deltas, snapshot, stats)
 
-    def _evaluated_anew(self, fresh: Set[str], base: Snapshot, clock: int | None) -> tuple[Evaluation, Snapshot]:
-        """The evaluation of ``fresh`` stages from nothing, with all that they read as deltas, and ``base`` with what it gives."""
+    def _evaluate_anew(self, fresh: Set[str], base: Snapshot, clock: int | None) -> tuple[Evaluation, Snapshot]:
+        """Evaluate the ``fresh`` stages from nothing, with all their inputs as deltas.
+
+        Return the evaluation, and ``base`` with its result.
+        """
         if self.streams is not None:
             self.streams.bootstrap(self.streams.fresh_inputs)
         needed = needed_for(fresh, self.stages, self.program.tables, base.traces.keys())
@@ -362,7 +374,7 @@ class Circuit:
         return evaluation, snapshot
 
     def relation(self, name: str, snapshot: Snapshot | None = None) -> DataFrame:
-        """The contents of a relation as a plain multiset.
+        """Return the contents of a relation as a plain multiset.
 
         :param snapshot: the snapshot to read, by default the current one
         :raises KeyError: when no contents of the relation are kept
@@ -373,7 +385,7 @@ class Circuit:
         return session.sql(self.contents(name, at, single_partition=small))
 
     def materialized(self, name: str) -> Batch:
-        """The rows of a relation after the newest step, as a batch of inserts that no later step changes.
+        """Return the rows of a relation after the newest step, as a batch of inserts that no later step changes.
 
         :param name: the relation
         :raises KeyError: when no contents of the relation are kept
@@ -385,11 +397,13 @@ class Circuit:
         return self._context({}).spill(frame, schema)
 
     def contents(self, name: str, snapshot: Snapshot, *, single_partition: bool = False) -> str:
-        """A query for the contents of a relation as a plain multiset, for any session of the application that knows VALUE_BYTES.
+        """Return a query for the contents of a relation as a plain multiset.
+
+        The query runs in any session of the application in which VALUE_BYTES is registered.
 
         :param name: the relation
-        :param snapshot: the contents after which step
-        :param single_partition: whether the rows are to be in one partition, which saves exchanges when they are few
+        :param snapshot: the snapshot to read
+        :param single_partition: True to put the rows in one partition, which saves exchanges when they are few
         :raises KeyError: when no contents of the relation are kept
         """
         if name not in self.kept:
@@ -400,10 +414,12 @@ class Circuit:
         return self.batch_views.with_views(query or self.batch_views.contents(trace, single_partition=single_partition))
 
     def plain_contents(self, name: str, snapshot: Snapshot, session: SparkSession) -> DataFrame | None:
-        """The same as a frame without a query, where a relation is small and its rows need no Spark to be put together.
+        """Return the same contents as a DataFrame without a query.
+
+        This works if the relation is small and its rows can be expanded without Spark.
 
         :param session: the session of the frame
-        :returns: None for any other relation
+        :returns: the DataFrame; None for any other relation
         :raises KeyError: when no contents of the relation are kept
         """
         if name not in self.kept:
@@ -411,9 +427,9 @@ class Circuit:
         return plain_contents(self._trace(snapshot, name), session)
 
     def maintain(self) -> bool:
-        """Merge traces that have many batches, and forget what late rows can no longer touch; for when there is nothing else to do.
+        """Merge traces that have many batches, and drop rows that late rows can no longer affect. Meant for idle moments.
 
-        :returns: whether something was merged
+        :returns: True if something was merged
         """
         merged = self._merge(lambda trace: trace.needs_merge(self.limits), self._merged)
         with self._lock:
@@ -425,23 +441,23 @@ class Circuit:
         return merged
 
     def compact(self) -> bool:
-        """Merge all batches of every trace into one, however few they are.
+        """Merge all batches of every trace into one, no matter how few they are.
 
-        :returns: whether something was merged
+        :returns: True if something was merged
         """
-        merged = self._merge(lambda trace: len(trace.batches) > 1, lambda trace: trace.compact(self._compacted))
+        merged = self._merge(lambda trace: len(trace.batches) > 1, lambda trace: trace.compact(self._compact_trace))
         self.batch_views.sweep()
         if merged:
             file_index(self.store).forget()
         return merged
 
     def interrupt(self) -> None:
-        """End what the stream program does at the moment: a step under way fails. May be called from any thread."""
+        """Interrupt the stream program: a step in progress fails. May be called from any thread."""
         if self.streams is not None:
             self.streams.close(0)
 
     def close(self) -> None:
-        """Forget all batches in Spark, and end the threads and the process of the stream program."""
+        """Release all batches in Spark, and end the threads and the process of the stream program."""
         if self.streams is not None:
             self.streams.close()
         self._workers.close()
@@ -498,15 +514,15 @@ class Circuit:
         stats = StepStats(number, _milliseconds(started), sum(table_rows.values()), operators, table_rows)
         return Step(number, table_deltas, view_deltas, snapshot, stats, rejected, tuple(timed.late), quiet)
 
-    def _emitted(self, batches: tuple[Batch, ...]) -> Batch:
+    def _merge_into_one(self, batches: tuple[Batch, ...]) -> Batch:
         if len(batches) == 1:
             return batches[0]
-        return self._compacted(Trace(batches[0].schema, batches))
+        return self._compact_trace(Trace(batches[0].schema, batches))
 
     def _given(self, name: str, batch: Batch) -> Batch:
-        """The delta of a table for the length of a step.
+        """Return the delta of a table for the duration of a step.
 
-        Its rows are in memory already. Where the table keeps none of them, they need not go to files before a query asks for them.
+        Its rows are in memory already. If the table keeps none of them, they do not go to files before a query needs them.
         """
         context = self._context({})
         if name in self.kept or context.has_room(batch) or batch.memory_bytes > _PASSING * self.limits.held_bytes:
@@ -558,11 +574,11 @@ class Circuit:
         return base.traces[name]
 
     def _merge(self, due: Callable[[Trace], bool], merged: Callable[[Trace], Trace]) -> bool:
-        """Put traces in fewer batches in the place of those for which ``due`` holds.
+        """Replace the traces for which ``due`` holds by traces with fewer batches.
 
-        :param due: whether a trace is to be merged
-        :param merged: merges one
-        :returns: whether there were any
+        :param due: a predicate: True if a trace is to be merged
+        :param merged: a function that merges one trace
+        :returns: True if a trace was merged
         """
         with self._lock:
             base = self._snapshot
@@ -577,7 +593,7 @@ class Circuit:
         return bool(traces or states)
 
     def _make_room(self) -> None:
-        """When the memory for large batches gets full, put those of the trace that has most into files, then of the next."""
+        """Move the large batches of traces to files when their memory fills up, starting with the trace that holds most."""
         excess = self._memory.excess
         if excess <= 0:
             return
@@ -595,9 +611,9 @@ class Circuit:
         return trace.in_files_only(self.store, self.limits)
 
     def _merged(self, trace: Trace) -> Trace:
-        return trace.merge(self._compacted, self.limits)
+        return trace.merge(self._compact_trace, self.limits)
 
-    def _compacted(self, trace: Trace) -> Batch:
+    def _compact_trace(self, trace: Trace) -> Batch:
         return compacted(trace, self._context({}))
 
 

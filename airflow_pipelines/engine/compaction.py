@@ -1,4 +1,4 @@
-"""Merges equal rows: of a delta before it is published, and of the batches of a trace when they have become many."""
+"""Consolidation of equal rows: in a delta before it is published, and across the batches of a trace when there are many."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from airflow_pipelines.sql.values import canonical_form
 
 
 def without_cancelled(delta: Batch, context: Context) -> Batch:
-    """The delta without rows that come and go at once."""
+    """Return the delta without rows whose weights cancel out."""
     if delta.insert_only or delta.rows == 0:
         return delta
     if delta.table is not None:
@@ -30,10 +30,10 @@ def without_cancelled(delta: Batch, context: Context) -> Batch:
 
 
 def compacted(trace: Trace, context: Context) -> Batch:
-    """All rows of a trace added up in one batch."""
+    """Return all rows of a trace, consolidated in one batch."""
     keys = pa.schema([column for column in arrow_schema(trace.schema) if column.name not in trace.merges])
     if trace.in_memory and trace.insert_only and trace.adds_up_weights_only and not trace.is_small(context.limits):
-        # As they are the rows need no sorting, now or by those who read them.
+        # Kept in their order, the rows need no sorting, either now or by readers.
         table = pa.concat_tables([batch.table for batch in trace.batches]).combine_chunks()
         return context.spill_if_large(Batch.in_memory(trace.schema, table))
     if trace.in_memory and can_group_flat(keys):
@@ -43,23 +43,23 @@ def compacted(trace: Trace, context: Context) -> Batch:
         return context.spill_if_large(Batch.in_memory(trace.schema, with_structs(merged, table.schema, trace.merges)))
     small = trace.is_small(context.limits)
     if trace.insert_only and trace.adds_up_weights_only and not small:
-        # As they are the rows need no sorting, now or by those who read them.
+        # Kept in their order, the rows need no sorting, either now or by readers.
         return context.run(f"SELECT * FROM {context.batch_views.rows(trace.batches)}", trace.schema, Mode.LARGE)
     rows = context.batch_views.rows(trace.batches, single_partition=small)
     return context.run(consolidated_sql(trace, str(rows)), trace.schema, Mode.SMALL if small else Mode.LARGE)
 
 
 def replacing(trace: Trace, rows: Batch, context: Context) -> Batch:
-    """The delta by which the contents of a relation become other rows; those that stay are not in it.
+    """Return the delta that turns the contents of a relation into other rows. Rows that are in both are not in it.
 
-    :param trace: the contents
-    :param rows: what there is to be instead
-    :param context: runs queries
+    :param trace: the current contents
+    :param rows: the new contents
+    :param context: the context that runs queries
     """
     if not trace.batches:
         return rows
     if trace.in_memory:
-        gone = tuple(Batch.in_memory(trace.schema, _negated(batch.table)) for batch in trace.batches)
+        gone = tuple(Batch.in_memory(trace.schema, _negate(batch.table)) for batch in trace.batches)
         return compacted(Trace(trace.schema, (*gone, rows)), context)
     names = ", ".join(quote(field.name) for field in trace.schema.fields[:-1])
     weight = quote(WEIGHT)
@@ -69,12 +69,12 @@ def replacing(trace: Trace, rows: Batch, context: Context) -> Batch:
     return context.run(consolidated_sql(trace, f"({both})"), trace.schema, Mode.LARGE)
 
 
-def _negated(rows: pa.Table) -> pa.Table:
+def _negate(rows: pa.Table) -> pa.Table:
     return rows.set_column(rows.num_columns - 1, rows.schema.field(WEIGHT), pc.negate(rows[WEIGHT]))
 
 
 def in_canonical_form(trace: Trace, context: Context) -> Trace:
-    """The trace with the values of its rows in canonical form, for one that was stored under another form or none."""
+    """Return a trace with all values in canonical form, for one that was stored under another form or none."""
     kinds = {field.name: type_text(field.dataType) for field in trace.schema.fields}
     if not trace.batches or not any(map(canonical_form.has_several_forms, kinds.values())):
         return trace

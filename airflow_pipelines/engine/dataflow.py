@@ -1,4 +1,4 @@
-"""A program's dataflow graph as the REST contract shows it: what each relation is computed from, and by which strategy."""
+"""A program's dataflow graph in the form of the REST contract: the inputs of each relation, and its strategy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from airflow_pipelines.sql.plan.ir.to_sql import to_sql
 
 
 def dataflow(program: Program, text: str) -> dict[str, Any]:
-    """The graph of a program: tables, markers of time, and the stages of all views.
+    """Return the graph of a program: tables, markers of time, and the stages of all views.
 
     :param program: the program
     :param text: its SQL text
@@ -34,7 +34,7 @@ def dataflow(program: Program, text: str) -> dict[str, Any]:
 
 
 def dataflow_overview(program: Program) -> dict[str, Any]:
-    """The same without stages and text, so that it is small enough to be kept with each pipeline.
+    """Return the graph without stages and text, which is small enough to be stored with each pipeline.
 
     :param program: the program
     """
@@ -57,5 +57,5 @@ def _node(
 
 
 def _query(stage: Stage) -> str | None:
-    """What a stage computes, as a query over what it reads; None for a recursion, which reads its own result, and for streams."""
+    """Return a stage as a query over its inputs, or None for a recursion, which reads its own result, and for streams."""
     return None if isinstance(stage.node, Recursive | StreamGraph | StreamOutput) else to_sql(stage.node)

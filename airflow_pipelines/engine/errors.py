@@ -1,4 +1,4 @@
-"""Errors of steps, and their texts without secrets."""
+"""Errors of steps, with secrets masked in their texts."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ _SETTING: Final = re.compile(r"(?i)([\w.-]*(?:password|passwd|secret|token|crede
 
 @dataclass(frozen=True, slots=True)
 class FailingRow:
-    """A row of ``relation``'s change that makes a step fail; values that JSON does not have are texts."""
+    """A row of ``relation``'s delta that makes a step fail. Values that JSON does not support are texts."""
 
     relation: str
     row: Mapping[str, Any]
 
 
 class StepError(Exception):
-    """A step failed as a whole and nothing of it is kept.
+    """The failure of a step as a whole; nothing of the step is kept.
 
     :param view: the relation whose evaluation failed
     :param condition: Spark's error condition (``DIVIDE_BY_ZERO`` ...), or the exception's class
     :param message: a short cause
-    :param expression: the failing expression's text as far as Spark tells, or None
-    :param failing_row: a row that is enough to fail, when there is one and it was found
-    :param trace: for a log, the whole of an error that the message does not explain, such as a fault within Java
+    :param expression: the text of the failing expression if Spark reports one, or None
+    :param failing_row: a row that alone makes the step fail, if there is one and it was found
+    :param trace: the full text, for a log, of an error that the message does not explain, such as a fault within Java
     """
 
     def __init__(
@@ -49,8 +49,8 @@ class StepError(Exception):
 
 
 def mask_secrets(text: str) -> str:
-    """Replace the passwords, tokens and keys that a text of a library quotes from addresses and settings.
+    """Mask the passwords, tokens and keys of addresses and settings in a text from a library.
 
-    :param text: such as an exception's message
+    :param text: a text such as an exception's message
     """
     return _SETTING.sub(r"\1***", _USER.sub("***@", text))

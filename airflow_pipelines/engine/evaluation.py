@@ -1,4 +1,4 @@
-"""Evaluates the operators of one step, collects what they give, and finds the row that one of them fails for."""
+"""The evaluation of one step's operators: it collects their outcomes, and finds the row that makes one of them fail."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ Accept = Callable[[str, RelationVersions, Context], Mapping[str, RelationVersion
 
 @dataclass(slots=True)
 class Evaluation:
-    """The evaluation of one step while it goes on.
+    """The evaluation of one step, while it is in progress.
 
-    ``relations`` and ``states`` have an entry for all that there is before the first operator is evaluated: threads read them while
-    others replace entries.
+    ``relations`` and ``states`` have all their entries before the first operator is evaluated: threads read them while others
+    replace entries.
 
-    :param context: what operators work with; it has ``relations``
+    :param context: the context of the operators; it has ``relations``
     :param relations: the versions of all relations
     :param states: the states of all operators, by relation and name
-    :param accept: what the step takes of a relation's delta, and the relations that change with it
-    :param stats: of the operators that had something to do, by relation
-    :param begun: the relations whose operators are, or were, evaluated
+    :param accept: the function that applies a relation's delta to the step, and returns the relations that change with it
+    :param stats: the statistics of the operators that had work to do, by relation
+    :param begun: the relations whose evaluation has begun
     """
 
     context: Context
@@ -48,26 +48,26 @@ class Evaluation:
 
     @property
     def progress(self) -> tuple[int, int]:
-        """How many operators have been evaluated, and how many are being evaluated."""
+        """The number of operators that have been evaluated, and of those that are being evaluated."""
         done = len(self.stats)
         return done, max(0, len(self.begun) - done)
 
     def changed(self, operator: Operator[Any]) -> frozenset[str]:
-        """The relations that an operator reads and that the step changes, as far as they are evaluated."""
+        """Return the inputs of an operator that the step has changed so far."""
         return frozenset(name for name in operator.reads if self.relations[name].changed)
 
     def evaluate(self, operator: Operator[Any], view: str, kept: Kept) -> None:
-        """Evaluate one operator and note its delta and what its states gain.
+        """Evaluate one operator, and record its delta and what its states gain.
 
-        :param operator: it comes after all that it reads
+        :param operator: the operator; all that it reads has been evaluated
         :param view: the view that it belongs to
-        :param kept: what it keeps, as it was before the step
+        :param kept: its states and contents before the step
         :raises StepError: when it cannot be evaluated
         """
         started = time.monotonic()
         self.begun.add(operator.relation)
-        outcome, delta = self._outcome(operator, view, kept)
-        # Whatever an operator gives, its rows are counted, and go to files where there is no room for them.
+        outcome, delta = self._compute_outcome(operator, view, kept)
+        # The rows of every operator are counted here, and go to files if there is no room for them.
         delta = self.context.spill_if_large(delta)
         gained = {name: self.context.spill_if_large(batch) for name, batch in outcome.states.items()}
         before = self.relations[operator.relation]
@@ -75,7 +75,7 @@ class Evaluation:
         self.relations.update(self.accept(operator.relation, versions, self.context))
         if operator.states:
             states = operator.empty_states() if kept.states is None else kept.states
-            self.states[operator.relation] = _with(states, gained)
+            self.states[operator.relation] = _add_gains(states, gained)
         rows_in = sum(batch.rows for name in operator.reads for batch in self.relations[name].delta)
         duration = round((time.monotonic() - started) * 1000, 3)
         self.stats[operator.relation] = OperatorStats(
@@ -89,7 +89,7 @@ class Evaluation:
         )
 
     def is_quiet(self, before: Mapping[str, Mapping[str, Trace]]) -> bool:
-        """Whether nothing that is kept has changed. A state that was not there before is a change.
+        """Return True if no kept contents and no state have changed. A state that did not exist before is a change.
 
         :param before: the states before the step
         """
@@ -98,11 +98,11 @@ class Evaluation:
         return len(self.states) == len(before) and all(before.get(relation) is state for relation, state in self.states.items())
 
     def stats_of(self, operators: Iterable[Operator[Any]]) -> tuple[OperatorStats, ...]:
-        """The statistics of the operators that had something to do, in order."""
+        """Return the statistics of those of the operators that had work to do, in order."""
         return tuple(self.stats[operator.relation] for operator in operators if operator.relation in self.stats)
 
-    def _outcome(self, operator: Operator[Any], view: str, kept: Kept) -> tuple[Outcome, Batch]:
-        """What an operator gives, and its delta without rows that cancel out."""
+    def _compute_outcome(self, operator: Operator[Any], view: str, kept: Kept) -> tuple[Outcome, Batch]:
+        """Evaluate an operator, and return its outcome and its delta without rows that cancel out."""
         try:
             outcome = operator.evaluate(self.context, kept)
             return outcome, outcome.delta if outcome.consolidated else without_cancelled(outcome.delta, self.context)
@@ -113,11 +113,11 @@ class Evaluation:
             if failed.expression is not None:
                 failed.expression = operator.in_query_terms(failed.expression)
             if operator.may_be_evaluated_again:
-                failed.failing_row = self._failing_row(operator, kept, failed)
+                failed.failing_row = self._find_failing_row(operator, kept, failed)
             raise failed from error
 
-    def _failing_row(self, operator: Operator[Any], kept: Kept, failed: StepError) -> FailingRow | None:
-        """A row that an operator's failure comes from."""
+    def _find_failing_row(self, operator: Operator[Any], kept: Kept, failed: StepError) -> FailingRow | None:
+        """Find a row that makes an operator fail."""
         if "cancel" in failed.message.lower():
             return None
 
@@ -131,8 +131,8 @@ class Evaluation:
         return find_failing_row(operator.reads, self.context, failed, again)
 
 
-def _with(states: Mapping[str, Trace], gained: Mapping[str, Batch]) -> Mapping[str, Trace]:
-    """States with what they gain; the same object when that is nothing."""
+def _add_gains(states: Mapping[str, Trace], gained: Mapping[str, Batch]) -> Mapping[str, Trace]:
+    """Return the states with what they gain; the same object if they gain nothing."""
     if not any(batch.rows for batch in gained.values()):
         return states
     return {name: trace.append(gained[name]) if name in gained else trace for name, trace in states.items()}
@@ -140,7 +140,7 @@ def _with(states: Mapping[str, Trace], gained: Mapping[str, Batch]) -> Mapping[s
 
 @dataclass(frozen=True, slots=True)
 class EvaluationAnew:
-    """The evaluation of views from the stored rows of what they read, while it goes on.
+    """The evaluation of views from the stored rows of their inputs, while it is in progress.
 
     :param evaluation: the evaluation
     :param rows: the number of stored rows that each operator reads, by its relation
@@ -151,6 +151,9 @@ class EvaluationAnew:
 
     @property
     def progress(self) -> tuple[int, int]:
-        """How many of the rows have been read, and how many there are. Rows that several operators read count for each."""
+        """The number of rows read so far, and their total. Rows that several operators read count for each.
+
+        Rows that several operators read count for each.
+        """
         done = sum(rows for relation, rows in self.rows.items() if relation in self.evaluation.stats)
         return done, sum(self.rows.values())

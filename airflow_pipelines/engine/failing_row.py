@@ -1,4 +1,4 @@
-"""Finds a row for which a step fails: halves the deltas until one row is left that fails by itself."""
+"""The search for a row that makes a step fail: it bisects the deltas until one row is left that fails by itself."""
 
 from __future__ import annotations
 
@@ -16,26 +16,27 @@ from airflow_pipelines.engine.operators.relation_versions import RelationVersion
 from airflow_pipelines.engine.spark.intervals import shown
 
 MAX_ROWS = 1_000_000
-"""A delta with more rows than this is not searched."""
+"""The maximum number of rows of a delta that is searched."""
 MAX_SECONDS = 20.0
-"""The search is given up after this time: whoever waits for the error needs it more than the row."""
+"""The time limit of the search in seconds: the error must not wait long for the row."""
 MAX_TEXT = 200
-"""Longer values are cut."""
+"""The length at which values are cut."""
 
 
 Again = Callable[[Context], StepError | None]
-"""Evaluates a stage within a context; gives what it fails with, or None."""
+"""A function that evaluates a stage within a context, and returns the error that it fails with, or None."""
 
 
 def find_failing_row(names: frozenset[str], context: Context, failed: StepError, again: Again) -> FailingRow | None:
-    """One row of the deltas that is enough to fail, or None: not every failure is one row's, as when a sum overflows.
+    """Find one row of the deltas that alone makes a stage fail.
 
-    A row is named only when the same error has come again with it alone.
+    Not every failure comes from one row: a sum that overflows does not. A row is named only if the same error occurs again with it
+    alone.
 
     :param names: the relations whose deltas the failing stage reads
     :param context: the step's versions of the relations
-    :param failed: what the stage failed with
-    :param again: evaluates the stage once more
+    :param failed: the error that the stage failed with
+    :param again: the function that evaluates the stage once more
     """
     until = time.monotonic() + MAX_SECONDS
     for name in sorted(names & context.changed()):
@@ -48,21 +49,21 @@ def find_failing_row(names: frozenset[str], context: Context, failed: StepError,
             return again(_with_delta(context, name, part))
 
         if _is_alike(with_rows(rows.slice(0, 0)), failed):
-            # It fails whatever this relation's rows are.
+            # The stage fails even without rows of this relation.
             continue
-        found = _halved(rows, failed, with_rows, until)
+        found = _bisect(rows, failed, with_rows, until)
         if found is not None:
-            return FailingRow(name, _readable(shown(found, versions.before.schema)))
+            return FailingRow(name, _to_readable(shown(found, versions.before.schema)))
     return None
 
 
-def _halved(rows: pa.Table, failed: StepError, with_rows: Callable[[pa.Table], StepError | None], until: float) -> pa.Table | None:
+def _bisect(rows: pa.Table, failed: StepError, with_rows: Callable[[pa.Table], StepError | None], until: float) -> pa.Table | None:
     same = False
     while rows.num_rows > 1:
         if time.monotonic() > until:
             return None
         middle = rows.num_rows // 2
-        half = _failing(failed, with_rows, (rows.slice(0, middle), rows.slice(middle)))
+        half = _find_failing_part(failed, with_rows, (rows.slice(0, middle), rows.slice(middle)))
         if half is None:
             return None
         rows, same = half
@@ -71,10 +72,13 @@ def _halved(rows: pa.Table, failed: StepError, with_rows: Callable[[pa.Table], S
     return rows
 
 
-def _failing(
+def _find_failing_part(
     failed: StepError, with_rows: Callable[[pa.Table], StepError | None], parts: tuple[pa.Table, ...]
 ) -> tuple[pa.Table, bool] | None:
-    """The part that fails in the same way, and whether it says the same; where several rows fail, any of them may be told first."""
+    """Return the part that fails with the same condition, and True if the message is the same as well.
+
+    Where several rows fail, the error may name any of them.
+    """
     alike = None
     for part in parts:
         error = with_rows(part)
@@ -104,8 +108,8 @@ def _with_delta(context: Context, name: str, rows: pa.Table) -> Context:
     return replace(context, relations={**context.relations, name: replace(versions, delta=delta)})
 
 
-def _readable(rows: Any) -> dict[str, Any]:
-    """A row as JSON has it, long values cut."""
+def _to_readable(rows: Any) -> dict[str, Any]:
+    """Return a row as a JSON object, with long values cut."""
     row = rows.to_pylist()[0]
     row.pop(WEIGHT, None)
     return {name: _value(value) for name, value in row.items()}

@@ -1,4 +1,4 @@
-"""Takes STRUCTs apart into their fields, by which Arrow can group rows, and puts them together again."""
+"""Conversion of STRUCT columns to flat columns, by which Arrow can group rows, and back."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pyarrow.compute as pc
 from airflow_pipelines.rows.zsets import can_group
 
 _PREFIX = "\0"
-"""No column of a user's begins with it."""
+"""The prefix of the flat columns, with which no column of a user begins."""
 
 
 def can_group_flat(schema: pa.Schema) -> bool:
-    """Whether pyarrow can group by all columns of a schema when their STRUCTs are taken apart.
+    """Return True if pyarrow can group by all columns of a schema once their STRUCTs are flattened.
 
     :param schema: the columns
     """
@@ -22,7 +22,9 @@ def can_group_flat(schema: pa.Schema) -> bool:
 
 
 def without_structs(table: pa.Table, kept: Collection[str]) -> pa.Table:
-    """A table with the fields of each STRUCT in its place, and before them whether there is one: NULL is no STRUCT of NULLs.
+    """Return a table with each STRUCT replaced by its fields, and before them a column that is True where the STRUCT is not NULL.
+
+    The column tells a NULL from a STRUCT of NULLs.
 
     :param table: any rows
     :param kept: columns that stay as they are
@@ -35,10 +37,10 @@ def without_structs(table: pa.Table, kept: Collection[str]) -> pa.Table:
 
 
 def with_structs(table: pa.Table, schema: pa.Schema, kept: Collection[str]) -> pa.Table:
-    """The rows of a table that :func:`without_structs` made.
+    """Rebuild the STRUCTs of a table that :func:`without_structs` flattened.
 
     :param table: the rows
-    :param schema: the columns that there were
+    :param schema: the original columns
     :param kept: columns that stayed as they were
     """
     columns = [
@@ -60,7 +62,7 @@ def _parts(column: pa.ChunkedArray, name: str) -> dict[str, pa.ChunkedArray]:
     if not pa.types.is_struct(column.type):
         return {name: column}
     parts = {f"{name}?": column.is_valid()}
-    # The fields of what is NULL become NULL.
+    # The fields of a NULL struct become NULL.
     for at, field in enumerate(column.flatten()):
         parts |= _parts(field, f"{name}.{at}")
     return parts

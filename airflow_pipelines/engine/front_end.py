@@ -1,4 +1,4 @@
-"""What makes programs that the engine can run out of the source that their author wrote."""
+"""The front end, which compiles the source of a program into one that the engine can run."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from airflow_pipelines.program.sources import ProgramSource
 
 
 class FrontEnd(Protocol):
-    """Compiles the programs of one kind. May be used by several threads at once."""
+    """A compiler of the programs of one kind. Several threads may use it at once."""
 
     def compile(self, source: ProgramSource, limit_s: float = math.inf) -> Program:
         """Compile a program.
 
         :param source: its source
-        :param limit_s: no further view is begun after so many seconds of processor time
+        :param limit_s: the limit of processor time in seconds, after which no further view is begun
         :returns: the program
-        :raises ProgramErrors: with the places of all errors found
+        :raises ProgramErrors: if the program has errors; it has the places of all that were found
         """
 
     def late_relations(self, source: ProgramSource) -> frozenset[str]:
-        """The relations of a program rows of which may come too late.
+        """Return the relations of a program whose rows may come too late.
 
         :param source: the source of a program that compiled
         :returns: their canonical names
@@ -31,7 +31,7 @@ class FrontEnd(Protocol):
         """
 
     def declarations(self, source: ProgramSource) -> Mapping[str, str]:
-        """How the relations of a program are written.
+        """Return the source text of the declarations of a program's relations.
 
         :param source: the source of a program that compiled
         :returns: the text of each relation's declaration, by canonical name

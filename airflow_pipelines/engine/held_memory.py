@@ -1,7 +1,7 @@
-"""The room for large batches in memory, which all pipelines of a process share.
+"""The memory for large batches, which all pipelines of a process share.
 
-A large batch that is held takes the driver's memory twice at most: its Arrow table in this process, and a copy of the same size in
-the JVM once a query reads it. So the room is a share of the JVM's heap, which is what an operator of the process gives it.
+A large batch that is held takes at most twice its size in the driver's memory: its Arrow table in this process, and a copy of the
+same size in the JVM once a query reads it. So the limit is a share of the JVM's heap, whose size the operator of the process sets.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from pyspark import SparkContext
 from airflow_pipelines.engine.spark.application import most_heap
 
 _SHARE = 8
-"""All large batches together take at most this part of the heap ..."""
+"""The divisor of the heap: all large batches together take at most this part of it ..."""
 _OF_ALL = 4
-"""... and a single one at most this part of that."""
+"""... and a single batch at most this part of that."""
 
 
 class HeldMemory:
-    """Counts the bytes of the large tables that are in memory. Several threads may use it."""
+    """A counter of the bytes of the large tables in memory. Several threads may use it."""
 
     def __init__(self, most: int) -> None:
-        """:param most: so many bytes are there for all tables together."""
+        """:param most: the maximum number of bytes of all tables together."""
         self.most = most
         self._sizes: dict[int, int] = {}
 
@@ -35,20 +35,20 @@ class HeldMemory:
 
     @property
     def most_of_one(self) -> int:
-        """The bytes that a single table may have."""
+        """The maximum number of bytes of a single table."""
         return self.most // _OF_ALL
 
     @property
     def excess(self) -> int:
-        """So many bytes of what is held for long should go to files, so that steps have half of the room; 0 or less for none."""
+        """The number of bytes held for long that should go to files, so that steps have half of the room; 0 or less for none."""
         return self.used - self.most // 2
 
     def has_room(self, size: int) -> bool:
-        """Whether a table of so many bytes may be held besides those that are."""
+        """Return True if a table of the given number of bytes may be held besides the others."""
         return size <= self.most_of_one and self.used + size <= self.most
 
     def hold(self, table: pa.Table) -> None:
-        """Count a table for as long as something refers to it. To hold it again changes nothing."""
+        """Count a table for as long as something refers to it. A second call for the same table changes nothing."""
         if id(table) not in self._sizes:
             self._sizes[id(table)] = int(table.nbytes)
             weakref.finalize(table, self._sizes.pop, id(table), None)
@@ -56,5 +56,5 @@ class HeldMemory:
 
 @functools.lru_cache(maxsize=4)
 def held_memory(context: SparkContext) -> HeldMemory:
-    """The room of an application."""
+    """Return the memory counter of an application."""
     return HeldMemory(most_heap(context) // _SHARE)

@@ -1,8 +1,8 @@
-"""Layouts: what a trace and an operator's state are made of, so that none is read that was written in another way.
+"""Layouts: hashes of what determines a trace and an operator's state, so that nothing is read that was written in another way.
 
-A trace is found by the name of its relation, and names say little: ``view$1`` is whatever the plan of ``view`` needs first. A later
-release may plan the same program in another way, or keep other things for the same plan. So each relation has a layout, a hash of
-all that its rows and its state follow from, and what was saved under another one is not used.
+A trace is found by the name of its relation, and names say little: ``view$1`` is the first internal relation of the plan of
+``view``. A later release may plan the same program in another way, or keep other things for the same plan. So each relation has a
+layout, a hash of all that determines its rows and its state. Contents that were saved under another layout are not used.
 """
 
 from __future__ import annotations
@@ -20,10 +20,13 @@ from airflow_pipelines.sql.plan.ir.markers import Marker
 from airflow_pipelines.sql.plan.ir.stage import Stage
 
 RULES = 1
-"""The version of the rules that make contents and states out of plans. Another number makes every view be evaluated anew after an
-upgrade: for a change by which the same node keeps or gives something else."""
+"""The version of the rules that turn plans into contents and states.
+
+A new number makes every view be evaluated anew after an upgrade. It is for changes that make the same node keep or return other
+rows.
+"""
 CANONICAL_FORM = 1
-"""The version of the one form in which values are stored. It is part of the rules."""
+"""The version of the canonical form in which values are stored. It is part of the rules."""
 
 
 States = Mapping[str, Mapping[str, Trace]]
@@ -33,15 +36,15 @@ States = Mapping[str, Mapping[str, Trace]]
 def layouts(
     tables: Mapping[str, StructType], markers: Mapping[str, Marker], stages: Sequence[Stage], states: States
 ) -> dict[str, str]:
-    """The layout of every relation of a circuit.
+    """Return the layout of every relation of a circuit.
 
-    A stage's layout contains those of all that it reads: what follows from something in another layout is in another one too.
+    A stage's layout contains those of all its inputs: if the layout of an input differs, so does the layout of the stage.
 
-    :param tables: the schemas of the tables' traces, and of the system view's
+    :param tables: the schemas of the tables' traces, and of the system view's trace
     :param markers: hidden relations that the stages may read
-    :param stages: each after what it reads
-    :param states: by relation and name, the empty states of the stages
-    :returns: by relation
+    :param stages: the stages, each after its inputs
+    :param states: the empty states of the stages, by relation and name
+    :returns: the layouts by relation
     """
     found = {name: table_layout(schema) for name, schema in tables.items()}
     found |= {name: _hash(described(marker)) for name, marker in markers.items()}
@@ -51,7 +54,7 @@ def layouts(
                 "rules": [RULES, CANONICAL_FORM],
                 "columns": stage.columns,
                 "node": described(stage.node),
-                "state": _described_states(states.get(stage.relation, {})),
+                "state": _describe_states(states.get(stage.relation, {})),
                 "reads": {name: found[name] for name in layout_reads(stage.node)},
             }
         )
@@ -59,18 +62,18 @@ def layouts(
 
 
 def table_layout(schema: StructType) -> str:
-    """The layout of a table: its rows come from outside, so that only their columns matter."""
+    """Return the layout of a table. Its rows come from outside, so only their columns matter."""
     return _hash(schema.jsonValue())
 
 
-def _described_states(states: Mapping[str, Trace]) -> Any:
-    """The only state of a stage has no name in its layout."""
+def _describe_states(states: Mapping[str, Trace]) -> Any:
+    """Return the description of a stage's states. A single state has no name in the layout."""
     if len(states) == 1:
-        return _described_trace(*states.values())
-    return {name: _described_trace(state) for name, state in sorted(states.items())} or None
+        return _describe_trace(*states.values())
+    return {name: _describe_trace(state) for name, state in sorted(states.items())} or None
 
 
-def _described_trace(trace: Trace) -> dict[str, Any]:
+def _describe_trace(trace: Trace) -> dict[str, Any]:
     return {"schema": trace.schema.jsonValue(), "sums": [[name, merge.value] for name, merge in trace.merges.items()]}
 
 

@@ -1,4 +1,4 @@
-"""The sizes by which the engine decides how it evaluates."""
+"""The sizes by which the engine decides how to evaluate."""
 
 from __future__ import annotations
 
@@ -7,46 +7,51 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What counts as small, as few and as many. Every answer is the same whatever these are; only the work differs.
+    """The sizes that count as small, few and many. They change only the work, never the result.
 
-    :param small_rows: a batch of at most this many rows counts as small: it lives in the driver's memory ...
+    :param small_rows: the maximum number of rows of a small batch, which lives in the driver's memory ...
     :param small_bytes: ... unless it takes more bytes than this
-    :param held_bytes: a batch that is not small lives in the driver's memory, too, when it takes at most this many bytes and there
-        is room (see :mod:`airflow_pipelines.engine.held_memory`); else it goes to files, of which Spark reads only the columns that
-        a query needs
-    :param small_input: an operator whose inputs together have at most this many rows, all in memory, runs in one task and answers
+    :param held_bytes: the maximum number of bytes of a batch that is not small but lives in the driver's memory if there is room
+        (see :mod:`airflow_pipelines.engine.held_memory`); a larger one goes to files, of which Spark reads only the columns that a
+        query needs
+    :param small_input: the maximum number of input rows, all in memory, of an operator that runs in one task and returns its result
         to the driver ...
     :param fan_out: ... unless its result has more rows than this: then it is run again and writes files
-    :param tiny: what has at most this many rows is shown to Spark as it is; of more, only the rows that matter are looked up first
-    :param most: a step that changes more than this share of the rows that an operator reads counts as changing all of them
-    :param joined_rows: a join whose deltas have at most this many rows, and find at most this many, is evaluated in the driver ...
+    :param tiny: the maximum number of rows that are shown to Spark as they are; of more rows, only the relevant ones are looked up
+        first
+    :param most: the share of an operator's input rows; a step that changes more of them counts as changing all of them
+    :param joined_rows: the maximum number of rows in the deltas of a join, and of rows that they match, for the join to run in the
+        driver ...
     :param joined_bytes: ... unless the rows that it reads of a delta, or gives, take more bytes than this
-    :param computed_rows: the expressions of a block over at most so many rows in memory are evaluated in the driver ...
-    :param computed_bytes: ... while their values take at most so many bytes ...
-    :param piece_bytes: ... by tasks that read so many bytes at a time
-    :param compiled_rows: a query over more rows than this is compiled
-    :param added_up_rows: at most so many new rows are added up by group in the driver, where no expression has to be evaluated
-    :param grouped_rows: groups, and first rows of groups, are found out in the driver while there are at most so many of them ...
-    :param grouped_bytes: ... and they take at most so many bytes
-    :param indexed: whole rows are looked up by so many of their columns; the others are compared afterwards
-    :param indexed_at_once: a query makes an index over at most so many rows; it uses one over more rows that is there
-    :param merged_on_read: a relation is merged while it is read when at most so many of its rows are in batches that take rows away
-    :param memory_batches: more batches of a trace in memory than this are worth merging
-    :param file_batches: more batches of a trace in files than this are worth merging
-    :param growth: a batch in a file is merged with smaller ones unless it has more than so many times their rows
-    :param hard_limit: a trace with more batches than this is merged before the next step, idle or not
-    :param bundled_rows: the newest batches in memory that together have at most this many rows are read as one
-    :param bundles: so many of these are remembered
-    :param dead_views: Spark may remember this many batches that are gone while there is no idle moment to forget them
-    :param prepared_queries: at most so many plans are kept, those that were used last (0: every query is planned for each run) ...
-    :param prepared_bytes: ... and only while their leaves together have at most so many bytes
-    :param leaf_bytes: batches that together have more bytes are not worth being copied for each query
-    :param few_losses: a recursion that loses at most this many rows is maintained, however few rows it has
-    :param parts: so many small batches of a recursion's sum are left as they are
-    :param retention_rows: a trace is looked through for rows that may go when it has this many more than twice what was left the
-        last time
-    :param stream_elements: operators of a stream program that get fewer elements in a step run in the process of the program, and
-        not in tasks of Spark
+    :param computed_rows: the maximum number of rows in memory over which the expressions of a block are evaluated in the driver ...
+    :param computed_bytes: ... while their values take at most this many bytes ...
+    :param piece_bytes: ... by tasks that read this many bytes at a time
+    :param compiled_rows: the number of rows above which a query is compiled
+    :param added_up_rows: the maximum number of new rows that are aggregated by group in the driver, if no expression has to be
+        evaluated
+    :param grouped_rows: the maximum number of groups, or first rows of groups, that are computed in the driver ...
+    :param grouped_bytes: ... and the maximum number of bytes that they take
+    :param indexed: the number of columns by which whole rows are looked up; the others are compared afterwards
+    :param indexed_at_once: the maximum number of rows over which a query builds an index; an existing index over more rows is used
+    :param merged_on_read: the maximum number of rows in batches with deletions, for a relation to be merged on read
+    :param memory_batches: the number of batches in memory above which a trace is worth merging
+    :param file_batches: the number of batches in files above which a trace is worth merging
+    :param growth: the growth factor of merges: a batch in a file is merged with smaller ones unless it has more than this many
+        times their rows
+    :param hard_limit: the number of batches above which a trace is merged before the next step, idle or not
+    :param bundled_rows: the maximum number of rows of the newest batches in memory that are read as one bundle
+    :param bundles: the number of bundles that are cached
+    :param dead_views: the number of views of released batches that Spark may keep while there is no idle moment to drop them
+    :param prepared_queries: the maximum number of plans in the cache, least recently used out first (0: every query is planned for
+        each run) ...
+    :param prepared_bytes: ... and the maximum number of bytes of all their leaves together
+    :param leaf_bytes: the maximum number of bytes of batches that are worth copying for each query
+    :param few_losses: the maximum number of lost rows for which a recursion is maintained incrementally, however few rows it has
+    :param parts: the number of small batches of a recursion's sum that are left unmerged
+    :param retention_rows: the number of rows that a trace must have beyond twice what the last retention left, before it is
+        searched again
+    :param stream_elements: the number of elements of a step below which operators of a stream program run in the program's process
+        and not in Spark tasks
     """
 
     small_rows: int = 50_000
@@ -84,9 +89,9 @@ class Limits:
     stream_elements: int = 2_000_000
 
     def most_groups(self, row_bytes: int) -> int:
-        """So many groups are found out in the driver when each takes some bytes."""
+        """Return the maximum number of groups to aggregate in the driver, given the size of one group."""
         return min(self.grouped_rows, self.grouped_bytes // max(1, row_bytes))
 
 
 DEFAULT_LIMITS = Limits()
-"""Those of a pipeline."""
+"""The limits of a pipeline."""

@@ -1,4 +1,4 @@
-"""Finds what of a saved snapshot a program cannot go on with, because it has another layout or is missing."""
+"""The check for parts of a saved snapshot that a program cannot use, because they have another layout or are missing."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from airflow_pipelines.engine.wiring import Wiring
 
 @dataclass(frozen=True, slots=True)
 class Outdated:
-    """What to do about a snapshot that is not as a circuit would have made it.
+    """The parts of a saved snapshot that a circuit cannot use as they are, and the consequences.
 
     :param views: the views to evaluate anew, each with the reason
-    :param tables: the tables that have other columns, so that nothing can be done
-    :param lost: views with a table from which they would have to be evaluated, but whose rows were not kept
-    :param timed: views that cannot be evaluated anew, because their contents depend on late rows and waterlines
+    :param tables: the tables that have other columns, for which there is no remedy
+    :param lost: pairs of a view to evaluate anew and a table that it reads but whose rows were not kept
+    :param timed: the views that cannot be evaluated anew, because their contents depend on late rows and waterlines
     """
 
     views: Mapping[str, str] = field(default_factory=dict)
@@ -30,15 +30,15 @@ class Outdated:
 
 
 def outdated(program: Program, wiring: Wiring, holdings: Holdings, kept: Set[str]) -> Outdated:
-    """What of a saved snapshot a program cannot go on with.
+    """Find the parts of a saved snapshot that a program cannot use.
 
     :param program: the program as this release runs it
-    :param wiring: that of its circuit
-    :param holdings: what the snapshot has
-    :param kept: the relations that have not changed with the program; of others nothing is used anyway
+    :param wiring: the wiring of its circuit
+    :param holdings: the contents of the snapshot, without the rows
+    :param kept: the relations that have not changed with the program; nothing of the others is used anyway
     """
     if holdings.is_initial:
-        # Nothing is missing where there was nothing yet.
+        # A snapshot before the first step lacks nothing.
         return Outdated()
     tables, views = program.tables, program.views.keys()
     same = {name for name, layout in holdings.layouts.items() if wiring.layouts.get(name) == layout}
@@ -49,7 +49,7 @@ def outdated(program: Program, wiring: Wiring, holdings: Holdings, kept: Set[str
     }
     held = holdings.contents.keys() & same
     needed = needed_for(stale.keys(), wiring.stages, tables, held)
-    lost, timed = _unreachable(program, wiring, needed, kept - holdings.contents.keys())
+    lost, timed = _find_unreachable(program, wiring, needed, kept - holdings.contents.keys())
     return Outdated(
         {owner(name, views): reason for name, reason in sorted(stale.items(), reverse=True)},
         tuple(sorted(name for name in holdings.contents if name in tables and name in kept and name not in same)),
@@ -59,11 +59,11 @@ def outdated(program: Program, wiring: Wiring, holdings: Holdings, kept: Set[str
 
 
 def is_held(operator: Operator[Any], kept: Set[str], holdings: Holdings, same: Set[str]) -> bool:
-    """Whether a snapshot has all that an operator keeps, in its layout.
+    """Return True if a snapshot has all that an operator keeps, in its layout.
 
     :param operator: the operator
     :param kept: the relations whose contents its circuit keeps
-    :param holdings: what the snapshot has
+    :param holdings: the contents of the snapshot, without the rows
     :param same: the relations whose layout is right
     """
     name = operator.relation
@@ -80,8 +80,13 @@ def _reason(name: str, holdings: Holdings) -> str:
     return f"{name} was saved in another layout"
 
 
-def _unreachable(program: Program, wiring: Wiring, needed: Set[str], absent: Set[str]) -> tuple[set[tuple[str, str]], set[str]]:
-    """Of views that are ``needed``: those with tables that are ``absent``, and those that time has passed over."""
+def _find_unreachable(
+    program: Program, wiring: Wiring, needed: Set[str], absent: Set[str]
+) -> tuple[set[tuple[str, str]], set[str]]:
+    """Return the tables in ``absent`` that ``needed`` views read, each with its view, and the ``needed`` views that depend on time.
+
+    Views depend on time if they have LATENESS, or read relations of which old rows are dropped.
+    """
     late = {column.relation for column in program.late_columns}
     incomplete = {rule.relation for rule in program.retention if not rule.of_state}
     lost, timed = set(), set()

@@ -1,4 +1,4 @@
-"""Changes of tables that wait to be evaluated together, in one step: what a transaction has collected."""
+"""Table changes that wait to be evaluated together in one step: those that a transaction has collected."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from airflow_pipelines.engine.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """Normalised changes of tables on top of a snapshot. Never changed.
+    """Normalised changes of tables on top of a snapshot. Immutable.
 
     :param deltas: the sum of the changes so far, by table
     :param late: the rows that were left out because they were behind a waterline
-    :param arrived: how many rows have arrived
+    :param arrived: the number of rows that have arrived
     """
 
     deltas: Mapping[str, Trace] = field(default_factory=dict)
@@ -26,13 +26,13 @@ class Pending:
 
     @property
     def is_empty(self) -> bool:
-        """Whether a step over it would have nothing to do."""
+        """True if a step over the changes would have nothing to do."""
         return not self.deltas and not self.late
 
     def on(self, base: Snapshot) -> Snapshot:
-        """The tables of a snapshot as they are after the changes; its views are as they were.
+        """Return a snapshot with the changes applied to its tables. Its views do not change.
 
-        :param base: the snapshot that the changes are on top of
+        :param base: the snapshot on which the changes are based
         """
         changed = {
             name: replace(delta, batches=(*base.traces[name].batches, *delta.batches)) if name in base.traces else delta
@@ -43,10 +43,10 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What collecting some changes gave.
+    """The result of collecting changes.
 
-    :param pending: all changes that wait
-    :param rejected: the changes that were left out
+    :param pending: all pending changes
+    :param rejected: the rejected changes
     """
 
     pending: Pending

@@ -1,7 +1,7 @@
-"""The contents of a small relation as rows without weights, put together in the process.
+"""The contents of a small relation as rows without weights, expanded in the process.
 
-Spark would group the stored rows and repeat each as often as its weight says, which takes a job. Over rows as they are most small
-queries need none.
+Spark would group the stored rows and repeat each as often as its weight says, which takes a job. Over the expanded rows, most small
+queries need no job.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.rows.zsets import WEIGHT, can_group, consolidate_groupable
 
 MOST_BYTES: Final = 256 << 10
-"""Contents of more bytes go to Spark once for all queries, and not with each."""
+"""The maximum number of bytes of contents that are expanded here. Larger contents go to Spark once for all queries."""
 
 
 def plain_contents(trace: Trace, session: SparkSession) -> DataFrame | None:
-    """The contents of a relation: each row as often as its weight says, without the weight.
+    """Return the contents of a relation: each row as often as its weight says, without the weight.
 
-    :param trace: the relation's
+    :param trace: the trace of the relation
     :param session: the session of the frame
-    :returns: None when they are not in memory, are many, or have columns that only Spark compares
+    :returns: the DataFrame; None when the rows are not in memory, are many, or have columns that only Spark can compare
     """
     if not trace.batches or not trace.in_memory or sum(batch.memory_bytes for batch in trace.batches) > MOST_BYTES:
         return None
@@ -44,7 +44,7 @@ def plain_contents(trace: Trace, session: SparkSession) -> DataFrame | None:
 
 
 def _repeated(table: pa.Table) -> pa.Table | None:
-    """Each row as often as its weight says; None when these are many more."""
+    """Return each row as often as its weight says, or None if the result would be much larger."""
     weights = np.maximum(table[WEIGHT].to_numpy(), 0)
     times = float(weights.sum(dtype=np.float64))
     if times > max(len(weights), MOST_BYTES * len(weights) / max(1, table.nbytes)):

@@ -1,4 +1,4 @@
-"""A program as the engine runs it, whichever front end made it."""
+"""A program as the engine runs it, no matter which front end compiled it."""
 
 from __future__ import annotations
 
@@ -24,17 +24,18 @@ class Program:
     """A program that can run.
 
     :param tables: its tables by canonical name, in the order written
-    :param views: its views by canonical name, each after those that it reads
+    :param views: its views by canonical name, each after the views that it reads
     :param definitions: its own types and functions
-    :param schemas: those of all tables and views, and of the system view
+    :param schemas: the schemas of all tables and views, and of the system view
     :param plans: the stages of each view
-    :param fingerprints: those of its parts, by which it is compared with other programs
+    :param fingerprints: the fingerprints of its parts, by which it is compared with other programs
     :param info: the ``program_info`` of the REST contract
     :param late_columns: the columns of tables and views that have LATENESS
-    :param retention: which rows and groups need not be kept while the views are evaluated by the stages of ``plans``
+    :param retention: the rules that tell which rows and groups may be dropped while the views are evaluated by the stages of
+        ``plans``
     :param markers: the hidden relations of one row, for the clock and the waterlines, that the plans read
     :param indexes: the columns by which outputs may tell which rows belong together
-    :param warnings: what its author should know, although it runs
+    :param warnings: messages for its author that do not keep it from running
     :param streams: its stream program; None without one
     """
 
@@ -54,20 +55,20 @@ class Program:
 
     @property
     def connectors(self) -> tuple[Connector, ...]:
-        """All declared connectors, of tables first."""
+        """All declared connectors, those of tables first."""
         relations: list[Table | View] = [*self.tables.values(), *self.views.values()]
         return tuple(connector for relation in relations for connector in relation.connectors)
 
     @property
     def hidden_relations(self) -> frozenset[str]:
-        """The tables and views that its stream program consists of, which are nobody else's."""
+        """The tables and views of the stream program, which are internal."""
         return frozenset() if self.streams is None else self.streams.hidden_relations
 
     def relations_behind(self, view: str, until: Set[str] = frozenset()) -> frozenset[str]:
-        """The relations that a view is computed from: those that it reads, and those behind these.
+        """Return the relations that a view is computed from, directly or through other views.
 
         :param view: the view
-        :param until: views behind which nothing is looked for; they are not among the result
+        :param until: the views at which the search stops; they are not in the result
         """
         found: set[str] = set()
         waiting = [view]
@@ -79,11 +80,11 @@ class Program:
 
     @property
     def shown_relations(self) -> frozenset[str]:
-        """The relations whose contents users may ask for, so that all of their rows must stay."""
+        """The relations whose contents users may query, so that all of their rows must be kept."""
         tables = {table.name for table in self.tables.values() if table.materialized}
         return frozenset(tables | {view.name for view in self.views.values() if view.kind is ViewKind.MATERIALIZED})
 
     @property
     def late_relations(self) -> frozenset[str]:
-        """The tables and views rows of which may come too late."""
+        """The tables and views whose rows may come too late."""
         return frozenset(column.relation for column in self.late_columns)

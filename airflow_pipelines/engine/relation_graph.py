@@ -1,4 +1,4 @@
-"""A program's connectors, tables and views, and how rows go from one to the other: what people are shown of its dataflow."""
+"""A program's connectors, tables and views, and the flow of rows between them, for display to users."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from airflow_pipelines.program.streams import STREAM_PROGRAM, is_hidden
 
 
 def relation_graph(program: Program) -> dict[str, Any]:
-    """The nodes and edges of a program, as the REST API shows them beside its dataflow graph.
+    """Return the nodes and edges of a program, as the REST API shows them beside its dataflow graph.
 
     :param program: the program
     :returns: ``nodes``, each with an ``id``, a ``kind`` and a ``name``, and ``edges`` by the ids
@@ -23,7 +23,7 @@ def relation_graph(program: Program) -> dict[str, Any]:
     inputs, outputs = (_connectors(program, direction) for direction in (ConnectorDirection.INPUT, ConnectorDirection.OUTPUT))
     nodes = [*inputs, *_relations(program), *outputs]
     if _relation_id(SYSTEM_VIEW) in ends:
-        # Every program has it; only few do something with it.
+        # Every program has the system view; only few use it.
         nodes.append(_node(SYSTEM_VIEW, "view", materialized=False, local=False))
     return {"nodes": nodes, "edges": [{"from": begin, "to": end} for begin, end in edges]}
 
@@ -65,7 +65,10 @@ def _edges(program: Program) -> Iterator[tuple[str, str]]:
 
 
 def _reads(view: View) -> Iterator[str]:
-    """What a view is computed from. The hidden tables of a stream program's sources are no nodes: their connectors lead to it."""
+    """Return the inputs of a view.
+
+    The hidden tables of a stream program's sources are not nodes: their connectors lead directly to the program.
+    """
     return (name for name in view.reads if not (view.name == STREAM_PROGRAM and is_hidden(name)))
 
 

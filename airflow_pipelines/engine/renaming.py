@@ -1,4 +1,4 @@
-"""Views that have another name in a new program and are the same otherwise: what was saved of them is used under the new name."""
+"""Views that a new program renames but does not change otherwise: their saved contents are used under the new name."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from airflow_pipelines.sql.plan.ir.stage import Stage
 def renamed_relations(
     old: Wiring, before: str, new: Wiring, after: str, holdings: Holdings, kept: Set[str]
 ) -> Mapping[str, str] | None:
-    """The relations of a renamed view, the view and what its plan made for itself, whose contents and states can be used.
+    """Return the relations of a renamed view whose contents and states can be used: the view and the internal ones of its plan.
 
     :param old: the saved program, as this release runs it
-    :param before: the view's name there
+    :param before: the view's name in the saved program
     :param new: the new program
-    :param after: its name there
-    :param holdings: what was saved. Where that is nothing, the contents are empty, or steps of the old program lead to them
+    :param after: the view's name in the new program
+    :param holdings: the saved contents, without the rows. If nothing was saved, the contents are empty, or are rebuilt by steps of
+        the old program
     :param kept: the relations that have not changed with the program
-    :returns: the new name of each relation by its old one; None when the view is planned in another way, or something was not saved
+    :returns: the new name of each relation by its old one; None if the view is planned in another way, or something was not saved
     """
     old_stages, new_stages = _stages_of(old, before), _stages_of(new, after)
     if len(old_stages) != len(new_stages):

@@ -1,4 +1,4 @@
-"""Schedules the operators of a step: each after what it reads, independent ones at the same time."""
+"""The scheduler of a step's operators: each runs after its inputs, independent ones at the same time."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ Condition = Callable[[Operator[Any]], bool]
 
 
 class Workers:
-    """Threads that evaluate operators for one circuit; they start when two of them first have something to do at the same time."""
+    """The threads that evaluate one circuit's operators. They start when two operators first have work to do at the same time."""
 
     def __init__(self, context: SparkContext) -> None:
-        """Work for an application with as many threads as it has cores, within reason."""
+        """Create workers with one thread per core of an application, within bounds."""
         self._context = context
         self._threads = max(2, min(8, context.defaultParallelism))
         self._pool: ThreadPoolExecutor | None = None
 
     def run(self, operators: Sequence[Operator[Any]], due: Condition, evaluate: Action) -> None:
-        """Call ``evaluate`` for every operator for which ``due`` holds when all that it reads is evaluated.
+        """Call ``evaluate`` for every operator for which ``due`` holds, once all that it reads is evaluated.
 
-        When one fails, no other is begun, and the error of the first one is raised after those under way have ended.
+        When one fails, no other is begun. The error of the first failed one is raised after those in progress have ended.
 
-        :param operators: each after what it reads
-        :param due: whether an operator has something to do; asked when all that it reads is evaluated
-        :param evaluate: evaluates an operator, in any thread
+        :param operators: the operators, each after its inputs
+        :param due: a predicate: True if an operator has work to do; called when all that it reads is evaluated
+        :param evaluate: the function that evaluates an operator, in any thread
         """
         waiting: dict[str, Operator[Any]] = {operator.relation: operator for operator in operators}
         running: dict[Future[None], str] = {}
         failed: dict[str, BaseException] = {}
         properties: ThreadProperties | None = None
         while waiting or running:
-            ready = [] if failed else _ready(waiting, set(running.values()), due)
+            ready = [] if failed else _find_ready(waiting, set(running.values()), due)
             if failed:
                 waiting.clear()
             if len(ready) == 1 and not running:
                 evaluate(waiting.pop(ready[0]))
                 continue
             for name in ready:
-                # With the job group among them, by which a step under way is cancelled.
+                # They include the job group, by which a running step is cancelled.
                 properties = properties or ThreadProperties.of_this_thread(self._context)
-                running[self._started().submit(self._with, properties, evaluate, waiting.pop(name))] = name
+                running[self._started().submit(self._run_with, properties, evaluate, waiting.pop(name))] = name
             for future in wait(running, return_when=FIRST_COMPLETED).done if running else ():
                 name, error = running.pop(future), future.exception()
                 if error is not None:
@@ -68,16 +68,16 @@ class Workers:
         return self._pool
 
     @staticmethod
-    def _with(properties: ThreadProperties, evaluate: Action, operator: Operator[Any]) -> None:
+    def _run_with(properties: ThreadProperties, evaluate: Action, operator: Operator[Any]) -> None:
         properties.apply()
         evaluate(operator)
 
 
-def _ready(waiting: dict[str, Operator[Any]], running: set[str], due: Condition) -> list[str]:
-    """The operators all inputs of which are evaluated; those that are not due leave ``waiting``."""
+def _find_ready(waiting: dict[str, Operator[Any]], running: set[str], due: Condition) -> list[str]:
+    """Return the operators whose inputs have all been evaluated. Those that are not due are removed from ``waiting``."""
     ready: list[str] = []
     for name, operator in list(waiting.items()):
-        # Operators come after what they read, so that one pass finds all.
+        # Operators come after their inputs, so one pass finds all.
         if any(read != name and (read in waiting or read in running) for read in operator.reads):
             continue
         if due(operator):

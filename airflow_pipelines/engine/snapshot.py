@@ -1,4 +1,4 @@
-"""A snapshot: all traces and states after one step. It never changes, so that readers are independent of later steps."""
+"""A snapshot: all traces and states after one step. It is immutable, so readers are independent of later steps."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from airflow_pipelines.engine.time.lateness import Waterlines
 from airflow_pipelines.engine.trace import Trace
 
 UNNAMED = ""
-"""The name of an operator's only state as it is read from a manifest; a circuit gives it the name that the operator has for it."""
+"""The name of an operator's only state as read from a manifest. A circuit replaces it by the operator's name for the state."""
 _SEVERAL = "states"
 INTERNAL = "$"
-"""Separates a view's name from the number of a relation that its plan made for itself."""
+"""The separator between a view's name and the number of an internal relation of its plan."""
 
 
 def owner(name: str, relations: Set[str]) -> str:
-    """The relation that ``name`` belongs to: itself, or the view whose plan made it."""
+    """Return the relation that ``name`` belongs to: itself, or the view whose plan created it."""
     while name not in relations and INTERNAL in name:
         name = name.rpartition(INTERNAL)[0]
     return name
@@ -30,12 +30,12 @@ def owner(name: str, relations: Set[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Holdings:
-    """What a snapshot has, without the rows.
+    """A description of a snapshot's contents, without the rows.
 
-    :param contents: the number of stored rows of each relation whose contents it has
+    :param contents: the number of stored rows of each relation whose contents are there
     :param states: the number of stored rows of the states of each operator, by the relation that it computes
-    :param layouts: how each of these was made
-    :param noted: whose layout was written down when it was saved; None when a release saved it that wrote none
+    :param layouts: the layout of each of these
+    :param noted: the relations whose layout was saved with them; None if the release that saved them recorded none
     """
 
     contents: Mapping[str, int] = field(default_factory=dict)
@@ -45,15 +45,15 @@ class Holdings:
 
     @property
     def is_initial(self) -> bool:
-        """Return True if no step was evaluated, so that there are no contents: each step leaves some, be they without rows.
+        """True if no step was evaluated, so that there are no contents: each step leaves some, even if they have no rows.
 
-        What a stream program keeps may be there before.
+        State of a stream program may be there before.
         """
         return not self.contents
 
     @classmethod
     def of_manifest(cls, manifest: Mapping[str, Any]) -> Holdings:
-        """What the snapshot has that a manifest describes."""
+        """Return the holdings of the snapshot that a manifest describes."""
         noted = manifest.get("layouts")
         return cls(
             {name: _stored_rows(part) for name, part in manifest["traces"].items()},
@@ -64,7 +64,7 @@ class Holdings:
 
 
 def _parts_of(states: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The states of one operator in a manifest, by name; an only one has no name there."""
+    """Return the states of one operator in a manifest, by name. A single state has no name there."""
     parts: Mapping[str, Any] = states.get(_SEVERAL, {UNNAMED: states})
     return parts
 
@@ -75,15 +75,15 @@ def _stored_rows(trace: Mapping[str, Any]) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
-    """The contents after a step. Relations that a view's plan made for itself are called ``view$1``, ``view$2`` ...
+    """The contents after a step. Internal relations of a view's plan are called ``view$1``, ``view$2`` ...
 
     :param step: the step's number
-    :param traces: those of every relation whose contents are kept
-    :param states: those of every operator that has some, by the relation that it computes and by their names
+    :param traces: the traces of every relation whose contents are kept
+    :param states: the states of every operator that has some, by the relation that it computes and by their names
     :param clock: the time of the newest tick in microseconds since the epoch; None before the first
-    :param waterlines: by relation and column, as text
-    :param layouts: how each relation was made, see :mod:`airflow_pipelines.engine.layout`
-    :param canonical_form: the version of the form in which the rows' values are
+    :param waterlines: the waterlines by relation and column, as text
+    :param layouts: the layout of each relation, see :mod:`airflow_pipelines.engine.layout`
+    :param canonical_form: the version of the canonical form of the rows' values
     """
 
     step: int = 0
@@ -96,11 +96,11 @@ class Snapshot:
 
     @property
     def is_initial(self) -> bool:
-        """Return True if no step was evaluated, see :attr:`Holdings.is_initial`."""
+        """True if no step was evaluated, see :attr:`Holdings.is_initial`."""
         return not self.traces
 
     def flush(self, store: BatchStore) -> Snapshot:
-        """The same contents with every row in files of ``store``."""
+        """Return the same contents with every row in files of ``store``."""
         return replace(
             self,
             traces={name: trace.flush(store) for name, trace in self.traces.items()},
@@ -108,7 +108,7 @@ class Snapshot:
         )
 
     def keep(self, relations: Set[str]) -> Snapshot:
-        """Only what belongs to ``relations`` (what their plans made for themselves included)."""
+        """Return only the contents of ``relations``, including those of their internal relations."""
         return replace(
             self,
             traces={name: trace for name, trace in self.traces.items() if owner(name, relations) in relations},
@@ -116,10 +116,10 @@ class Snapshot:
         )
 
     def renamed(self, names: Mapping[str, str], layouts: Mapping[str, str]) -> Snapshot:
-        """The same rows with other names of relations.
+        """Return the same rows with other names of relations.
 
-        :param names: new names by the old ones
-        :param layouts: those of the relations under their new names
+        :param names: the new names by the old ones
+        :param layouts: the layouts of the relations under their new names
         """
         return replace(
             self,
@@ -129,28 +129,28 @@ class Snapshot:
         )
 
     def files(self) -> set[str]:
-        """Names of all files that the snapshot needs."""
+        """Return the names of all files that the snapshot needs."""
         return {name for trace in (*self.traces.values(), *self.all_states().values()) for name in trace.files()}
 
     @property
     def holdings(self) -> Holdings:
-        """What the snapshot has, without the rows."""
+        """A description of the snapshot's contents, without the rows."""
         contents = {name: trace.rows for name, trace in self.traces.items()}
         states = {name: sum(trace.rows for trace in kept.values()) for name, kept in self.states.items()}
         layouts = {name: layout for name, layout in self.layouts.items() if name in contents or name in states}
         return Holdings(contents, states, layouts, frozenset(layouts))
 
     def all_states(self) -> dict[tuple[str, str], Trace]:
-        """The states of all operators, by relation and name."""
+        """Return the states of all operators, by relation and name."""
         return {(relation, name): state for relation, states in self.states.items() for name, state in states.items()}
 
     def _with_states(self, change: Callable[[Trace], Trace]) -> dict[str, dict[str, Trace]]:
         return {name: {part: change(trace) for part, trace in states.items()} for name, states in self.states.items()}
 
     def to_manifest(self) -> dict[str, Any]:
-        """The snapshot as JSON.
+        """Return the snapshot as JSON.
 
-        :raises ValueError: when it is not flushed
+        :raises ValueError: if it is not flushed
         """
         return {
             "step": self.step,
@@ -164,11 +164,11 @@ class Snapshot:
 
     @classmethod
     def from_manifest(cls, manifest: Mapping[str, Any], store: BatchStore, limits: Limits = DEFAULT_LIMITS) -> Snapshot:
-        """The snapshot that :meth:`to_manifest` described; small batches are read into memory.
+        """Return the snapshot that :meth:`to_manifest` described; small batches are read into memory.
 
         :param manifest: as :meth:`to_manifest` made it
-        :param store: has the batches' files
-        :param limits: says what is small
+        :param store: the store with the batches' files
+        :param limits: the limits that define a small batch
         :raises StorageError: when a file is missing or damaged
         """
         return cls(
@@ -178,33 +178,33 @@ class Snapshot:
             manifest.get("clock"),
             manifest.get("waterlines", {}),
             saved_layouts(manifest),
-            # Before there was one, no form was noted.
+            # Releases before the canonical form recorded none.
             manifest.get("canonical_form", 0),
         )
 
 
 def _states_to_manifest(states: Mapping[str, Trace]) -> dict[str, Any]:
-    """The states of one operator as JSON. An only state has no name there, as in all releases before there were several."""
+    """Return the states of one operator as JSON. A single state has no name there, as in releases before there were several."""
     if len(states) == 1:
         return next(iter(states.values())).to_manifest()
     return {_SEVERAL: {name: trace.to_manifest() for name, trace in sorted(states.items())}}
 
 
 def states_of(part: Mapping[str, Any], store: BatchStore, limits: Limits = DEFAULT_LIMITS) -> dict[str, Trace]:
-    """The states of one operator in a manifest, by name.
+    """Return the states of one operator in a manifest, by name.
 
-    :param part: what a manifest has of the operator
-    :param store: has the batches' files
-    :param limits: says what is small
+    :param part: the operator's part of a manifest
+    :param store: the store with the batches' files
+    :param limits: the limits that define a small batch
     :raises StorageError: when a file is missing or damaged
     """
     return {name: Trace.from_manifest(state, store, limits) for name, state in _parts_of(part).items()}
 
 
 def saved_layouts(manifest: Mapping[str, Any]) -> dict[str, str]:
-    """The layouts of the traces and states in a snapshot's manifest, by relation.
+    """Return the layouts of the traces and states in a snapshot's manifest, by relation.
 
-    Where none was noted it is that of a table, so that tables are found again and nothing else is.
+    If none was recorded, the layout of a table is used, so that only tables are recognised.
     """
     noted = manifest.get("layouts", {})
     parts = {**manifest["states"], **manifest["traces"]}

@@ -1,4 +1,4 @@
-"""Which stages a circuit has, and which relations and states it keeps between steps."""
+"""The stages of a circuit, and the relations and states that it keeps between steps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STRATEGIES = ("auto", "incremental", "full")
 
 
 def stages_of(program: Program, strategy: str) -> tuple[Stage, ...]:
-    """The stages of all views in an order in which each comes after what it reads.
+    """Return the stages of all views, each after its inputs.
 
     :param strategy: ``auto`` or ``incremental`` use incremental rules where there are any, ``full`` recomputes every view
     :raises ValueError: for an unknown strategy
@@ -31,9 +31,9 @@ def stages_of(program: Program, strategy: str) -> tuple[Stage, ...]:
 
 
 def kept_relations(program: Program, operators: Iterable[Operator[Any]]) -> frozenset[str]:
-    """The relations whose contents are kept.
+    """Return the relations whose contents are kept.
 
-    Of a table that nobody may ask for, that only gains rows and that no operator reads again, nothing is ever needed.
+    The rows of a table are not needed if the table cannot be queried, is append-only and is not read again by an operator.
     """
     kept = {table.name for table in program.tables.values() if table.materialized or table.primary_key or not table.append_only}
     kept |= {name for name, view in program.views.items() if view.kind is ViewKind.MATERIALIZED}
@@ -45,16 +45,16 @@ def kept_relations(program: Program, operators: Iterable[Operator[Any]]) -> froz
 
 
 def ends(program: Program, stages: Iterable[Stage], kept: Set[str]) -> frozenset[str]:
-    """The views whose deltas nothing in the circuit needs.
+    """Return the views whose deltas nothing in the circuit needs.
 
-    :param kept: relations of which more is needed than what others read
+    :param kept: the relations that are needed for other reasons than being read
     """
     read = frozenset().union(*(stage.reads for stage in stages))
     return frozenset(program.views) - kept - read
 
 
 def lacks(operator: Operator[Any], kept: Set[str], snapshot: Snapshot) -> bool:
-    """Whether something that the operator keeps is not in the snapshot.
+    """Return True if the snapshot lacks something that the operator keeps.
 
     :param operator: the operator
     :param kept: the relations whose traces are kept
@@ -66,7 +66,7 @@ def lacks(operator: Operator[Any], kept: Set[str], snapshot: Snapshot) -> bool:
 
 
 def restored_states(operator: Operator[Any], saved: Mapping[str, Trace]) -> Mapping[str, Trace]:
-    """An operator's states from a snapshot in which they have the layout that they would have now.
+    """Return an operator's states from a snapshot in which they have their current layout.
 
     The only state of an operator has no name in what is stored.
     """
@@ -76,7 +76,7 @@ def restored_states(operator: Operator[Any], saved: Mapping[str, Trace]) -> Mapp
 
 
 def needed_for(fresh: Set[str], stages: Sequence[Stage], tables: Mapping[str, object], held: Set[str]) -> set[str]:
-    """The stages to evaluate so that some can be: those whose contents are not at hand come along.
+    """Return the stages that have to be evaluated for ``fresh`` ones, including the inputs whose contents are not at hand.
 
     :param fresh: the relations to evaluate
     :param stages: all stages in the order of evaluation

@@ -1,4 +1,4 @@
-"""States of operators: what a stage keeps between steps besides its relation's contents."""
+"""States of operators: the rows that a stage keeps between steps besides its relation's contents."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from airflow_pipelines.rows.zsets import VERSION, WEIGHTS_ADD_UP, Merge
 
 @dataclass(frozen=True, slots=True)
 class StateSchema:
-    """The columns of a state, and how they merge.
+    """The columns of a state, and the rules by which they merge.
 
     A state is a trace: each step adds rows to it, and rows of the same key become one by the rules in ``merges``. Weights add up. A
-    row is there while its weight is not 0, so that a step adds a new key with the weight 1, changes a known one with the weight 0
-    and takes one away with the weight -1. A state with :attr:`Merge.NEWEST` has a column for the version of a row, too; a step adds
-    at most one row per key to it. :attr:`Merge.MIN` and :attr:`Merge.MAX` are for states that never lose a key.
+    row exists while its weight is not 0. So a step adds a new key with the weight 1, changes a known one with the weight 0 and
+    removes one with the weight -1. A state with :attr:`Merge.NEWEST` also has a column for the version of a row; a step adds at
+    most one row per key to it. :attr:`Merge.MIN` and :attr:`Merge.MAX` are for states that never lose a key.
 
     :param columns: the columns without the weight and the version
-    :param merges: by column, how values become one; all other columns are the key
+    :param merges: the merge rule of each column; all other columns are the key
     """
 
     columns: StructType
     merges: Mapping[str, Merge] = field(default_factory=dict)
 
     def empty(self) -> Trace:
-        """The state before its first rows."""
+        """Return the state before its first rows."""
         if not self._has_versions:
             return Trace(weighted(self.columns), merges={**self.merges, **WEIGHTS_ADD_UP})
         columns = StructType([*self.columns.fields, StructField(VERSION, LongType())])
         return Trace(weighted(columns), merges={**self.merges, VERSION: Merge.MAX, **WEIGHTS_ADD_UP})
 
     def batch(self, rows: pa.Table, version: int) -> Batch:
-        """What a step adds to the state.
+        """Return the batch that a step adds to the state.
 
         :param rows: the state's columns and the weight
-        :param version: greater than that of all rows that the state has
+        :param version: a version greater than that of all rows in the state
         """
         if self._has_versions:
             rows = rows.append_column(VERSION, pa.array([version] * rows.num_rows, pa.int64()))
@@ -54,7 +54,7 @@ class StateSchema:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What a stage keeps, as it was before the step.
+    """The states and contents of a stage before the step.
 
     :param states: the stage's states by name; None before its first evaluation
     :param contents: the contents of the stage's relation, where they are kept
@@ -64,5 +64,5 @@ class Kept:
     contents: Trace | None = None
 
     def state(self, name: str) -> Trace | None:
-        """One state; None before the first evaluation."""
+        """Return one state, or None before the first evaluation."""
         return None if self.states is None else self.states[name]

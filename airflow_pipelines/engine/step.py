@@ -15,16 +15,16 @@ from airflow_pipelines.engine.time.lateness import Late
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An evaluated step that is not published yet. Deltas without rows are left out, and large ones without a consumer.
+    """An evaluated step that is not published yet. Deltas without rows are left out, and so are large ones without a consumer.
 
     :param number: the step's number
-    :param table_deltas: by table; the system view has what it gains by late rows
-    :param view_deltas: by view
+    :param table_deltas: the deltas by table; that of the system view reports late rows
+    :param view_deltas: the deltas by view
     :param snapshot: the contents after the step
-    :param stats: what it took to evaluate the step
-    :param rejected: changes that were left out
-    :param late: rows of tables and views that were left out because they were behind a waterline
-    :param quiet: whether nothing but time has moved: no contents and no state have changed, and the number stays
+    :param stats: the statistics of the step
+    :param rejected: the rejected changes
+    :param late: the rows of tables and views that were left out because they were behind a waterline
+    :param quiet: True if only time has advanced: no contents and no state have changed, and the number stays the same
     """
 
     number: int
@@ -38,6 +38,6 @@ class Step:
 
     @property
     def deltas(self) -> dict[str, Batch]:
-        """The deltas of tables and views, as those outside of the engine see them."""
+        """The deltas of tables and views, as code outside of the engine sees them."""
         tables = {name: without_sequence(delta) for name, delta in self.table_deltas.items()}
         return {**tables, **self.view_deltas}

@@ -11,16 +11,16 @@ from airflow_pipelines.program.reasons import Reason
 
 @dataclass(frozen=True, slots=True)
 class OperatorStats:
-    """One operator in one step.
+    """The statistics of one operator in one step.
 
     :param view: the view that the operator belongs to
-    :param relation: the view itself, or the internal relation of it, that the operator computes
-    :param strategy: the operator's strategy (``linear``, ``join``, ``accumulators``, ``touched groups``, ``full`` ...), or what it
-        did in this step because it cost less (``all groups``, ``join by recomputing`` ...)
-    :param rows_in: rows of the deltas that it read
-    :param rows_out: rows of the delta that it gave
+    :param relation: the relation that the operator computes: the view itself, or an internal relation of it
+    :param strategy: the operator's strategy (``linear``, ``join``, ``accumulators``, ``touched groups``, ``full`` ...), or the
+        cheaper one that it used in this step (``all groups``, ``join by recomputing`` ...)
+    :param rows_in: the number of rows of the deltas that it read
+    :param rows_out: the number of rows of its output delta
     :param duration_ms: its time in milliseconds
-    :param reason: why it computed the relation anew, where it did
+    :param reason: the reason why it computed the relation anew, if it did
     """
 
     view: str
@@ -32,20 +32,20 @@ class OperatorStats:
     reason: Reason | None = None
 
     def to_wire(self) -> dict[str, Any]:
-        """The statistics as JSON."""
+        """Return the statistics as JSON."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {**values, "reason": None if self.reason is None else self.reason.to_wire()}
 
 
 @dataclass(frozen=True, slots=True)
 class StepStats:
-    """One step.
+    """The statistics of one step.
 
     :param step: its number
     :param duration_ms: its wall-clock time in milliseconds
-    :param input_rows: rows of the deltas of all tables
-    :param operators: the operators that had something to do
-    :param table_rows: rows of the delta of each table that had one
+    :param input_rows: the number of rows of the deltas of all tables
+    :param operators: the statistics of the operators that had work to do
+    :param table_rows: the number of rows of the delta of each table that had one
     """
 
     step: int
@@ -55,6 +55,6 @@ class StepStats:
     table_rows: Mapping[str, int] = field(default_factory=dict)
 
     def to_wire(self) -> dict[str, Any]:
-        """The statistics as JSON."""
+        """Return the statistics as JSON."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {**values, "operators": [each.to_wire() for each in self.operators], "table_rows": dict(self.table_rows)}

@@ -1,4 +1,4 @@
-"""The nodes of stream programs: all operators of a program together, and the relations that it makes."""
+"""The plan nodes of stream programs: all operators of a program together, and the relations that it produces."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from airflow_pipelines.sql.plan.ir.description import DERIVED
 from airflow_pipelines.sql.plan.ir.node import ColumnTypes
 
 SOURCE_COLUMNS: ColumnTypes = (("split", "int"), ("kind", "tinyint"), ("records", "bigint"), ("payload", "binary"))
-"""The columns of the hidden table of a source: one row for each message about it."""
+"""The columns of the hidden table of a source, which has one row for each message about the source."""
 GRAPH_COLUMNS: ColumnTypes = (("output", "string"), ("sequence", "bigint"), ("rows", "bigint"), ("data", "binary"))
-"""The columns of what a program's operators give: one row for each message of rows for a relation."""
+"""The columns of the output of a program's operators, which has one row for each message of rows for a relation."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamGraph:
-    """All operators of a stream program.
+    """The node of all operators of a stream program.
 
-    Its layout has nothing of the program, because state outlives changes of code, and operators come and go: which state of which
-    operator can be used is decided by operator.
+    Its layout is independent of the program, because state outlives changes of code, and operators come and go: for each operator
+    it is decided which of its states can be used.
 
     :param program: the stream program
     """
@@ -36,24 +36,24 @@ class StreamGraph:
 
     @property
     def reads(self) -> frozenset[str]:
-        """See :class:`Node`."""
+        """The relations that the node reads, see :class:`Node`."""
         return self.program.reads
 
     @property
     def rereads(self) -> frozenset[str]:
-        """See :class:`Node`."""
+        """The relations that the node reads again, see :class:`Node`."""
         return frozenset()
 
     def renamed(self, _: Sequence[str], /) -> StreamGraph:
-        """See :class:`Node`. The columns are those of messages."""
+        """Return the node itself, see :class:`Node`. The columns are those of messages."""
         return self
 
 
 @dataclass(frozen=True, slots=True)
 class StreamOutput:
-    """A relation that a stream program makes.
+    """The node of a relation that a stream program produces.
 
-    Its layout has the key, and not which operator gives the rows.
+    Its layout has the key, but not the operator that produces the rows.
 
     :param output: the relation
     """
@@ -69,24 +69,24 @@ class StreamOutput:
 
     @property
     def reads(self) -> frozenset[str]:
-        """See :class:`Node`."""
+        """The relations that the node reads, see :class:`Node`."""
         return frozenset({STREAM_PROGRAM})
 
     @property
     def rereads(self) -> frozenset[str]:
-        """See :class:`Node`."""
+        """The relations that the node reads again, see :class:`Node`."""
         return frozenset()
 
     @property
     def keeps_contents(self) -> bool:
-        """See :class:`Node`. A later row with the same key replaces an earlier one."""
+        """True if the relation has a primary key, see :class:`Node`. A later row with the same key replaces an earlier one."""
         return self.primary_key is not None
 
     @property
     def append_only(self) -> bool:
-        """See :class:`Node`."""
+        """True if the relation has no primary key, see :class:`Node`."""
         return self.primary_key is None
 
     def renamed(self, _: Sequence[str], /) -> StreamOutput:
-        """See :class:`Node`. The columns have the names that the program gave."""
+        """Return the node itself, see :class:`Node`. The columns have the names that the program gave."""
         return self

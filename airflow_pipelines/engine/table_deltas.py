@@ -1,4 +1,4 @@
-"""The first part of a step: from the changes of tables to their deltas."""
+"""The first part of a step: the conversion of the tables' changes to deltas."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from airflow_pipelines.rows.changes import TableChanges
 
 @dataclass(frozen=True, slots=True)
 class TableDeltas:
-    """What a step's changes come to.
+    """The deltas of a step's changes.
 
-    :param deltas: by table
-    :param rejected: the changes that were left out
+    :param deltas: the deltas by table
+    :param rejected: the rejected changes
     :param late: the rows that were left out because they were behind a waterline
     """
 
@@ -43,12 +43,12 @@ def table_deltas(
 ) -> TableDeltas:
     """Normalise the changes of all tables.
 
-    :param changes: in the order in which they arrived
+    :param changes: the changes in arrival order
     :param program: the program of the tables
-    :param wiring: that of its circuit
+    :param wiring: the wiring of the program's circuit
     :param base: the contents before the step
-    :param context: finds stored rows
-    :param arrived: how many rows have arrived before for the same step
+    :param context: the context that finds stored rows
+    :param arrived: the number of rows that have arrived earlier for the same step
     :raises StepError: when stored rows cannot be looked up
     :raises StorageError: when rows cannot be read
     :raises ValueError: when a change is not allowed for its table
@@ -56,17 +56,17 @@ def table_deltas(
     deltas: dict[str, Batch] = {}
     rejected: list[Rejected] = []
     late: list[Late] = []
-    for name, parts in _by_table(changes, (base.step + 1) * ROWS_PER_STEP + arrived).items():
+    for name, parts in _group_by_table(changes, (base.step + 1) * ROWS_PER_STEP + arrived).items():
         schema = program.schemas[name]
         stored = base.traces.get(name) or Trace(wiring.schemas[name])
-        truncation = _last_truncation(parts)
+        truncation = _find_last_truncation(parts)
         if truncation is None:
             trace = stored
         elif problem := truncation_problem(program, program.tables[name]):
             raise ValueError(problem)
         else:
             trace = Trace(stored.schema)
-            parts = [*map(_without_rows, parts[:truncation]), *parts[truncation:]]
+            parts = [*map(_drop_rows, parts[:truncation]), *parts[truncation:]]
         normaliser = Normaliser(program.tables[name], schema, _lookup(trace, context))
         normaliser.waterlines = base.waterlines.get(name, {})
         if name in wiring.ordered:
@@ -83,8 +83,8 @@ def table_deltas(
     return TableDeltas(deltas, tuple(rejected), tuple(late))
 
 
-def _by_table(changes: Iterable[TableChanges], arrived: int) -> dict[str, list[Arrived]]:
-    """The changes of each table with the number of their first row, when that of the first row of all is ``arrived``."""
+def _group_by_table(changes: Iterable[TableChanges], arrived: int) -> dict[str, list[Arrived]]:
+    """Return the changes of each table with the number of their first row. The first row of all has the number ``arrived``."""
     found: dict[str, list[Arrived]] = {}
     for change in changes:
         found.setdefault(change.table, []).append(Arrived(change, arrived))
@@ -92,13 +92,13 @@ def _by_table(changes: Iterable[TableChanges], arrived: int) -> dict[str, list[A
     return found
 
 
-def _last_truncation(parts: Sequence[Arrived]) -> int | None:
-    """The number of the last of a table's changes before which all rows go; None when there is none."""
+def _find_last_truncation(parts: Sequence[Arrived]) -> int | None:
+    """Return the index of the last of a table's changes that truncates the table, or None if none does."""
     return max((number for number, part in enumerate(parts) if part.changes.truncates), default=None)
 
 
-def _without_rows(part: Arrived) -> Arrived:
-    """In the place of changes of which a later truncation leaves nothing."""
+def _drop_rows(part: Arrived) -> Arrived:
+    """Return changes without their rows, for changes that a later truncation makes void."""
     return replace(part, changes=replace(part.changes, rows=part.changes.rows.slice(0, 0)))
 
 

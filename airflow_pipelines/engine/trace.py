@@ -19,13 +19,13 @@ from airflow_pipelines.rows.zsets import SEQUENCE, WEIGHTS_ADD_UP, Merge
 class Trace:
     """An immutable list of batches that together are the contents.
 
-    Rows that agree in all key columns are one row, whose other columns are merged by the rules in ``merges``; it is there while its
-    weight is not 0. A relation's trace adds up weights and nothing else.
+    Rows that agree in all key columns are one row, whose other columns are merged by the rules in ``merges``. It exists while its
+    weight is not 0. In a relation's trace only weights are merged.
 
-    :param schema: the columns of all batches, the weight is the last one
-    :param batches: the rows, oldest batch first as long as nothing was merged
-    :param merges: by column, how values become one; all other columns are the key
-    :param is_part: whether these are only some of the batches of a trace, so that others may have rows of the same keys
+    :param schema: the columns of all batches; the weight is the last one
+    :param batches: the batches, oldest first as long as nothing was merged
+    :param merges: the merge rule of each column; all other columns are the key
+    :param is_part: True if these are only some of the batches of a trace, so that others may have rows of the same keys
     """
 
     schema: StructType
@@ -35,12 +35,12 @@ class Trace:
 
     @property
     def rows(self) -> int:
-        """Stored rows: an upper bound of the number of distinct rows."""
+        """The number of stored rows, an upper bound of the number of distinct rows."""
         return sum(batch.rows for batch in self.batches)
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The columns that tell rows apart."""
+        """The columns that identify a row."""
         return tuple(column.name for column in self.schema.fields if column.name not in self.merges)
 
     @property
@@ -50,63 +50,63 @@ class Trace:
 
     @property
     def adds_up_weights_only(self) -> bool:
-        """Whether rows have nothing but their weight that is merged."""
+        """True if only the weights of rows are merged."""
         return len(self.merges) == 1
 
     @property
     def drops_zeros(self) -> bool:
-        """Whether rows all sums of which are 0 may be left out.
+        """True if rows whose sums are all 0 may be left out.
 
-        A part keeps them where other columns are merged in another way: they may change a row of the same key in another batch.
+        A part keeps them if other columns are merged in another way: they may change a row of the same key in another batch.
         """
         return not self.is_part or all(merge is Merge.SUM for merge in self.merges.values())
 
     @property
     def in_memory(self) -> bool:
-        """Whether all rows are in the driver's memory."""
+        """True if all rows are in the driver's memory."""
         return all(batch.table is not None for batch in self.batches)
 
     def is_small(self, limits: Limits) -> bool:
-        """Whether the whole trace may be planned from the driver's memory."""
+        """Return True if the whole trace may be planned from the driver's memory."""
         return self.in_memory and self.rows <= limits.small_rows
 
     @property
     def insert_only(self) -> bool:
-        """Whether every stored weight is 1, so that the stored rows are the contents."""
+        """True if every stored weight is 1, so that the stored rows are the contents."""
         return all(batch.insert_only for batch in self.batches)
 
     def append(self, batch: Batch) -> Trace:
-        """The trace after one more delta; an empty one leaves it as it is."""
+        """Return the trace with one more delta. An empty delta changes nothing."""
         return self if batch.rows == 0 else replace(self, batches=(*self.batches, batch))
 
     def flush(self, store: BatchStore) -> Trace:
-        """The same trace with all rows in files of ``store``."""
+        """Return the same trace with all rows in files of ``store``."""
         return replace(self, batches=tuple(batch.flush(store) for batch in self.batches))
 
     def needs_merge(self, limits: Limits) -> bool:
-        """Whether there are so many batches that reading them all costs noticeably more than reading one."""
+        """Return True if there are so many batches that reading them costs noticeably more than reading one."""
         files = sum(1 for batch in self.batches if batch.table is None)
         return len(self.batches) - files > limits.memory_batches or files > limits.file_batches
 
     def merge(self, consolidate: Callable[[Trace], Batch], limits: Limits) -> Trace:
-        """The same contents in fewer batches.
+        """Return the same contents in fewer batches.
 
-        Small batches in memory become one. Of larger ones in memory, and of many in files, the smaller ones become one: a row is
-        copied again when its batch has about doubled, so that the number of batches and the copying both stay logarithmic.
-        ``consolidate`` sums a trace's rows into one batch; it decides whether that goes to a file.
+        Small batches in memory become one. Of the larger ones in memory, and of many in files, the smaller ones become one. A row
+        is copied again only when its batch has about doubled, so both the number of batches and the copying stay logarithmic.
+        ``consolidate`` merges a trace's rows into one batch, and decides whether that goes to a file.
         """
         memory = tuple(batch for batch in self.batches if batch.table is not None)
         files = tuple(batch for batch in self.batches if batch.table is None)
         merged_files = files
         if len(files) > limits.file_batches:
-            few = _smallest(files, limits.file_batches, limits)
+            few = _find_smallest(files, limits.file_batches, limits)
             rest = tuple(batch for batch in files if batch not in few)
             merged_files = (*rest, consolidate(self._part(few)))
         if len(memory) > 1:
-            memory = self._merged_in_memory(memory, consolidate, limits)
+            memory = self._merge_in_memory(memory, consolidate, limits)
         return replace(self, batches=tuple(batch for batch in (*merged_files, *memory) if batch.rows))
 
-    def _merged_in_memory(
+    def _merge_in_memory(
         self, memory: tuple[Batch, ...], consolidate: Callable[[Trace], Batch], limits: Limits
     ) -> tuple[Batch, ...]:
         part = self._part(memory)
@@ -114,22 +114,22 @@ class Trace:
             if part.insert_only and self.adds_up_weights_only:
                 return (Batch.in_memory(self.schema, pa.concat_tables([batch.table for batch in memory])),)
             return (consolidate(part),)
-        few = _smallest(memory, max(1, limits.memory_batches // 2), limits)
+        few = _find_smallest(memory, max(1, limits.memory_batches // 2), limits)
         rest = tuple(batch for batch in memory if batch not in few)
         return (*rest, consolidate(self._part(few)))
 
     def in_files_only(self, store: BatchStore, limits: Limits) -> Trace:
-        """The same trace with the batches that are not small in files of ``store``, and not in memory."""
+        """Return the same trace with the batches that are not small in files of ``store``, and not in memory."""
         return replace(self, batches=tuple(b if b.is_small(limits) else b.in_files_only(store) for b in self.batches))
 
     def held_bytes(self, limits: Limits) -> int:
-        """The bytes in memory of batches that are not small."""
+        """Return the bytes in memory of batches that are not small."""
         return sum(batch.memory_bytes for batch in self.batches if not batch.is_small(limits))
 
     def compact(self, consolidate: Callable[[Trace], Batch]) -> Trace:
-        """The same contents in one batch.
+        """Return the same contents in one batch.
 
-        :param consolidate: sums a trace's rows into one batch
+        :param consolidate: the function that merges a trace's rows into one batch
         """
         whole = consolidate(self)
         return replace(self, batches=(whole,) if whole.rows else ())
@@ -138,13 +138,13 @@ class Trace:
         return replace(self, batches=batches, is_part=len(batches) < len(self.batches))
 
     def files(self) -> set[str]:
-        """Names of all files the trace needs."""
+        """Return the names of all files that the trace needs."""
         return {name for batch in self.batches for name in batch.files}
 
     def to_manifest(self) -> dict[str, Any]:
-        """The trace as JSON.
+        """Return the trace as JSON.
 
-        :raises ValueError: when a batch is not flushed
+        :raises ValueError: if a batch is not flushed
         """
         return {
             "schema": self.schema.jsonValue(),
@@ -155,11 +155,11 @@ class Trace:
 
     @classmethod
     def from_manifest(cls, manifest: dict[str, Any], store: BatchStore, limits: Limits = DEFAULT_LIMITS) -> Trace:
-        """The trace that :meth:`to_manifest` described.
+        """Return the trace that :meth:`to_manifest` described.
 
         :param manifest: as :meth:`to_manifest` made it
-        :param store: has the batches' files
-        :param limits: says what is small
+        :param store: the store with the batches' files
+        :param limits: the limits that define a small batch
         :raises StorageError: when a file is missing or damaged
         """
         schema = StructType.fromJson(manifest["schema"])
@@ -168,7 +168,10 @@ class Trace:
 
 
 def _merges(manifest: dict[str, Any]) -> Mapping[str, Merge]:
-    """The rules of a stored trace. Earlier releases noted only the columns, and had the rule of an extreme in its name."""
+    """Return the merge rules of a stored trace.
+
+    Earlier releases recorded only the columns, and had the rule of an extreme in its name.
+    """
     noted = manifest.get("merges")
     if noted is not None:
         return {name: Merge(rule) for name, rule in noted.items()}
@@ -176,8 +179,8 @@ def _merges(manifest: dict[str, Any]) -> Mapping[str, Merge]:
     return {name: extremes.get(name[-3:], Merge.SUM) if name.startswith("__a") else Merge.SUM for name in manifest["sums"]}
 
 
-def _smallest(batches: tuple[Batch, ...], few: int, limits: Limits) -> tuple[Batch, ...]:
-    """The batches worth merging: so many of the smallest ones that ``few`` are left, and those that are not much larger."""
+def _find_smallest(batches: tuple[Batch, ...], few: int, limits: Limits) -> tuple[Batch, ...]:
+    """Return the batches worth merging: enough of the smallest ones that ``few`` are left, and others that are not much larger."""
     ordered = sorted(batches, key=lambda batch: batch.rows)
     least = max(2, len(ordered) - few + 1)
     total = 0

@@ -1,4 +1,4 @@
-"""What a circuit consists of before it has any rows: its operators, the relations between them, and what is kept of these."""
+"""The parts of a circuit before it has any rows: its operators, the relations between them, and those that are kept."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from airflow_pipelines.sql.plan.ir.stage import Stage
 
 @dataclass(frozen=True, slots=True)
 class Wiring:
-    """The parts of a circuit and how they are connected.
+    """The parts of a circuit, and their connections.
 
-    :param stages: those of all views, each after what it reads
-    :param operators: those of the stages, in the same order
+    :param stages: the stages of all views, each after its inputs
+    :param operators: the operators of the stages, in the same order
     :param owners: the view that each stage's relation belongs to
     :param kept: the relations whose contents are kept
-    :param ordered: the tables whose rows keep the order in which they arrive
+    :param ordered: the tables whose rows keep their arrival order
     :param unread: the views whose deltas nothing in the circuit needs
     :param schemas: the schemas of all relations' batches
-    :param layouts: how the contents and the states of relations are made, by relation
+    :param layouts: the layouts of the contents and the states of relations, by relation
     """
 
     stages: tuple[Stage, ...]
@@ -48,16 +48,16 @@ class Wiring:
 
     @property
     def readers(self) -> dict[str, str]:
-        """For each relation that is read, the first view that reads it."""
+        """The first view that reads each relation, by the relation's name."""
         return {name: self.owners[stage.relation] for stage in reversed(self.stages) for name in stage.reads}
 
 
 def wired(program: Program, strategy: str) -> Wiring:
-    """The parts of a program's circuit.
+    """Build the parts of a program's circuit.
 
     :param program: the program
     :param strategy: see :class:`~airflow_pipelines.engine.circuit.Circuit`
-    :raises ValueError: for an unknown strategy, and when an operator cannot have what it reads in order
+    :raises ValueError: for an unknown strategy, and if an operator cannot read its inputs in order
     """
     stages = stages_of(program, strategy)
     operators = tuple(map(operator_of, stages))

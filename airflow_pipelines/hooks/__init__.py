@@ -1,1 +1,1 @@
-"""The hook: Airflow connections to pipelines."""
+"""The hook that connects Airflow connections with pipelines."""

@@ -1,7 +1,7 @@
-"""The asynchronous clients of a process: one for each event loop and connection, however many wait.
+"""The asynchronous clients of a process: one for each event loop and connection, shared by all waits.
 
-Making a client costs tens of milliseconds (its TLS context) in which an event loop stands still, and each client opens connections
-of its own. In a triggerer with hundreds of waits that is seconds; so they share.
+Making a client blocks the event loop for tens of milliseconds (its TLS context), and each client opens connections of its own. In a
+triggerer with hundreds of waits that adds up to seconds, so the waits share clients.
 """
 
 from __future__ import annotations
@@ -23,20 +23,21 @@ from airflow_pipelines.sdk.client import AsyncPipelineClient
 logger = logging.getLogger(__name__)
 
 FRESH_S: Final = 30.0
-"""For how long a connection is not read again: a changed one is noticed after that."""
+"""The seconds for which a connection that was read is not read again; a change of it is noticed after that."""
 
 AT_ONCE: Final = 32
-"""So many blocks use a client at the same time; others wait for their turn. What waits in the HTTP library costs it time that grows
-with its square.
+"""The number of blocks that use a client at the same time; others wait for their turn.
+
+The cost of requests that wait inside the HTTP library grows with the square of their number.
 """
 
 Address = Any
-"""What tells connections apart; two that are equal share a client."""
+"""The value that distinguishes connections; two connections whose addresses are equal share a client."""
 
 
 @dataclass(slots=True)
 class _Shared:
-    """A client, the address it was made for, when that was read last, how many want the client now, and whose turn it is."""
+    """A client with its address, the time when the address was read, the number of its users, and the semaphore of its turns."""
 
     client: AsyncPipelineClient
     address: Address
@@ -46,23 +47,23 @@ class _Shared:
 
 
 class LoopClients:
-    """The clients of one event loop. They are closed when the loop's tasks are cancelled at its end."""
+    """The clients of one event loop, closed when the tasks of the loop are cancelled at its end."""
 
     def __init__(self) -> None:
         self._shared: dict[str, _Shared] = {}
         self._reading: dict[str, asyncio.Lock] = {}
-        # An event loop that ends cancels its tasks and lets them finish, which is where connections can be closed.
+        # An event loop that ends cancels its tasks and lets them finish; this task closes the connections then.
         self._keeper = asyncio.ensure_future(self._close_at_the_end())
 
     @asynccontextmanager
     async def client(
         self, key: str, address: Callable[[], Awaitable[Address]], make: Callable[[Address], Awaitable[AsyncPipelineClient]]
     ) -> AsyncIterator[AsyncPipelineClient]:
-        """The client for a connection, for the length of a block.
+        """Yield the client for a connection, for the length of a block.
 
         :param key: the connection's id
-        :param address: reads where it leads
-        :param make: makes a client for an address
+        :param address: a function that reads the address of the connection
+        :param make: a function that makes a client for an address
         """
         shared = await self._current(key, address, make)
         shared.users += 1
@@ -104,7 +105,7 @@ class LoopClients:
         except Exception as error:
             if known is None:
                 raise
-            # Airflow's API server, or a secrets backend, is away: waits go on with what was read before.
+            # Airflow's API server, or a secrets backend, is away: waits continue with the address that was read before.
             logger.warning("Connection %s cannot be read again, so it is taken as it was: %r", key, error)
             return known.address
 
@@ -121,7 +122,7 @@ _LOOPS: weakref.WeakKeyDictionary[AbstractEventLoop, LoopClients] = weakref.Weak
 
 
 def loop_clients() -> LoopClients:
-    """The clients of the event loop that runs."""
+    """Return the clients of the running event loop."""
     loop = asyncio.get_running_loop()
     found = _LOOPS.get(loop)
     if found is None:

@@ -1,4 +1,4 @@
-"""Compiling programs, with what is told meanwhile."""
+"""The validation and compilation of programs, with progress lines."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def validate(client: PipelineClient, name: str, program: Mapping[str, Any], *, t
     """Compile a program without giving it to a pipeline.
 
     :param client: the client
-    :param name: the pipeline that it is meant for, for the message
+    :param name: the pipeline that the program is meant for, for the message
     :param program: its wire fields: ``program_code``, ``udf_python``, ``stream_files``, ``stream_arguments``
-    :param timeout_s: seconds to wait for the compiler; None for the client's
-    :raises ProgramCompilationError: it does not compile; the message has the lines, columns and reasons
-    :raises PipelinesError: the compiler itself failed
+    :param timeout_s: seconds to wait for the compiler; None for the client's own timeout
+    :raises ProgramCompilationError: if it does not compile; the message has the lines, columns and reasons
+    :raises PipelinesError: if the compiler itself failed
     """
     path, fields = path_of("validate_program"), {"ir": False, **program}
     answer = client.request("POST", path, json=fields, timeout_s=timeout_s, idempotent=True)
@@ -47,15 +47,15 @@ def wait_until_compiled(
 ) -> str:
     """Block until a version of a pipeline's program is compiled.
 
-    :param look: gives the pipeline with all fields, as the service sends it
+    :param look: a function that returns the pipeline with all fields, as the service sends it
     :param name: the pipeline's name
-    :param program_version: the version to wait for; a later one will do
-    :param story: tells how far it is
-    :param timeout_s: seconds to wait at most
+    :param program_version: the version to wait for; a later one is enough
+    :param story: the progress lines of the wait
+    :param timeout_s: maximum seconds to wait
     :param poll_interval_s: seconds between looks
-    :returns: the compiler's warnings, empty when there are none
-    :raises ProgramCompilationError: it does not compile; the message has the lines, columns and reasons
-    :raises PipelineTimeoutError: the compiler was not done in time
+    :returns: the compiler's warnings, empty if there are none
+    :raises ProgramCompilationError: if it does not compile; the message has the lines, columns and reasons
+    :raises PipelineTimeoutError: if the compiler did not finish in time
     """
     subject = f"waiting for the program of pipeline {name!r} to compile"
     deadline = time.monotonic() + timeout_s

@@ -1,4 +1,4 @@
-"""What tasks read of Airflow's configuration: the section ``[airflow_pipelines]``, and the default of ``deferrable``."""
+"""The Airflow configuration that tasks read: the section ``[airflow_pipelines]``, and the default of ``deferrable``."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ FIRST_DELAY_S = 10.0
 
 
 def first_delay_s() -> float:
-    """Seconds that a trigger sleeps at least before its first poll: ``deferral_first_delay``."""
+    """Return the minimum seconds that a trigger sleeps before its first poll: ``deferral_first_delay``."""
     return float(conf.getfloat(SECTION, "deferral_first_delay", fallback=FIRST_DELAY_S))
 
 
 def outage_budget_s() -> float:
-    """Seconds that the service may be away without a request or a wait failing: ``outage_budget``."""
+    """Return the seconds that the service may be away before a request or a wait fails: ``outage_budget``."""
     return float(conf.getfloat(SECTION, "outage_budget", fallback=OUTAGE_BUDGET_S))
 
 
 def is_deferrable(given: bool | None) -> bool:
-    """Whether a task waits in the triggerer.
+    """Return True if a task waits in the triggerer.
 
     :param given: the task's own ``deferrable``; None for ``[operators] default_deferrable``
     """

@@ -1,4 +1,4 @@
-"""What an Airflow connection of type ``airflow_pipelines`` says about where the pipelines are."""
+"""The service address in an Airflow connection of type ``airflow_pipelines``."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _YES_AND_NO = {"true": True, "false": False}
 
 
 _PART = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
-"""The names of extras that can be part of a secret's name."""
+"""The pattern of names of extras that can be part of a secret's name."""
 _PARTS = ("login", "password", "host", "schema", "port")
 
 
 def secret_parts(connection: Connection) -> dict[str, str]:
-    """The parts of any connection that have a value, with those of its extras that are texts or numbers.
+    """Return the parts of any connection that have a value, with its extras that are texts or numbers.
 
     :param connection: the connection
-    :returns: the values by part, those of the extras by their names
+    :returns: the values by part; those of the extras by their names
     """
     extras = {name: value for name, value in connection.extra_dejson.items() if _PART.fullmatch(name)}
     found = extras | {part: getattr(connection, part) for part in _PARTS}
@@ -37,11 +37,11 @@ def secret_parts(connection: Connection) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class ServiceAddress:
-    """Where pipelines are reached.
+    """The address of a service of pipelines.
 
-    With ``url``: a service in the network, with its ``api_key``, how its certificate is verified and how long an answer and a
-    connection may take. Without: the embedded service over ``home``, whose hosts are run by ``deployer`` (``shared`` or
-    ``dedicated``) and, when dedicated, submitted with the Spark connection ``spark_conn_id``.
+    With ``url``: a service in the network, with its ``api_key``, the verification of its certificate, and the timeouts of answers
+    and connections. Without: the embedded service over ``home``, whose hosts are run by ``deployer`` (``shared`` or ``dedicated``)
+    and, if dedicated, submitted with the Spark connection ``spark_conn_id``.
     """
 
     url: str | None = None
@@ -56,12 +56,12 @@ class ServiceAddress:
 
     @classmethod
     def of(cls, connection: Connection) -> ServiceAddress:
-        """Read a connection.
+        """Parse a connection.
 
         :param connection: host (a URL, or a name with the port beside it), password (the API key), and extras: ``verify``,
             ``ca_file``, ``timeout`` and ``connect_timeout`` with a host; ``home``, ``deployer`` and ``spark_conn_id`` without
         :returns: the address
-        :raises ValueError: an extra is unknown or has a value that means nothing, or belongs to the other kind of connection
+        :raises ValueError: if an extra is unknown, has an invalid value, or belongs to the other kind of connection
         """
         where = f"connection {connection.conn_id!r}"
         extra = {name: value for name, value in connection.extra_dejson.items() if value is not None and value != ""}
@@ -78,7 +78,7 @@ class ServiceAddress:
             raise ValueError(
                 f"{where} has a host, so the service behind it decides about {', '.join(others)}: remove these extras, or the host"
             )
-        verify = _yes_or_no(where, "verify", extra.get("verify", True))
+        verify = _parse_bool(where, "verify", extra.get("verify", True))
         ca_file = extra.get("ca_file")
         if ca_file is not None and not verify:
             raise ValueError(f"{where} has a ca_file and verify false: certificates are verified, or they are not")
@@ -109,7 +109,7 @@ class ServiceAddress:
         return cls(home=extra.get("home"), deployer=deployer, spark_conn_id=extra.get("spark_conn_id"))
 
     def client_arguments(self) -> dict[str, Any]:
-        """The arguments of a client for it."""
+        """Return the arguments of a client for the address."""
         limits = {"timeout_s": self.timeout_s, "connect_timeout_s": self.connect_timeout_s}
         return {
             "url": self.url,
@@ -135,8 +135,8 @@ def _url(connection: Connection) -> str:
     return f"{scheme}://{authority}{slash}{path}"
 
 
-def _yes_or_no(where: str, name: str, value: Any) -> bool:
-    """A JSON truth value, or the word that a connection in the form of a URI has in its place."""
+def _parse_bool(where: str, name: str, value: Any) -> bool:
+    """Convert a JSON boolean, or its text form in a connection URI, to a bool."""
     if isinstance(value, bool):
         return value
     if str(value).lower() not in _YES_AND_NO:

@@ -1,4 +1,4 @@
-"""What *Test connection* says of a connection."""
+"""The report of *Test connection* in Airflow."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _TEST_TIMEOUT_S: Final = 5.0
 
 
 def connection_report(address: ServiceAddress, get_connection: Callable[[str], Any]) -> str:
-    """Look whether a connection can be used, within seconds, without making or starting anything.
+    """Check within seconds that a connection can be used, without creating or starting anything.
 
-    :param address: where it leads
-    :param get_connection: gives the Spark connection, if one is named
-    :returns: what was found
-    :raises Exception: it cannot be used; the message says why
+    :param address: the address of the connection
+    :param get_connection: a function that returns the Spark connection, if one is named
+    :returns: the report
+    :raises Exception: if it cannot be used; the message says why
     """
     arguments = address.client_arguments() | {"timeout_s": _TEST_TIMEOUT_S, "connect_timeout_s": _TEST_TIMEOUT_S}
     with PipelineClient(**arguments) as client:
@@ -44,7 +44,7 @@ def _service_report(client: PipelineClient) -> str:
 
 
 def _embedded_report(settings: Settings) -> str:
-    """Look at the folder only: opening a store would make it, or bring it to this version."""
+    """Check the folder only: opening a store would create it, or migrate it to this version."""
     home = settings.home
     nearest = next(path for path in (home, *home.parents) if path.exists())
     if not nearest.is_dir():

@@ -1,4 +1,4 @@
-"""One look at a pipeline for a condition, from a worker or from the triggerer."""
+"""One poll of a pipeline for a condition, from a worker or from the triggerer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STATISTICS = Request("/stats")
 _BOOTSTRAP = ("Bootstrapping", "ConcurrentBootstrapping")
 _STATUS = {"selector": "status"}
 _ONE_TRY = 0.0
-"""No budget for outages: whoever looks again and again bears with them himself."""
+"""The outage budget of a single try: a caller that polls repeatedly tolerates outages itself."""
 
 
 def observe(client: PipelineClient, name: str, condition: Condition) -> Observation:
@@ -25,9 +25,9 @@ def observe(client: PipelineClient, name: str, condition: Condition) -> Observat
 
     :param client: the client
     :param name: the pipeline's name
-    :param condition: says what to request beside the descriptor
-    :returns: what the poll saw
-    :raises PipelinesError: the service cannot be asked; a refusal that tells something about the pipeline is in the observation
+    :param condition: the condition, which names the request to make beside the descriptor
+    :returns: the observation
+    :raises PipelinesError: if the service cannot be asked; a refusal that says something about the pipeline is in the observation
     """
     path = path_of("pipelines", name)
     descriptor: dict[str, Any] | None
@@ -52,9 +52,9 @@ async def observe_async(client: AsyncPipelineClient, name: str, condition: Condi
 
     :param client: the client
     :param name: the pipeline's name
-    :param condition: says what to request beside the descriptor
-    :returns: what the poll saw
-    :raises PipelinesError: as of :func:`observe`
+    :param condition: the condition, which names the request to make beside the descriptor
+    :returns: the observation
+    :raises PipelinesError: as :func:`observe` does
     """
     path = path_of("pipelines", name)
     descriptor: dict[str, Any] | None
@@ -75,7 +75,7 @@ async def observe_async(client: AsyncPipelineClient, name: str, condition: Condi
 
 
 def _request(condition: Condition, descriptor: Mapping[str, Any] | None) -> Request | None:
-    """What to ask a pipeline's host: what the condition needs or, while changed views are evaluated, how far that is."""
+    """Return the request for a pipeline's host: the one of the condition or, while changed views are evaluated, the statistics."""
     if not _asks_runtime(descriptor):
         return None
     bootstraps = descriptor is not None and descriptor.get("deployment_status") in _BOOTSTRAP
@@ -83,14 +83,14 @@ def _request(condition: Condition, descriptor: Mapping[str, Any] | None) -> Requ
 
 
 def _asks_runtime(descriptor: Mapping[str, Any] | None) -> bool:
-    """Whether there is a host to ask, going by a descriptor."""
+    """Return True if a descriptor says that there is a host to ask."""
     return descriptor is not None and descriptor.get("deployment_resources_status") == "Provisioned"
 
 
 def _refusal_or_raise(error: PipelineAPIError) -> PipelineAPIError:
-    """The error itself when it tells something about the pipeline.
+    """Return the error if it says something about the pipeline.
 
-    :raises PipelineAPIError: the error, when it is a passing trouble of the service
+    :raises PipelineAPIError: if the error is a transient failure of the service
     """
     if is_transient(error):
         raise error
@@ -98,13 +98,13 @@ def _refusal_or_raise(error: PipelineAPIError) -> PipelineAPIError:
 
 
 async def poll_for_events(client: AsyncPipelineClient, name: str, watch: PipelineWatch) -> Poll | None:
-    """Poll a pipeline once for what happened to it.
+    """Poll a pipeline once for events.
 
     :param client: the client
     :param name: the pipeline's name
-    :param watch: says what to ask for beside the descriptor
-    :returns: what the poll saw; None when there is no such pipeline
-    :raises PipelinesError: the service cannot be asked
+    :param watch: the watch, which names what to request beside the descriptor
+    :returns: the poll, or None if there is no such pipeline
+    :raises PipelinesError: if the service cannot be asked
     """
     path = path_of("pipelines", name)
     try:
@@ -121,6 +121,6 @@ async def poll_for_events(client: AsyncPipelineClient, name: str, watch: Pipelin
         try:
             stats = await client.request("GET", path + "/stats", outage_budget_s=_ONE_TRY)
         except PipelineAPIError as error:
-            # One that starts or ends has none.
+            # A pipeline that starts or stops has no statistics.
             _refusal_or_raise(error)
     return Poll(descriptor, time.time(), stats, events)

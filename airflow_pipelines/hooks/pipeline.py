@@ -1,4 +1,4 @@
-"""The hook: one Airflow connection, one client, one small method per action. It knows nothing of tasks and contexts."""
+"""The hook: one Airflow connection, one client, one small method for each action. It depends on no task and no context."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ if TYPE_CHECKING:
 
 DEFAULT_CONN_ID = "airflow_pipelines_default"
 COMPILE_S = 300.0
-"""Seconds that the compiler is waited for, where nobody says otherwise."""
+"""The default seconds to wait for the compiler."""
 
 
 @dataclass(frozen=True, slots=True)
 class PushResult:
     """The answer to a push.
 
-    :param token: the completion token, which covers them
-    :param already_there: whether an earlier push with the same key had brought them, so that nothing was added
+    :param token: the completion token, which covers the rows
+    :param already_there: True if an earlier push with the same key had added the rows, so that nothing was added now
     """
 
     token: str
@@ -61,16 +61,16 @@ class PushResult:
 
 
 class PipelineHook(BaseHook):
-    """Pipelines behind one Airflow connection of type ``airflow_pipelines``.
+    """The hook for pipelines behind one Airflow connection of type ``airflow_pipelines``.
 
     A connection with a host is a service in the network (``airflow-pipelines serve``), its password the API key, its extras
     ``verify``, ``ca_file``, ``timeout`` and ``connect_timeout``. A connection without a host, or no connection at all under the
-    default id, is the embedded service: its extras ``home``, ``deployer`` and ``spark_conn_id`` say where its store is and how its
-    hosts are run.
+    default id, is the embedded service: its extras ``home``, ``deployer`` and ``spark_conn_id`` set the folder of its store and the
+    deployment of its hosts.
 
     :param pipeline_conn_id: the connection's id
-    :param timeout_s: seconds to wait for one answer of the service; default the connection's extra ``timeout``, else two minutes
-    :param outage_budget_s: seconds that the service may be away without a request or a wait failing; default ``[airflow_pipelines]
+    :param timeout_s: seconds to wait for one answer of the service; by default the connection's extra ``timeout``, else two minutes
+    :param outage_budget_s: seconds that the service may be away before a request or a wait fails; by default ``[airflow_pipelines]
         outage_budget``
     """
 
@@ -91,30 +91,30 @@ class PipelineHook(BaseHook):
     # Connection
 
     def get_conn(self) -> PipelineClient:
-        """The client for the connection; made once. Its requests bear with outages of the service.
+        """Return the client for the connection, made once. Its requests tolerate outages of the service.
 
-        :raises AirflowNotFoundException: there is no such connection and its id is not the default one
-        :raises ValueError: the connection contradicts itself
-        :raises SetupError: the installed pyspark and pyspark-client do not fit together
+        :raises AirflowNotFoundException: if there is no such connection and its id is not the default one
+        :raises ValueError: if the connection contradicts itself
+        :raises SetupError: if the installed pyspark and pyspark-client do not fit together
         """
         if self._client is None:
             address = self._address()
-            # The provider would take a missing connection for "submit to YARN"; ours is an error.
+            # The Spark provider interprets a missing connection as "submit to YARN"; here it is an error.
             spark = self.get_connection(address.spark_conn_id) if address.spark_conn_id else None
             self._client = PipelineClient(**self._client_arguments(address, spark), outage_budget_s=self.outage_budget_s)
         return self._client
 
     async def get_async_conn(self) -> AsyncPipelineClient:
-        """An asynchronous client for the connection, of one's own; the caller closes it. Never blocks the event loop."""
+        """Return a new asynchronous client for the connection, which the caller closes. It never blocks the event loop."""
         return await self._async_client(await self._async_address())
 
     @asynccontextmanager
     async def shared_async_conn(self) -> AsyncIterator[AsyncPipelineClient]:
-        """The asynchronous client that all waits of this event loop on this connection share, for the length of a block.
+        """Yield the asynchronous client that all waits of this event loop on this connection share, for the length of a block.
 
-        A connection that was changed leads to another client within half a minute.
+        A changed connection leads to another client within half a minute.
 
-        :raises AirflowNotFoundException: as of :meth:`get_conn`, and so are the others
+        :raises AirflowNotFoundException: as :meth:`get_conn` does; it raises its other errors too
         """
         clients = loop_clients()
         async with clients.client(self.pipeline_conn_id, self._async_address, self._async_client) as client:
@@ -126,8 +126,10 @@ class PipelineHook(BaseHook):
             self._client.close()
 
     def test_connection(self) -> tuple[bool, str]:
-        """Whether the connection can be used, within seconds. A service in the network is asked; for the embedded one it is looked
-        whether it could be made. It makes no store, needs no Java and starts no Spark.
+        """Check within seconds that the connection can be used.
+
+        A service in the network is asked. For the embedded one the check is whether it could be created. It creates no store, needs
+        no Java and starts no Spark.
         """
         try:
             return True, connection_report(self._address(), self.get_connection)
@@ -141,7 +143,7 @@ class PipelineHook(BaseHook):
             return self._default_address()
 
     async def _async_address(self) -> tuple[ServiceAddress, Any]:
-        """Where the connection leads, with its Spark connection if it has one."""
+        """Return the address of the connection, with its Spark connection if it has one."""
         try:
             address = ServiceAddress.of(await self.aget_connection(self.pipeline_conn_id))
         except AirflowNotFoundException:
@@ -149,7 +151,10 @@ class PipelineHook(BaseHook):
         return address, (await self.aget_connection(address.spark_conn_id) if address.spark_conn_id else None)
 
     def _default_address(self) -> ServiceAddress:
-        """What a missing connection means: the embedded service for the default id, an error for any other."""
+        """Return the address for a missing connection: the embedded service for the default id.
+
+        :raises AirflowNotFoundException: if the id is another one
+        """
         if self.pipeline_conn_id != self.default_conn_name:
             raise AirflowNotFoundException(f"There is no connection {self.pipeline_conn_id!r} of type {self.conn_type}")
         return ServiceAddress()
@@ -181,7 +186,7 @@ class PipelineHook(BaseHook):
     # Looking and waiting
 
     def descriptor(self, name: str, selector: str = "status") -> dict[str, Any] | None:
-        """A pipeline's descriptor, or None when there is no such pipeline.
+        """Return a pipeline's descriptor, or None if there is no such pipeline.
 
         :param name: the pipeline's name
         :param selector: ``status`` or ``all``
@@ -195,16 +200,17 @@ class PipelineHook(BaseHook):
         return descriptor
 
     def status(self, name: str) -> PipelineStatus:
-        """A pipeline's status; NOT_FOUND when there is none."""
+        """Return a pipeline's status; NOT_FOUND if there is no pipeline."""
         return Observation(self.descriptor(name), time.time()).status
 
     def observe(self, name: str, condition: Condition) -> Observation:
         """Poll a pipeline once for a condition.
 
         :param name: the pipeline's name
-        :param condition: says what to ask beside the descriptor
-        :returns: what the poll saw
-        :raises PipelinesError: the service cannot be asked; a refusal that tells something about the pipeline is in the observation
+        :param condition: the condition, which names the request to make beside the descriptor
+        :returns: the observation
+        :raises PipelinesError: if the service cannot be asked; a refusal that says something about the pipeline is in the
+            observation
         """
         return observe(self.get_conn(), name, condition)
 
@@ -212,13 +218,13 @@ class PipelineHook(BaseHook):
         """Block until a condition holds.
 
         :param name: the pipeline's name
-        :param condition: what to wait for
-        :param timeout_s: seconds to wait at most, None for no limit
+        :param condition: the condition to wait for
+        :param timeout_s: maximum seconds to wait, None for no limit
         :param poll_interval_s: seconds between polls
-        :returns: what the condition found
-        :raises PipelineFailedError: the condition cannot be reached any more; the message has the deployment error
-        :raises PipelineTimeoutError: the time is up; the message says what was seen last
-        :raises PipelineConnectionError: the service was away for longer than the outage budget
+        :returns: the result of the condition
+        :raises PipelineFailedError: if the condition cannot be reached any more; the message has the deployment error
+        :raises PipelineTimeoutError: if the time is up; the message has the last observation
+        :raises PipelineConnectionError: if the service was away for longer than the outage budget
         """
         deadline = None if timeout_s is None else time.time() + timeout_s
         wait = Wait(name, condition, deadline, self.outage_budget_s, story=Story(self.log))
@@ -229,11 +235,11 @@ class PipelineHook(BaseHook):
         """Block until a version of a pipeline's program is compiled.
 
         :param name: the pipeline's name
-        :param program_version: the version to wait for; a later one will do
-        :param timeout_s: seconds to wait at most
+        :param program_version: the version to wait for; a later one is enough
+        :param timeout_s: maximum seconds to wait
         :param poll_interval_s: seconds between polls
-        :raises ProgramCompilationError: it does not compile; the message has the lines, columns and reasons
-        :raises PipelineTimeoutError: the compiler was not done in time
+        :raises ProgramCompilationError: if it does not compile; the message has the lines, columns and reasons
+        :raises PipelineTimeoutError: if the compiler did not finish in time
         """
         warnings = compiling.wait_until_compiled(
             lambda: self.descriptor(name, "all") or {},
@@ -249,17 +255,17 @@ class PipelineHook(BaseHook):
     # Actions
 
     def pipeline(self, name: str) -> Pipeline:
-        """The SDK's object for an existing pipeline.
+        """Return the SDK's object for an existing pipeline.
 
         :param name: the pipeline's name
-        :raises PipelineAPIError: there is no such pipeline
+        :raises PipelineAPIError: if there is no such pipeline
         """
         from airflow_pipelines.sdk.pipelines.pipeline import Pipeline
 
         return Pipeline.get(name, self.get_conn())
 
     def udf_python(self, name: str) -> str:
-        """The Python module with a pipeline's functions, empty when it has none."""
+        """Return the Python module with a pipeline's functions, empty if it has none."""
         return self.pipeline(name).udf_python()
 
     def create(
@@ -281,12 +287,12 @@ class PipelineHook(BaseHook):
         :param udf_python: the Python module with the program's functions
         :param stream_program: its stream program, see :class:`~airflow_pipelines.sdk.pipeline_builder.PipelineBuilder`
         :param stream_arguments: the command line of its stream program
-        :param description: a text for people
-        :param runtime_config: the runtime configuration as the wire object; defaults for what it leaves out
+        :param description: a description for readers
+        :param runtime_config: the runtime configuration as the wire object; missing fields get their defaults
         :param compile_timeout_s: seconds to wait for the compiler
         :returns: the SDK's object for it
-        :raises PipelineAPIError: there is such a pipeline already, or the service refuses a value
-        :raises ProgramCompilationError: the program does not compile
+        :raises PipelineAPIError: if there is such a pipeline already, or the service refuses a value
+        :raises ProgramCompilationError: if the program does not compile
         """
         pipeline: Pipeline = self._builder(
             name, sql, udf_python, stream_program, stream_arguments, description, runtime_config
@@ -306,24 +312,24 @@ class PipelineHook(BaseHook):
         runtime_config: Mapping[str, Any] | None = None,
         compile_timeout_s: float = COMPILE_S,
     ) -> Pipeline:
-        """Create a pipeline, or throw away the existing one with all its state and create it anew.
+        """Create a pipeline, or drop the existing one with all its state and create it again.
 
         :param name: the pipeline's name
         :param sql: its program
         :param udf_python: the Python module with the program's functions
         :param stream_program: its stream program, see :class:`~airflow_pipelines.sdk.pipeline_builder.PipelineBuilder`
         :param stream_arguments: the command line of its stream program
-        :param description: a text for people
-        :param runtime_config: the runtime configuration as the wire object; defaults for what it leaves out
+        :param description: a description for readers
+        :param runtime_config: the runtime configuration as the wire object; missing fields get their defaults
         :param compile_timeout_s: seconds to wait for the compiler
         :returns: the SDK's object for it
-        :raises PipelineAPIError: the service refuses a value
-        :raises ProgramCompilationError: the program does not compile
+        :raises PipelineAPIError: if the service refuses a value
+        :raises ProgramCompilationError: if the program does not compile
         """
         pipeline: Pipeline = self._builder(
             name, sql, udf_python, stream_program, stream_arguments, description, runtime_config
         ).create_or_replace(wait=False)
-        # Compiling ends the same way for whatever version it has.
+        # The wait for the compiler is the same for any version.
         self.wait_until_compiled(name, 1, timeout_s=compile_timeout_s)
         return pipeline
 
@@ -333,8 +339,8 @@ class PipelineHook(BaseHook):
         :param name: the pipeline's name
         :param changes: wire fields such as ``program_code``, ``stream_files``, ``udf_python``, ``runtime_config``, ``description``
         :returns: the new descriptor
-        :raises ProgramCompilationError: the new program does not compile and the old one does; nothing is changed
-        :raises PipelineAPIError: the new program is empty, or the pipeline is not stopped
+        :raises ProgramCompilationError: if the new program does not compile and the old one does; nothing is changed
+        :raises PipelineAPIError: if the new program is empty, or the pipeline is not stopped
         """
         path = path_of("pipelines", name)
         try:
@@ -348,23 +354,23 @@ class PipelineHook(BaseHook):
     def validate(self, name: str, program: Mapping[str, Any], *, timeout_s: float | None = None) -> None:
         """Compile a program without giving it to a pipeline.
 
-        :param name: the pipeline that it is meant for, for the message
+        :param name: the pipeline that the program is meant for, for the message
         :param program: its wire fields: ``program_code``, ``udf_python``, ``stream_files``, ``stream_arguments``
-        :param timeout_s: seconds to wait for the compiler; default the connection's
-        :raises ProgramCompilationError: it does not compile; the message has the lines, columns and reasons
-        :raises PipelinesError: the compiler itself failed
+        :param timeout_s: seconds to wait for the compiler; by default the connection's timeout
+        :raises ProgramCompilationError: if it does not compile; the message has the lines, columns and reasons
+        :raises PipelinesError: if the compiler itself failed
         """
         compiling.validate(self.get_conn(), name, program, timeout_s=timeout_s)
 
     def plan(self, name: str, changes: Mapping[str, Any]) -> PendingChange:
-        """What it would mean for a running pipeline to go on with another program. The pipeline is neither stopped nor held up.
+        """Return the change that another program would mean for a running pipeline. The pipeline is neither stopped nor held up.
 
         :param name: the pipeline's name
         :param changes: wire fields of the other program: ``program_code``, ``udf_python``, ``stream_files``, ``stream_arguments``;
-            what is missing is as it is
-        :returns: what :meth:`pending_change` shows after the pipeline was stopped, modified and started
-        :raises ProgramCompilationError: the other program does not compile
-        :raises PipelineAPIError: the pipeline does not run
+            missing fields stay as they are
+        :returns: the change that :meth:`pending_change` would return after the pipeline was stopped, modified and started
+        :raises ProgramCompilationError: if the other program does not compile
+        :raises PipelineAPIError: if the pipeline does not run
         """
         from airflow_pipelines.contract.descriptors import PendingChange
 
@@ -375,7 +381,7 @@ class PipelineHook(BaseHook):
             raise refused_program(error, name) from error
 
     def set_secret(self, name: str, value: str) -> None:
-        """Make a secret that programs and configurations name as ``${secret:NAME}``, or give it another value.
+        """Create or update a secret that programs and configurations name as ``${secret:NAME}``.
 
         :param name: the secret's name, with ``/`` between its parts
         :param value: the value. It is masked in this task's log.
@@ -384,10 +390,10 @@ class PipelineHook(BaseHook):
         self.get_conn().request("PUT", path_of("secrets", *name.split("/")), json={"value": value}, idempotent=True)
 
     def hand_over_connections(self, conn_ids: Sequence[str]) -> None:
-        """Make secrets of the parts of Airflow connections: ``airflow/CONN_ID/password`` and so on.
+        """Create secrets from the parts of Airflow connections: ``airflow/CONN_ID/password`` and so on.
 
         :param conn_ids: the connections
-        :raises AirflowNotFoundException: there is no such connection
+        :raises AirflowNotFoundException: if there is no such connection
         """
         for conn_id in conn_ids:
             for part, value in secret_parts(self.get_connection(conn_id)).items():
@@ -401,12 +407,12 @@ class PipelineHook(BaseHook):
         bootstrap_policy: BootstrapPolicy | None = None,
         from_checkpoint: UUID | None = None,
     ) -> None:
-        """Ask a stopped pipeline to start, without waiting. Asking twice the same is harmless.
+        """Ask a stopped pipeline to start, without waiting. The same request twice is harmless.
 
         :param name: the pipeline's name
         :param initial: ``running`` or ``paused``
-        :param bootstrap_policy: what to do when the program differs from the checkpoint's
-        :param from_checkpoint: an older checkpoint to go back to. All that came after it is lost; its files are set aside in the
+        :param bootstrap_policy: the policy if the program differs from that of the checkpoint
+        :param from_checkpoint: an older checkpoint to restore. Everything after it is lost; the files of that are set aside in the
             pipeline's storage. A pipeline that is up, and was not started from it, refuses.
         """
         params = {
@@ -421,7 +427,7 @@ class PipelineHook(BaseHook):
         self._post(name, "pause")
 
     def resume(self, name: str) -> None:
-        """Ask a paused pipeline to go on, without waiting."""
+        """Ask a paused pipeline to resume, without waiting."""
         self._post(name, "resume")
 
     def stop(self, name: str) -> None:
@@ -437,15 +443,15 @@ class PipelineHook(BaseHook):
 
         :param name: the pipeline's name
         :param initial: ``running`` or ``paused``
-        :raises PipelineAPIError: it is not in standby
+        :raises PipelineAPIError: if it is not in standby
         """
         self.get_conn().request("POST", path_of("pipelines", name, "activate"), params={"initial": initial.capitalize()})
 
     def clear_storage(self, name: str) -> None:
-        """Ask a stopped pipeline to delete all that it has stored, without waiting. Asking twice the same is harmless.
+        """Ask a stopped pipeline to delete everything it stored, without waiting. The same request twice is harmless.
 
         :param name: the pipeline's name
-        :raises PipelineAPIError: it is not stopped
+        :raises PipelineAPIError: if it is not stopped
         """
         self._post(name, "clear")
 
@@ -453,9 +459,9 @@ class PipelineHook(BaseHook):
         """Approve the change that a pipeline in AWAITINGAPPROVAL shows.
 
         :param name: the pipeline's name
-        :param expected_programs: the ``programs`` of the :meth:`pending_change` that is approved; not given, whatever waits is
-        :raises ValueError: ``expected_programs`` is empty or None
-        :raises PipelineAPIError: with code ``UnexpectedProgram`` when the programs are other ones; nothing is approved then
+        :param expected_programs: the ``programs`` of the :meth:`pending_change` to approve; if not given, any change is approved
+        :raises ValueError: if ``expected_programs`` is empty or None
+        :raises PipelineAPIError: if the programs differ, with code ``UnexpectedProgram``; nothing is approved then
         """
         self.get_conn().request("POST", path_of("pipelines", name, "approve"), json=approval_body(expected_programs))
 
@@ -463,16 +469,16 @@ class PipelineHook(BaseHook):
         """Clear a stopped pipeline's storage and delete it.
 
         :param name: the pipeline's name
-        :raises PipelineAPIError: there is no such pipeline, or it is not stopped
+        :raises PipelineAPIError: if there is no such pipeline, or it is not stopped
         """
         self.pipeline(name).delete(clear_storage=True)
 
     def pending_change(self, name: str) -> PendingChange:
-        """The change that waits for approval.
+        """Return the change that waits for approval.
 
         :param name: the pipeline's name
-        :raises PipelineAPIError: there is no such pipeline
-        :raises PipelinesError: nothing waits for approval
+        :raises PipelineAPIError: if there is no such pipeline
+        :raises PipelinesError: if nothing waits for approval
         """
         change = self.pipeline(name).pending_change()
         if change is None or not change.diff:
@@ -483,16 +489,16 @@ class PipelineHook(BaseHook):
         """Take a checkpoint and wait for it.
 
         :param name: the pipeline's name
-        :param timeout_s: seconds to wait at most; None waits without limit
+        :param timeout_s: maximum seconds to wait; None waits without limit
         :returns: the checkpoint's entry in the list of checkpoints, with its ``sequence``
-        :raises PipelineFailedError: the checkpoint failed, or the pipeline stopped; the message says why
-        :raises PipelineTimeoutError: it did not finish in time
+        :raises PipelineFailedError: if the checkpoint failed, or the pipeline stopped; the message says why
+        :raises PipelineTimeoutError: if it did not finish in time
         """
         sequence = self.pipeline(name).checkpoint(wait=True, timeout_s=timeout_s)
         return {"sequence": sequence, **self.newest_checkpoint(name)}
 
     def newest_checkpoint(self, name: str) -> dict[str, Any]:
-        """The newest checkpoint's entry: ``uuid, steps, processed_records, size, ...``; empty when there is none."""
+        """Return the entry of the newest checkpoint: ``uuid, steps, processed_records, size, ...``; empty if there is none."""
         details = (self.descriptor(name) or {}).get("storage_status_details") or {}
         # UUIDv7: the greatest is the newest.
         return max(details.get("checkpoints") or [], key=lambda entry: str(entry["uuid"]), default={})
@@ -501,7 +507,7 @@ class PipelineHook(BaseHook):
         """Copy the newest checkpoint to the object store of the pipeline's storage configuration and wait for it.
 
         :param name: the pipeline's name
-        :param timeout_s: seconds to wait at most; None waits without limit
+        :param timeout_s: maximum seconds to wait; None waits without limit
         :returns: the checkpoint's UUID
         """
         return self.pipeline(name).sync_checkpoint(wait=True, timeout_s=timeout_s)
@@ -511,10 +517,10 @@ class PipelineHook(BaseHook):
 
         :param name: the pipeline's name
         :param table: the table
-        :param body: the rows, in the format that ``params`` name
-        :param params: ``format`` and its options, as of the ingress endpoint
-        :param key: the key by which the pipeline knows the rows when they are pushed again; None for rows that are added each time
-        :returns: the completion token, and whether the rows were there already
+        :param body: the rows, in the format that ``params`` names
+        :param params: ``format`` and its options, as for the ingress endpoint
+        :param key: the idempotency key of the rows; None to add them at every push
+        :returns: the completion token, and True if the rows were there already
         """
         path = path_of("pipelines", name, "ingress", table)
         headers = {} if key is None else {IDEMPOTENCY_KEY_HEADER: check_push_key(key)}
@@ -523,7 +529,7 @@ class PipelineHook(BaseHook):
         return PushResult(str(answer["token"]), bool(answer.get("already_there")))
 
     def completion_token(self, name: str, table: str, connector: str) -> str:
-        """A token that completes when everything the connector has received by now is processed and delivered.
+        """Return a token that completes when everything the connector has received so far is processed and delivered.
 
         :param name: the pipeline's name
         :param table: the table that the connector feeds
@@ -532,11 +538,11 @@ class PipelineHook(BaseHook):
         return self.pipeline(name).generate_completion_token(table, connector)
 
     def query(self, name: str, sql: str, limit: int) -> list[Mapping[str, Any]]:
-        """The first rows of an ad-hoc query.
+        """Return the first rows of an ad-hoc query.
 
         :param name: the pipeline's name
         :param sql: the query
-        :param limit: how many rows at most
+        :param limit: the maximum number of rows
         :returns: each row by the names of its columns; decimals are Decimal
         """
         rows: Iterator[Mapping[str, Any]] = iter(self.pipeline(name).query(sql))
@@ -551,22 +557,22 @@ class PipelineHook(BaseHook):
         self.pipeline(name).execute(sql)
 
     def stats(self, name: str) -> dict[str, Any]:
-        """The pipeline's statistics, as the service sends them."""
+        """Return the pipeline's statistics, as the service sends them."""
         stats: dict[str, Any] = self.get_conn().request("GET", path_of("pipelines", name, "stats"))
         return stats
 
     def spark_application(self, name: str) -> dict[str, Any]:
-        """The Spark application that a running pipeline runs in: ``id``, ``name`` and ``web_url``, the address of Spark's own page.
+        """Return the Spark application of a running pipeline: ``id``, ``name`` and ``web_url``, the address of Spark's own page.
 
         :param name: the pipeline's name
-        :raises PipelineAPIError: it does not run
+        :raises PipelineAPIError: if the pipeline does not run
         """
         path = path_of("pipelines", name, "spark_application")
         application: dict[str, Any] = self.get_conn().request("GET", path, outage_budget_s=0.0)
         return application
 
     def steps(self, name: str) -> list[dict[str, Any]]:
-        """Figures of the recent steps: how many rows went in, which views were computed, how and how long."""
+        """Return the figures of the recent steps: the number of input rows, and for each view how and how long it was computed."""
         answer: Any = self.get_conn().request("GET", path_of("pipelines", name, "steps"))
         steps: Sequence[dict[str, Any]] = answer["steps"] if isinstance(answer, Mapping) else answer
         return list(steps)
@@ -597,5 +603,5 @@ class PipelineHook(BaseHook):
         )
 
     def _post(self, name: str, action: str, params: Mapping[str, Any] | None = None) -> None:
-        """Ask for something that does no harm when it is asked twice."""
+        """Send an idempotent request."""
         self.get_conn().request("POST", path_of("pipelines", name, action), params=params, idempotent=True)

@@ -1,7 +1,7 @@
-"""What happens to a pipeline, found by comparing what a poll sees with a watermark.
+"""The events of a pipeline, found by comparing each poll with a watermark.
 
-Only changes are told, each once: what was there before the watching began is not, nor what is still so at the next poll. The
-watermark is a JSON object, so that it outlives the process that watches. Nothing here does I/O or knows Airflow.
+Only changes are reported, each once. State that was there before the watch began is not reported, nor state that is the same at the
+next poll. The watermark is a JSON object, so that it outlives the process that watches. Nothing here does I/O or imports Airflow.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from airflow_pipelines.hooks.conditions.checkpoint import time_of
 
 
 class PipelineEventKind(StrEnum):
-    """What may happen."""
+    """The kinds of events."""
 
     CHECKPOINT = "checkpoint"
-    """There is a new checkpoint."""
+    """A new checkpoint."""
     SYNC = "sync"
-    """A checkpoint was copied to the object store."""
+    """A copy of a checkpoint in the object store."""
     IDLE = "idle"
-    """Rows came in, all are processed, and no more came for a while."""
+    """The end of activity: rows came in, all are processed, and no more came for a while."""
     FAILURE = "failure"
-    """The pipeline went down with an error."""
+    """The end of a pipeline with an error."""
     PROGRAM_CHANGE = "program_change"
-    """Another version of the program was saved and compiles."""
+    """A new version of the program that was saved and compiles."""
 
     @classmethod
     def of(cls, text: str) -> PipelineEventKind:
-        """The kind of a name.
+        """Return the kind with a name.
 
         :param text: the name
-        :raises ValueError: there is no such kind; the message lists them
+        :raises ValueError: if there is no such kind; the message lists the known ones
         """
         try:
             return cls(text)
@@ -45,12 +45,12 @@ class PipelineEventKind(StrEnum):
 
 @dataclass(frozen=True)
 class Poll:
-    """What one poll saw of a pipeline.
+    """The result of one poll of a pipeline.
 
     :param descriptor: the pipeline with the status selector
-    :param at: seconds since the epoch
-    :param stats: its statistics; None when nobody wanted them or it does not run
-    :param events: its events with all details, newest first; None when nobody wanted them, or there are no new ones
+    :param at: the time of the poll, in seconds since the epoch
+    :param stats: the pipeline's statistics; None if they were not requested or the pipeline does not run
+    :param events: the pipeline's events with all details, newest first; None if they were not requested, or there are no new ones
     """
 
     descriptor: Mapping[str, Any]
@@ -61,14 +61,14 @@ class Poll:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What one kind comes to at a poll: what to remember, and the figures of what happened, oldest first."""
+    """The result of one detector at a poll: the mark to remember, and the figures of the events, oldest first."""
 
     mark: Any
     happened: Sequence[dict[str, Any]] = ()
 
 
 class _Detector(ABC):
-    """Finds one kind of event."""
+    """A detector of one kind of event."""
 
     kind: ClassVar[PipelineEventKind]
     needs_stats: ClassVar[bool] = False
@@ -76,11 +76,11 @@ class _Detector(ABC):
 
     @abstractmethod
     def begin(self, poll: Poll) -> Any:
-        """What to remember at the first poll of a watch, which tells nothing."""
+        """Return the mark to remember at the first poll of a watch, which reports nothing."""
 
     @abstractmethod
     def judge(self, poll: Poll, mark: Any) -> Judgement:
-        """Compare with what is remembered."""
+        """Compare the poll with the mark."""
 
 
 def _storage(poll: Poll) -> Mapping[str, Any]:
@@ -121,10 +121,10 @@ class _Idleness(_Detector):
     needs_stats = True
     interval_s: float
     _quiet: tuple[tuple[Any, int], float] | None = field(default=None, init=False)
-    """The counters that have not moved, and since when."""
+    """The counters that have not moved, and the time since when they have not."""
 
     def begin(self, poll: Poll) -> Any:
-        # One that is still at work becomes idle yet.
+        # A pipeline that is still at work will become idle, which is an event.
         return None if poll.stats is None or self._is_at_work(poll.stats) else list(self._counters(poll.stats))
 
     def judge(self, poll: Poll, mark: Any) -> Judgement:
@@ -150,7 +150,7 @@ class _Idleness(_Detector):
 
     @staticmethod
     def _counters(stats: Mapping[str, Any]) -> tuple[Any, int]:
-        # Counters only grow within an incarnation: the same ones mean that nothing came in between.
+        # Counters only grow within an incarnation, so equal ones mean that nothing came in between.
         metrics = stats["global_metrics"]
         return metrics.get("incarnation_uuid"), metrics["total_input_records"]
 
@@ -193,18 +193,18 @@ _PIPELINE: Final = "pipeline"
 
 
 def _statuses(descriptor: Mapping[str, Any]) -> dict[str, Any]:
-    """The statuses with their times, and the error."""
+    """Return the statuses with their times, and the error."""
     return {name: value for name, value in descriptor.items() if "_status" in name and "details" not in name} | {
         "error": descriptor.get("deployment_error")
     }
 
 
 class PipelineWatch:
-    """Finds what happens to one pipeline.
+    """A watch that finds the events of one pipeline.
 
-    :param kinds: what is to be told
-    :param idle_interval_s: for how long nothing has to come in until a pipeline is idle
-    :param watermark: what an earlier watch has seen; None at the first one
+    :param kinds: the kinds of events to report
+    :param idle_interval_s: the seconds without new input after which a pipeline is idle
+    :param watermark: the watermark of an earlier watch; None at the first one
     """
 
     def __init__(
@@ -217,11 +217,11 @@ class PipelineWatch:
 
     @property
     def needs_stats(self) -> bool:
-        """Whether a poll has to ask for statistics."""
+        """True if a poll has to request the statistics."""
         return any(detector.needs_stats for detector in self._detectors)
 
     def needs_events(self, descriptor: Mapping[str, Any]) -> bool:
-        """Whether a poll has to ask for events: there are none without a change of a status.
+        """Return True if a poll has to request the events: there are none without a change of a status.
 
         :param descriptor: the pipeline as the poll has seen it
         """
@@ -229,18 +229,18 @@ class PipelineWatch:
 
     @property
     def watermark(self) -> dict[str, Any]:
-        """What to remember, as JSON."""
+        """The watermark to remember, as JSON."""
         return dict(self._marks)
 
     def seen(self, poll: Poll) -> list[dict[str, Any]]:
-        """Compare a poll with the watermark, and move that.
+        """Compare a poll with the watermark, and advance the watermark.
 
-        :param poll: what was seen
-        :returns: what happened, each with its ``event`` and the pipeline's name
+        :param poll: the poll
+        :returns: the events, each with its kind as ``event`` and the pipeline's name
         """
         identity = str(poll.descriptor["id"])
         if self._marks.get(_PIPELINE, identity) != identity:
-            # Deleted and made again under its name: all that it has is new, but for what it begins with.
+            # The pipeline was deleted and created again under its name, so the watch begins anew.
             self._marks = {}
         self._marks[_PIPELINE] = identity
         self._statuses = _statuses(poll.descriptor)

@@ -1,8 +1,8 @@
-"""Submitting dedicated hosts with a Spark connection of Airflow.
+"""The submission of dedicated hosts with a Spark connection of Airflow.
 
-The provider's hook knows how a Spark connection becomes a spark-submit command. Its ``submit`` stays for the life of a driver in
-client mode, and dies with the task, so there only its command is used and the process is started apart. In cluster mode
-``submit`` returns once the cluster has accepted the application, when told to follow it through the cluster's own API.
+The provider's hook turns a Spark connection into a spark-submit command. In client mode its ``submit`` stays for the life of a
+driver and dies with the task, so only its command is used and the process is started separately. In cluster mode ``submit`` returns
+once the cluster has accepted the application, if it is told to track the application through the cluster's own API.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ _EXTRAS: Final = {
     "executor_memory": "spark.executor.memory",
     "cores_max": "spark.cores.max",
 }
-"""Extras of a Spark connection that stand for one property each."""
+"""The extras of a Spark connection that set one property each."""
 
 
 class HostSubmitHook(SparkSubmitHook):
-    """The provider's hook over a connection that was read already, so that it can be used where reading one would block.
+    """The provider's hook over a connection that was read already, for places where reading one would block.
 
     :param connection: the Spark connection
-    :param options: as of SparkSubmitHook
+    :param options: the options of SparkSubmitHook
     """
 
     def __init__(self, connection: Connection, **options: Any) -> None:
@@ -58,7 +58,7 @@ class HostSubmitHook(SparkSubmitHook):
         super().__init__(conn_id=connection.conn_id, **options)
 
     def get_connection(self, conn_id: str) -> Connection:  # type: ignore[override]
-        """The connection this hook was made with."""
+        """Return the connection that this hook was made with."""
         return self._given
 
     @property
@@ -68,14 +68,16 @@ class HostSubmitHook(SparkSubmitHook):
 
     @property
     def is_cluster_mode(self) -> bool:
-        """Whether the driver runs in the cluster."""
+        """True if the driver runs in the cluster."""
         return bool(self._connection["deploy_mode"] == "cluster")
 
     def command(self, application: str) -> list[str]:
-        """The spark-submit command for an application; this environment's own spark-submit is preferred to others on the path.
+        """Return the spark-submit command for an application.
+
+        This environment's own spark-submit is preferred to others on the path.
 
         :param application: path of the Python file to run
-        :raises SubmitError: there is no such program on the path
+        :raises SubmitError: if there is no such program on the path
         """
         command: list[str] = self._build_spark_submit_command(application)
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
@@ -88,7 +90,9 @@ class HostSubmitHook(SparkSubmitHook):
 
 
 class SparkConnectionSubmitter:
-    """Starts hosts with a Spark connection: its master, deploy mode, queue, binary, namespace and Kerberos settings are honoured.
+    """A submitter that starts hosts with a Spark connection.
+
+    The connection's master, deploy mode, queue, binary, namespace and Kerberos settings are honoured.
 
     :param connection: the Spark connection
     """
@@ -99,9 +103,9 @@ class SparkConnectionSubmitter:
     def submit(self, request: SubmitRequest) -> SubmittedProcess:
         """Start a host that outlives this process.
 
-        :param request: what to start
-        :returns: the process on this machine, or nothing known when the driver runs in a cluster
-        :raises SubmitError: it could not be started; the message says why
+        :param request: the host to start
+        :returns: the process on this machine, empty if the driver runs in a cluster
+        :raises SubmitError: if it could not be started; the message says why
         """
         try:
             options = _hook_options(request, connection_conf(self._connection))
@@ -113,7 +117,7 @@ class SparkConnectionSubmitter:
             raise SubmitError(f"Spark connection {self._connection.conn_id!r}: {error}") from error
 
     def _submit_here(self, request: SubmitRequest, hook: HostSubmitHook) -> SubmittedProcess:
-        """The driver runs on this machine, in a session of its own, writing to the host's log."""
+        """Start the driver on this machine, in a session of its own, with its output in the host's log."""
         command = hook.command(str(request.script))
         environment = submit_environment(request, spark_home())
         if Path(command[0]).parent != Path(sys.executable).parent:
@@ -137,7 +141,7 @@ class SparkConnectionSubmitter:
         return SubmittedProcess(pid=process.pid, machine=processes.this_machine())
 
     def _submit_to_cluster(self, request: SubmitRequest, options: dict[str, Any]) -> SubmittedProcess:
-        """Have the driver run in the cluster, and wait until it is accepted there."""
+        """Submit the driver to the cluster, and wait until the cluster accepts it."""
         master = HostSubmitHook(self._connection, **options).master
         prefix, tracking = _cluster_kind(master)
         with _properties_file({f"{prefix}.{name}": value for name, value in request.environment.items()}) as path:
@@ -150,12 +154,12 @@ _known: dict[str, tuple[str, DedicatedHosts]] = {}
 
 
 def dedicated_hosts(connection: Connection) -> DedicatedHosts:
-    """The way to submit dedicated hosts with a Spark connection; the same object for the same connection.
+    """Return the deployer that submits dedicated hosts with a Spark connection; the same object for the same connection.
 
     :param connection: the Spark connection. Its id is stored with what is started, so that only services that have it deploy with
         it.
     """
-    # The embedded service of a process is one per way to submit, so a new object each time would be a new service each time.
+    # A process has one embedded service for each deployer, so a new object each time would be a new service each time.
     uri = connection.get_uri()
     known = _known.get(connection.conn_id)
     if known is None or known[0] != uri:
@@ -165,12 +169,13 @@ def dedicated_hosts(connection: Connection) -> DedicatedHosts:
 
 
 def connection_conf(connection: Connection) -> dict[str, str]:
-    """The Spark properties that a Spark connection asks for, for all pipelines whose hosts are submitted with it. Those that a
-    pipeline's configuration asks for win over them.
+    """Return the Spark properties that a Spark connection sets, for all pipelines whose hosts are submitted with it.
+
+    Properties in a pipeline's own configuration take precedence.
 
     :param connection: its extras ``conf`` (an object of properties), ``packages`` (a list, or a text with commas), ``image``,
         ``driver_memory``, ``executor_memory`` and ``cores_max``
-    :raises ValueError: an extra has a value that means nothing
+    :raises ValueError: if an extra has an invalid value
     """
     extra = connection.extra_dejson
     given = extra.get("conf") or {}
@@ -182,10 +187,10 @@ def connection_conf(connection: Connection) -> dict[str, str]:
     wrong = [name for name, value in {**given, **named}.items() if value and not isinstance(value, (str, int, float, bool))]
     if wrong:
         raise ValueError(f"its extras have no text for {', '.join(sorted(wrong))}")
-    return {name: _property(value) for name, value in {**given, **named}.items() if value is not None}
+    return {name: _format_property(value) for name, value in {**given, **named}.items() if value is not None}
 
 
-def _property(value: Any) -> str:
+def _format_property(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -195,7 +200,7 @@ def _hook_options(request: SubmitRequest, own: Mapping[str, str]) -> dict[str, A
 
 
 def _cluster_kind(master: str) -> tuple[str, str]:
-    """How a cluster takes environment variables, and the hook's flag that makes ``submit`` return once the driver is accepted."""
+    """Return a cluster's property prefix for environment variables, and the hook's flag for ``submit`` to return on acceptance."""
     if master.startswith("yarn"):
         return "spark.yarn.appMasterEnv", "yarn_track_via_rm_api"
     if master.startswith("k8s"):
@@ -207,8 +212,8 @@ def _cluster_kind(master: str) -> tuple[str, str]:
 
 @contextmanager
 def _properties_file(properties: Mapping[str, str]) -> Iterator[str]:
-    """A file of Spark properties that only this user can read: what is in it never shows on a command line."""
-    # Made readable to its owner only, and gone when spark-submit has read it.
+    """Yield the path of a file of Spark properties that only this user can read, so that they never show on a command line."""
+    # The file is readable by its owner only, and deleted after spark-submit has read it.
     with tempfile.NamedTemporaryFile("w", prefix="airflow-pipelines-", suffix=".conf") as file:
         for name, value in properties.items():
             escaped = value.replace("\\", "\\\\").replace("\n", "\\n")

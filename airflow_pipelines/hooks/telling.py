@@ -1,4 +1,4 @@
-"""What a wait tells while it lasts: what is new, in a few lines, however long it takes and however often it looks."""
+"""The progress lines of a wait: news only, in a few lines, however long it takes and however often it polls."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 MOST_LINES: Final = 5
-"""Of progress; with two of an outage and what a task says at its end, a task stays within eight lines."""
+"""The maximum number of progress lines.
+
+With two lines of an outage and the task's own last line, a task stays within eight lines.
+"""
 _FOR_STAGES: Final = 2
-"""So many of them are kept for new stages."""
+"""The number of these lines that are kept for new stages."""
 _FIRST_PAUSE_S: Final = 10.0
 _PAUSE_GROWS: Final = 6.0
 
 
 class Log(Protocol):
-    """What a task's or trigger's log has."""
+    """The part of the log of a task or trigger that is used here."""
 
     def log(self, level: int, message: str, /, *arguments: Any) -> None:
         """Write a line."""
@@ -24,14 +27,14 @@ class Log(Protocol):
 
 @dataclass
 class Story:
-    """The lines of one wait.
+    """The progress lines of one wait.
 
-    :param log: where they go
-    :param lines: how many lines of progress there are so far
+    :param log: the log to write to
+    :param lines: the number of progress lines so far
     :param last: the latest of them
-    :param told_at: when it was written, in seconds since the epoch
-    :param tells_outage: whether the outage that lasts has been told
-    :param outages: how many outages have been told
+    :param told_at: the time when it was written, in seconds since the epoch
+    :param tells_outage: True if the current outage has been reported
+    :param outages: the number of outages that were reported
     """
 
     log: Log
@@ -42,11 +45,11 @@ class Story:
     outages: int = 0
 
     def progress(self, subject: str, text: str, now: float) -> None:
-        """Tell how far it is, if that is news.
+        """Log the progress, if it is news.
 
-        :param subject: what is awaited
-        :param text: what was seen: the stage, and after a comma how far it is
-        :param now: seconds since the epoch
+        :param subject: the subject of the wait
+        :param text: the progress: the stage, and after a comma the details
+        :param now: the current time, in seconds since the epoch
         """
         if self.tells_outage:
             self.tells_outage = False
@@ -58,17 +61,21 @@ class Story:
         self.last, self.told_at, self.lines = text, now, self.lines + 1
 
     def _is_time_for(self, text: str, now: float) -> bool:
-        """A new stage is told at once. More of the same is told after a pause that grows, as long as lines for stages are left."""
+        """Return True if a line should be logged now.
+
+        A new stage is logged at once. More of the same stage is logged after a pause that grows, as long as lines for stages are
+        left.
+        """
         if _stage_of(text) != _stage_of(self.last):
             return self.lines < MOST_LINES
         pause_s = _FIRST_PAUSE_S * _PAUSE_GROWS ** (self.lines - 1)
         return self.lines < MOST_LINES - _FOR_STAGES and now - self.told_at >= pause_s
 
     def outage(self, subject: str, text: str) -> None:
-        """Tell that the service is away, once for each of the first outages.
+        """Log that the service is away, for the first outage only.
 
-        :param subject: what is awaited
-        :param text: how that was noticed
+        :param subject: the subject of the wait
+        :param text: the error that revealed it
         """
         if not self.tells_outage:
             self.tells_outage = True
@@ -77,7 +84,7 @@ class Story:
                 self.log.log(logging.WARNING, "%s: %s", subject, text)
 
     def to_json(self) -> dict[str, Any]:
-        """What another process needs to go on with it."""
+        """Return the state that another process needs to continue it."""
         return {
             "lines": self.lines,
             "last": self.last,
@@ -88,10 +95,10 @@ class Story:
 
     @classmethod
     def from_json(cls, log: Log, told: Mapping[str, Any]) -> Story:
-        """The story that :meth:`to_json` was asked of.
+        """Return the story that :meth:`to_json` serialised.
 
-        :param log: where lines go on to
-        :param told: what it said
+        :param log: the log to write to
+        :param told: the JSON object
         """
         return cls(log, **told)
 

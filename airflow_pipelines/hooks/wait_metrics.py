@@ -1,4 +1,4 @@
-"""Metrics of waits, through Airflow's own: how many ended how, and how long they took."""
+"""Metrics of waits, through Airflow's own metrics: the outcomes and durations."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from airflow_pipelines.sdk.errors import PipelineConnectionError, PipelineFailed
 
 
 class WaitOutcome(StrEnum):
-    """How a wait ended."""
+    """The outcome of a wait."""
 
     REACHED = "reached"
     FAILED = "failed"
-    """What was awaited cannot come any more."""
+    """A condition that cannot be reached any more."""
     TIMEOUT = "timeout"
     UNREACHABLE = "unreachable"
-    """The service was away for too long."""
+    """A service that was away for too long."""
     ERROR = "error"
 
 
@@ -29,8 +29,8 @@ def wait_ended(condition: str, outcome: WaitOutcome, seconds: float) -> None:
     """Count a wait that has ended.
 
     :param condition: the kind of its condition
-    :param outcome: how it ended
-    :param seconds: how long it took
+    :param outcome: its outcome
+    :param seconds: its duration in seconds
     """
     tags = {"condition": condition, "outcome": outcome.value}
     stats.incr(f"airflow_pipelines.wait.{condition}.{outcome.value}", tags=tags)
@@ -39,7 +39,7 @@ def wait_ended(condition: str, outcome: WaitOutcome, seconds: float) -> None:
 
 @contextmanager
 def measured_wait(condition: str) -> Iterator[None]:
-    """Count the wait that is within the block.
+    """Count the wait within the block.
 
     :param condition: the kind of its condition
     """

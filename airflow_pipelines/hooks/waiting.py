@@ -1,6 +1,6 @@
-"""Polls until a condition holds, within a time limit, and past outages of the service that are not too long.
+"""Polling until a condition holds, within a time limit, and through outages of the service that are not too long.
 
-How a pipeline is polled is left to the caller, so that a worker (synchronous) and a triggerer (asynchronous) apply the same rules.
+The caller does the polling itself, so that a worker (synchronous) and a triggerer (asynchronous) apply the same rules.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from airflow_pipelines.hooks.telling import Story
 from airflow_pipelines.sdk.errors import PipelineConnectionError, PipelineFailedError, PipelinesError, PipelineTimeoutError
 
 OUTAGE_BUDGET_S = 180.0
-"""Seconds that the service may be away without anything failing, where nobody says otherwise."""
+"""The default seconds that the service may be away before anything fails."""
 _JITTER = 0.2
 
 
 def jittered(seconds: float) -> float:
-    """The interval, up to a fifth longer, so that many waits that started together do not poll together for ever."""
+    """Return the interval, up to a fifth longer, so that many waits that started together do not poll together for ever."""
     return seconds * (1 + random.uniform(0, _JITTER))  # noqa: S311 - spreading load, not a secret
 
 
 def spread(seconds: float) -> float:
-    """A part of the interval, so that waits that start together do not poll together at first."""
+    """Return a random part of the interval, so that waits that start together do not poll together at first."""
     return random.uniform(0, seconds)  # noqa: S311 - spreading load, not a secret
 
 
 @dataclass
 class Wait:
-    """One wait in progress.
+    """A wait in progress.
 
-    :param deadline: seconds since the epoch after which it fails, None for never
-    :param outage_budget_s: seconds from the first poll on that failed for which the service may be away
-    :param memory: what the condition remembers
-    :param away_since: seconds since the epoch at which the service was missed first; None while it answers
-    :param story: tells how far it is; None where nobody listens
+    :param deadline: the time after which it fails, in seconds since the epoch; None for no limit
+    :param outage_budget_s: the seconds that the service may be away, counted from the first failed poll
+    :param memory: the memory of the condition
+    :param away_since: the time of the first failed poll, in seconds since the epoch; None while the service answers
+    :param story: the progress lines; None if nobody reads them
     """
 
     pipeline_name: str
@@ -52,13 +52,13 @@ class Wait:
 
     @property
     def subject(self) -> str:
-        """What is awaited on which pipeline."""
+        """The goal and the pipeline, as text."""
         return f"waiting for {self.condition.goal} of pipeline {self.pipeline_name!r}"
 
     def seen(self, observation: Observation) -> Verdict:
         """Evaluate a poll that succeeded.
 
-        :param observation: what the poll found
+        :param observation: the observation of the poll
         :returns: the condition's verdict
         """
         self.away_since = None
@@ -70,12 +70,12 @@ class Wait:
         return verdict
 
     def poll_failed(self, error: PipelinesError, now: float) -> None:
-        """Take note of a poll that failed.
+        """Record a poll that failed.
 
-        :param error: why
-        :param now: seconds since the epoch
-        :raises PipelinesError: ``error`` itself when waiting cannot help
-        :raises PipelineConnectionError: the service has been away for longer than ``outage_budget_s`` allows
+        :param error: the error
+        :param now: the current time, in seconds since the epoch
+        :raises PipelinesError: if waiting cannot help: ``error`` itself
+        :raises PipelineConnectionError: if the service has been away for longer than ``outage_budget_s`` allows
         """
         if not is_transient(error):
             raise error
@@ -89,14 +89,14 @@ class Wait:
             self.story.outage(self.subject, f"{self.last_seen} (for up to {self.outage_budget_s:g} s that is waited for)")
 
     def to_json(self) -> dict[str, Any]:
-        """What another process needs to go on with this wait."""
+        """Return the state that another process needs to continue this wait."""
         told = None if self.story is None else self.story.to_json()
         return {"memory": dict(self.memory) if self.memory else None, "away_since": self.away_since, "told": told}
 
     def go_on_from(self, earlier: Mapping[str, Any]) -> None:
-        """Go on with a wait of another process.
+        """Continue a wait of another process.
 
-        :param earlier: what its :meth:`to_json` said
+        :param earlier: the result of its :meth:`to_json`
         """
         self.memory = earlier["memory"]
         self.away_since = earlier["away_since"]
@@ -104,16 +104,16 @@ class Wait:
             self.story = Story.from_json(self.story.log, earlier["told"])
 
     def check_time(self, now: float) -> None:
-        """Fail when the time is up.
+        """Raise when the time is up.
 
-        :param now: seconds since the epoch
-        :raises PipelineTimeoutError: what was awaited and what was seen last
+        :param now: the current time, in seconds since the epoch
+        :raises PipelineTimeoutError: if the deadline has passed; the message has the goal and the last observation
         """
         if self.deadline is not None and now > self.deadline:
             raise PipelineTimeoutError(f"{self.subject}: time is up, last seen: {self.last_seen}")
 
     def failure(self, verdict: Verdict) -> PipelineFailedError:
-        """The error for a verdict that says the condition cannot be reached any more."""
+        """Return the error for a verdict that says the condition cannot be reached any more."""
         return PipelineFailedError(f"{self.subject}: {verdict.message}", verdict.result.get("deployment_error"))
 
 
@@ -121,12 +121,12 @@ def wait_in_place(wait: Wait, poll: Callable[[], Observation], poll_interval_s: 
     """Poll until the condition holds.
 
     :param wait: the wait; its deadline and memory are used
-    :param poll: polls the pipeline once
+    :param poll: a function that polls the pipeline once
     :param poll_interval_s: seconds between polls
     :returns: the verdict's result
-    :raises PipelineFailedError: the condition cannot be reached any more
-    :raises PipelineTimeoutError: the deadline passed
-    :raises PipelineConnectionError: the service was away for too long
+    :raises PipelineFailedError: if the condition cannot be reached any more
+    :raises PipelineTimeoutError: if the deadline passed
+    :raises PipelineConnectionError: if the service was away for too long
     """
     while True:
         try:

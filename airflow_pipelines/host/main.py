@@ -1,4 +1,4 @@
-"""The host process: registers, serves the data plane, runs its pipelines, and ends when it should."""
+"""The host process: it registers, serves the data plane, runs its pipelines, and ends when it should."""
 
 from __future__ import annotations
 
@@ -44,14 +44,17 @@ from airflow_pipelines.host.runs.spark_health import SparkHealth
 
 HEARTBEAT_S = 1.0
 STORE_GRACE_S = 90.0
-"""The time that a host goes on without reaching the store; the lock on each storage folder keeps a second host out meanwhile."""
+"""The time that a host goes on without its store; meanwhile, the lock on each storage folder keeps a second host out."""
 
 LAST_RESORT_S = 20.0
-"""The time that a host that nobody wants may take to end in order."""
+"""The time that a host may take to shut down in order once nobody wants it."""
 TELL_S = 5.0
-"""The time for which a host that leaves at once tries to say so in the store."""
+"""The time for which a host that exits at once tries to record this in the store."""
 STUCK_S = 120
-"""A host whose Python stands still for so long, or whose data plane does not answer, ends by itself if no service has ended it."""
+"""The limit after which a host ends itself if its Python stands still or its data plane does not answer.
+
+It applies when no service has ended the host before.
+"""
 
 log = logging.getLogger("airflow_pipelines.host")
 
@@ -61,7 +64,7 @@ def main(arguments: Sequence[str]) -> int:
 
     :returns: the exit code
     """
-    # For a host that a cluster started. Where it was started here, its JVM has this umask as well.
+    # For a host that a cluster has started. A host that was started here has a JVM with the same umask.
     os.umask(PRIVATE_UMASK)
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     log_no_java_calls()
@@ -84,7 +87,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 class Host:
-    """One host process."""
+    """A host process."""
 
     def __init__(self, record: HostRecord, registry: Registry, settings: Settings, store: DatabaseFile) -> None:
         self._record = record
@@ -97,11 +100,11 @@ class Host:
         self._last_answer = time.monotonic()
 
     def run(self) -> int:
-        """Serve until the row is ended, a shutdown is asked for, or the one deployment of a dedicated host is over."""
+        """Serve until the host's row is ended, a shutdown is requested, or the one deployment of a dedicated host is over."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._ended.set())
         submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-        # Nothing is kept there, but Spark makes the folder, by default in whatever the working folder is.
+        # Nothing is stored there, but Spark creates the folder, by default in the current working folder.
         conf = {"spark.sql.warehouse.dir": str(self._settings.home / "spark-warehouse")}
         if self._settings.spark_ui_port:
             conf |= {"spark.ui.enabled": "true", "spark.ui.port": str(self._settings.spark_ui_port)}
@@ -118,8 +121,8 @@ class Host:
         health = SparkHealth(spark, self._parent if submitted else None).start()
         plane = DataPlane(app, self._settings.host_address)
         plane.start()
-        # What is there by now stays. A garbage collection that need not look at it takes a hundredth of the time, and comes before
-        # so much has gathered that the JVM keeps hundreds of megabytes for Python objects that nobody uses any more.
+        # The objects that exist by now stay. A garbage collection that skips them takes a hundredth of the time. So it runs before
+        # the JVM keeps hundreds of megabytes for Python objects that are no longer used.
         gc.collect()
         gc.freeze()
         gc.enable()  # see submit.py
@@ -130,13 +133,16 @@ class Host:
         self._heartbeat.start(lambda: self._answers(plane))
         watchdog = threading.Thread(target=self._watch, args=(submitted, fleet, health), name="watchdog", daemon=True)
         watchdog.start()
-        self._wait(self._own_deployment(fleet), watchdog)
+        self._wait(self._start_own_deployment(fleet), watchdog)
         health.close()
         self._end(fleet, plane, spark)
         return 0
 
     def _wait(self, runner: PipelineRunner | None, watchdog: threading.Thread) -> None:
-        """Wait until the host has to end. What keeps Python from coming by here for long ends the process, and is in its log."""
+        """Wait until the host has to end.
+
+        If Python is kept from this loop for too long, the process ends, and the traceback is in its log.
+        """
         faulthandler.dump_traceback_later(STUCK_S, exit=True)
         looked = time.monotonic()
         while not self._ended.wait(1.0 if runner is None else 0.1) and not (runner is not None and runner.ended):
@@ -149,13 +155,13 @@ class Host:
         faulthandler.cancel_dump_traceback_later()
 
     def _answers(self, plane: DataPlane) -> bool:
-        """Tell whether the data plane answers; the heartbeat asks."""
+        """Return True if the data plane answers, and note the time. The heartbeat calls it."""
         if plane.answers():
             self._last_answer = time.monotonic()
             return True
         return False
 
-    def _own_deployment(self, fleet: Fleet) -> PipelineRunner | None:
+    def _start_own_deployment(self, fleet: Fleet) -> PipelineRunner | None:
         if self._record.deployment is None:
             return None
         return fleet.deploy(Deployment.model_validate(self._record.deployment))
@@ -166,10 +172,10 @@ class Host:
         )
 
     def _watch(self, submitted: bool, fleet: Fleet, health: SparkHealth) -> None:
-        """End the process when it cannot go on, or nobody should use it any more."""
+        """End the process when it cannot go on, or when nobody should use it any more."""
         while not self._ended.wait(HEARTBEAT_S):
             gone = submitted and os.getppid() != self._parent
-            problem = "its JVM is gone" if gone else health.problem or self._silence()
+            problem = "its JVM is gone" if gone else health.problem or self._describe_silence()
             if problem is not None:
                 self._exit_at_once(problem, self._parent if submitted and not gone else None)
             idle_s = self._settings.host_idle_s
@@ -189,18 +195,18 @@ class Host:
                 last_resort.start()
                 return
 
-    def _silence(self) -> str | None:
+    def _describe_silence(self) -> str | None:
         silent = time.monotonic() - self._last_answer
         return f"its data plane did not answer for {silent:.0f} s" if silent > STUCK_S else None
 
     def _exit_at_once(self, problem: str, jvm: int | None) -> NoReturn:
-        """Leave at once: no pipeline here can take another step, and nothing can be closed in order either."""
+        """Exit at once: no pipeline here can take another step, and nothing can be closed in order."""
         log.error("the host cannot go on: %s; exiting", problem)
         telling = threading.Thread(target=self._tell_the_end, args=(problem,), daemon=True)
         telling.start()
         telling.join(TELL_S)
         if jvm is not None:
-            # It would wait for this process and then, being in trouble, perhaps not end.
+            # The JVM would wait for this process and then, being in trouble, perhaps not end.
             os.kill(jvm, signal.SIGKILL)
         os._exit(4)
 
@@ -223,6 +229,6 @@ class Host:
 def connector_environment(allowed: Sequence[str]) -> dict[str, str]:
     """Return the variables of this process's environment that connectors may name as ``${env:NAME}``.
 
-    :param allowed: names, in which ``*`` stands for any letters
+    :param allowed: patterns of names, in which ``*`` stands for any characters
     """
     return {name: value for name, value in os.environ.items() if any(fnmatchcase(name, pattern) for pattern in allowed)}

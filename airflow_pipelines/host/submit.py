@@ -1,4 +1,4 @@
-"""What spark-submit runs: ``spark-submit submit.py --host-id <id>``."""
+"""The script that spark-submit runs: ``spark-submit submit.py --host-id <id>``."""
 
 import gc
 import sys
@@ -10,7 +10,7 @@ _HERE = Path(__file__).resolve().parent
 sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != _HERE]
 
 if __name__ == "__main__":
-    # What is imported stays. To look through it again and again takes a fifth of the time of imports. The host enables it.
+    # Imported objects stay. Repeated garbage collections would take a fifth of the time of imports. The host enables them again.
     gc.disable()
     try:
         from airflow_pipelines.host.main import main

@@ -1,1 +1,1 @@
-"""What the connectors of pipelines and those of stream programs have in common of the client of Kafka."""
+"""Code for the client of Kafka that the connectors of pipelines and those of stream programs share."""

@@ -1,4 +1,4 @@
-"""Properties of librdkafka as those of Java's client, by which Spark's own source reads topics."""
+"""Translation of librdkafka properties to those of the Java client, with which Spark's own source reads topics."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ _LOGINS: Final = {
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
-"""By mechanism the class that logs in with a name and a password."""
+"""The Java class for a login with name and password, by mechanism."""
 _OF_LOGIN: Final = frozenset({"sasl.mechanism", "sasl.mechanisms", "sasl.username", "sasl.password"})
 _OF_BROKERS: Final = frozenset({"ssl.ca.location", "ssl.ca.pem", "ssl.endpoint.identification.algorithm"})
 _DECIDE: Final = ("sasl.", "ssl.", "https.", "enable.ssl.", "enable.sasl.")
-"""How names begin of what decides whether a broker is reached; others only tune librdkafka."""
+"""The prefixes of properties that decide whether a broker can be reached. Other properties only tune librdkafka."""
 
 
 class NoJavaPropertyError(ValueError):
-    """Java's client has nothing that does what a property of librdkafka does."""
+    """A librdkafka property without an equivalent in the Java client."""
 
 
 def java_properties(properties: Mapping[str, Any]) -> dict[str, str]:
-    """The properties of a consumer of Java that reaches the same brokers, and reads the same records.
+    """Return the properties of a Java consumer that reaches the same brokers and reads the same records.
 
-    :param properties: those of librdkafka that were given
-    :raises NoJavaPropertyError: when one has no equal
+    :param properties: the librdkafka properties that were given
+    :raises NoJavaPropertyError: if one has no equivalent
     """
     found = {name: str(value) for name, value in properties.items() if name in _SAME}
     found["isolation.level"] = str(properties.get("isolation.level", "read_committed"))
@@ -35,10 +35,10 @@ def java_properties(properties: Mapping[str, Any]) -> dict[str, str]:
     found["security.protocol"] = protocol
     taken = set(_SAME)
     if protocol.startswith("SASL_"):
-        found |= _login(properties)
+        found |= _translate_login(properties)
         taken |= _OF_LOGIN
     if protocol.endswith("SSL"):
-        found |= _authorities(properties) | _names_of_brokers(properties)
+        found |= _translate_authorities(properties) | _translate_name_check(properties)
         taken |= _OF_BROKERS
     for name in sorted(properties):
         if name.startswith(_DECIDE) and name not in taken and protocol != "PLAINTEXT":
@@ -46,7 +46,7 @@ def java_properties(properties: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-def _login(properties: Mapping[str, Any]) -> dict[str, str]:
+def _translate_login(properties: Mapping[str, Any]) -> dict[str, str]:
     mechanism = str(properties.get("sasl.mechanism", properties.get("sasl.mechanisms", "GSSAPI"))).upper()
     login = _LOGINS.get(mechanism)
     if login is None:
@@ -62,8 +62,8 @@ def _quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-def _authorities(properties: Mapping[str, Any]) -> dict[str, str]:
-    """Whose certificates are trusted: by their texts, since the machines of a cluster have no files of this one."""
+def _translate_authorities(properties: Mapping[str, Any]) -> dict[str, str]:
+    """Return the trusted certificates as text, because the machines of a cluster lack the files of this one."""
     texts = properties.get("ssl.ca.pem")
     location = properties.get("ssl.ca.location")
     if texts is None and location is not None:
@@ -76,8 +76,8 @@ def _authorities(properties: Mapping[str, Any]) -> dict[str, str]:
     return {} if texts is None else {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": str(texts)}
 
 
-def _names_of_brokers(properties: Mapping[str, Any]) -> dict[str, str]:
-    """Whether certificates have to have the name of their broker, which both clients demand unless they are told not to."""
+def _translate_name_check(properties: Mapping[str, Any]) -> dict[str, str]:
+    """Return the setting for the check that certificates name their broker. Both clients check it by default."""
     name = "ssl.endpoint.identification.algorithm"
     if name not in properties:
         return {}

@@ -1,4 +1,4 @@
-"""What goes wrong between a client and Kafka: whether it may pass, and what to do about it."""
+"""Problems between a client and Kafka, with remedies, and the distinction between lasting and transient ones."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ _WHAT_TO_DO: Final = {
         "Have the user of {whose} be allowed to use its 'transactional.id', or write without transactions"
     ),
 }
-"""By what cannot pass by itself."""
+"""The remedies of errors that do not pass by themselves, by code."""
 
 
 class Problems(Generic[FailureT]):
-    """What the client of Kafka says of its connections, from threads of its own."""
+    """The problems that the client of Kafka reports from its own threads."""
 
     def __init__(
         self, where: str, servers: str, whose: str, lasting: Callable[[str], FailureT], passing: Callable[[str], FailureT]
     ) -> None:
-        """Begin without any.
+        """Start without problems.
 
-        :param where: what uses the client, and its topic, for messages
+        :param where: the user of the client, and its topic, for messages
         :param servers: the brokers, for messages
-        :param whose: what has the options that may have to be corrected, for messages
-        :param lasting: the failure that does not pass by itself
-        :param passing: the failure that may
+        :param whose: the owner of the options to correct, for messages
+        :param lasting: the function that makes an error for a lasting failure
+        :param passing: the function that makes an error for a transient failure
         """
         self._where = where
         self._servers = servers
@@ -56,12 +56,12 @@ class Problems(Generic[FailureT]):
         self._refused: KafkaError | None = None
         self._is_abandoned = False
         self.fatal: KafkaError | None = None
-        """Why the client does nothing more; another one may."""
+        """The error after which the client does nothing more; a new client may work."""
 
     def note(self, error: KafkaError) -> None:
-        """Take what the client says (its ``error_cb``).
+        """Record an error that the client reports (its ``error_cb``).
 
-        :param error: about a broker, or all of them
+        :param error: an error about a broker, or all of them
         """
         with self._lock:
             if error.code() in _WHAT_TO_DO:
@@ -74,45 +74,45 @@ class Problems(Generic[FailureT]):
                 self._last = error.str()
 
     def log(self, level: int, text: str, *arguments: object) -> None:
-        """Log what the client logs (its ``logger``).
+        """Log a message of the client (its ``logger``).
 
-        :param level: of the logging module
-        :param text: with places for the arguments
-        :param arguments: the values for them
+        :param level: the level of the logging module
+        :param text: the text with placeholders
+        :param arguments: the values of the placeholders
         """
         if not self._is_abandoned:
             logger.log(level, text, *arguments)
 
     def abandon_client(self) -> None:
-        """Log nothing more of the client: it cannot be closed while its brokers are away, and tries to reach them without end."""
+        """Stop logging for a client that cannot be closed while its brokers are away, and that keeps trying to reach them."""
         self._is_abandoned = True
 
     def healed(self) -> None:
-        """Something came from a broker."""
+        """Clear transient problems, because something has arrived from a broker."""
         with self._lock:
             self._down, self._last = False, None
 
     @property
     def are_serious(self) -> bool:
-        """Whether no broker can be reached, or one refuses to serve."""
+        """True if no broker can be reached, or one refuses to serve."""
         return self._down or self._refused is not None or self.fatal is not None
 
     @property
     def is_refused(self) -> bool:
-        """Whether a broker refuses to serve, which does not pass by itself."""
+        """True if a broker refuses to serve, which does not pass by itself."""
         return self._refused is not None
 
     def failure(self, error: KafkaError | None = None) -> FailureT:
-        """Why nothing comes or goes.
+        """Return the error that explains why nothing is received or sent.
 
-        :param error: what a call answered; None where only :meth:`note` knows
+        :param error: the error that a call returned; None if only :meth:`note` knows one
         """
         with self._lock:
             refused, last = self._refused, self._last
         if refused is not None:
-            return self._lasting(refused)
+            return self._make_lasting(refused)
         if error is not None and error.code() in _WHAT_TO_DO:
-            return self._lasting(error)
+            return self._make_lasting(error)
         if self.fatal is not None:
             return self._new_passing(f"{self._where}: {self.fatal.str()}. {self._whose.capitalize()} connects anew")
         if error is not None and error.code() not in UNREACHABLE:
@@ -123,17 +123,17 @@ class Problems(Generic[FailureT]):
             f"'bootstrap.servers' of {self._whose}"
         )
 
-    def _lasting(self, error: KafkaError) -> FailureT:
+    def _make_lasting(self, error: KafkaError) -> FailureT:
         what_to_do = _WHAT_TO_DO[error.code()].format(whose=self._whose)
         return self._new_lasting(f"{self._where}: {error.str()}. {what_to_do}.")
 
 
 def served(call: Callable[[], int], problems: Problems[Any]) -> int:
-    """What a call gives that lets a producer's client say what happened.
+    """Return the result of a call that serves the callbacks of a producer.
 
-    :param call: such as its ``flush``
-    :param problems: is told why the client does nothing more, which is raised as something that is no exception
-    :returns: the answer; 0 when the client does nothing more
+    :param call: the function to call, such as the ``flush`` of the producer
+    :param problems: the problems that record a fatal error, which the client raises although it is not an exception
+    :returns: the result; 0 if the client has failed for good
     """
     try:
         return call()
@@ -142,7 +142,7 @@ def served(call: Callable[[], int], problems: Problems[Any]) -> int:
         if isinstance(raised, KafkaError):
             problems.note(raised)
         elif not isinstance(raised, SystemError):
-            # That is what is left of it when a callback was called after it had been raised.
+            # A SystemError remains if a callback was called after the error had been raised.
             raise
         return 0
 
@@ -157,15 +157,15 @@ UNREACHABLE: Final = frozenset(
         KafkaError._WAIT_COORD,
     }
 )
-"""No broker could be asked."""
+"""The codes of errors in which no broker could be reached."""
 
 
 def configuration(properties: Mapping[str, Any], problems: Problems[Any], **own: Any) -> dict[str, Any]:
-    """The configuration of a client.
+    """Return the configuration of a client.
 
-    :param properties: those that were given
-    :param problems: is told what goes wrong, and logs what the client does
-    :param own: what is not up to these, with underscores in place of dots
+    :param properties: the properties that were given
+    :param problems: the problems that record errors, and log for the client
+    :param own: properties that override these, with underscores in place of dots
     """
     return {
         **properties,

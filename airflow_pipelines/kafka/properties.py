@@ -1,4 +1,4 @@
-"""The properties of librdkafka, the client of Kafka, that options of the connectors pass on to it."""
+"""The properties of librdkafka, the client of Kafka, that options of the connectors pass to it."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ SHARED_PROPERTIES: Final = frozenset(
         "topic.metadata.refresh.sparse",
     }
 )
-"""Those of consumers and producers."""
+"""The properties of consumers and producers."""
 CONSUMER_PROPERTIES: Final = frozenset(
     {
         "check.crcs",
@@ -132,15 +132,15 @@ CONSUMER_PROPERTIES: Final = frozenset(
         "session.timeout.ms",
     }
 )
-"""Those of consumers only."""
+"""The properties of consumers only."""
 CONSUMER_DEFAULTS: Final[Mapping[str, str | int]] = {
-    # Nobody else takes over what a consumer reads that takes its time.
+    # A slow consumer must not be removed from its group, because nobody else takes over its partitions.
     "max.poll.interval.ms": 86_400_000,
-    # A consumer that has as much as it may keep looks so often whether it may fetch more. By default it does so each second, and
-    # a quick one waits for most of the time.
+    # The interval at which a consumer with a full queue checks whether it may fetch more. With the default of one second, a fast
+    # consumer waits for most of the time.
     "fetch.queue.backoff.ms": 10,
 }
-"""What consumers have unless other values are given."""
+"""The default values of consumer properties."""
 PRODUCER_PROPERTIES: Final = frozenset(
     {
         "acks",
@@ -165,4 +165,4 @@ PRODUCER_PROPERTIES: Final = frozenset(
         "transaction.timeout.ms",
     }
 )
-"""Those of producers only."""
+"""The properties of producers only."""

@@ -1,4 +1,4 @@
-"""Notices that a topic was deleted and made anew: it has its old name and its old offsets, and other records at them."""
+"""Detection of topics that were deleted and recreated, with the old name and offsets but other records."""
 
 from __future__ import annotations
 
@@ -18,44 +18,44 @@ logger = logging.getLogger(__name__)
 
 _SERVERS: Final = "bootstrap.servers"
 _ANSWER_S: Final = 5.0
-"""The time that a broker may take for an answer at the beginning ..."""
+"""The maximum time in seconds that a broker may take to answer at the beginning."""
 _LOOK_S: Final = 1.0
-"""... and meanwhile."""
+"""The maximum time in seconds that a broker may take to answer later."""
 _PAUSE_S: Final = 0.2
-"""A topic cannot be made anew in less time without records, so it is not asked again sooner."""
+"""The minimum time in seconds between two queries: recreating a topic causes a gap in its records of at least this length."""
 _EVERY_S: Final = 10.0
-"""The time after which it is asked in any case."""
+"""The time in seconds after which the ids are queried in any case."""
 _NO_ID: Final = str(Uuid(0, 0))
-"""The id of every topic of a broker that does not know of ids."""
+"""The id of every topic at a broker that does not support ids."""
 _CANNOT: Final = frozenset({KafkaError._UNSUPPORTED_FEATURE, KafkaError.UNSUPPORTED_VERSION})
 _NO_TOPIC: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
 
 
 class TopicIds:
-    """The ids of topics that somebody reads: a topic that is made anew has another one.
+    """The ids of topics that are read. A topic that is recreated has another id.
 
-    :param properties: those of the client that reads
-    :param made_anew: gives the failure of a topic that was
+    :param properties: the properties of the client that reads
+    :param made_anew: the function that returns the error for a topic that was recreated
     """
 
     def __init__(self, properties: Mapping[str, Any], made_anew: Callable[[str], Exception]) -> None:
         own = {name: value for name, value in properties.items() if name in SHARED_PROPERTIES or name == _SERVERS}
-        # Who reads says what is wrong with the brokers.
+        # The reader reports problems with the brokers, so this client only logs them at debug level.
         self._properties = {**own, "error_cb": lambda error: logger.debug("%s", error), "logger": logger}
         self._made_anew = made_anew
         self._admin: AdminClient | None = None
         self._known: dict[str, str | None] = {}
         self._asked = self._came = -math.inf
         self._again_s = _PAUSE_S
-        """The time until it is asked again: longer after each question that was not answered."""
+        """The time in seconds until the next query, which grows with each query that was not answered."""
 
     def begin(self, known: Mapping[str, str | None]) -> Mapping[str, str]:
-        """Find out the ids of topics, which are those of before.
+        """Return the ids of topics after checking that they are the expected ones.
 
-        :param known: by name of a topic its id when it was read before; None when it was not, or that is not known
-        :returns: by name the ids, without those that no broker tells
-        :raises KafkaException: when it is not told whether they are those of before
-        :raises Exception: what the failure of a topic is that was made anew
+        :param known: the id of each topic when it was read before, by name; None if it was not read before, or the id is unknown
+        :returns: the ids by name, without those that no broker reports
+        :raises KafkaException: if it cannot be checked whether they are the expected ones
+        :raises Exception: if a topic was recreated
         """
         for name, topic_id in known.items():
             self.expect(name, topic_id)
@@ -69,11 +69,11 @@ class TopicIds:
         return {name: topic_id for name in known if (topic_id := self._known[name]) is not None}
 
     def expect(self, name: str, topic_id: str | None) -> None:
-        """Read a topic; whether it is that one is looked for when something comes.
+        """Register a topic. Its id is checked when records arrive.
 
-        :param name: its name
-        :param topic_id: its id when it was read before; None when it was not, or that is not known
-        :raises Exception: what its failure is when another id of it is known
+        :param name: the name of the topic
+        :param topic_id: the id when it was read before; None if it was not read before, or the id is unknown
+        :raises Exception: if another id of the topic is known
         """
         known = self._known.setdefault(name, topic_id)
         if known is None:
@@ -82,32 +82,32 @@ class TopicIds:
             raise self._made_anew(name)
 
     def accept(self, name: str) -> None:
-        """Take a topic that was made anew in place of the one that was read."""
+        """Accept a topic that was recreated in place of the one that was read."""
         self._known[name] = None
 
     def id_of(self, name: str) -> str | None:
-        """The id of a topic that was asked for; None when it is not known."""
+        """Return the id of a topic; None if it is unknown."""
         return self._known.get(name)
 
     def came(self, has_records: bool) -> None:
-        """Look now and then whether the topics are those of before, and before anything is made of records that follow a pause.
+        """Check the ids of the topics periodically, and before records that follow a pause are processed.
 
-        :param has_records: whether records have come
-        :raises Exception: what the failure of a topic is that was made anew
+        :param has_records: True if records have arrived
+        :raises Exception: if a topic was recreated
         """
         now = time.monotonic()
         after_pause = has_records and now > self._came + _PAUSE_S
         if now > self._asked + (self._again_s if after_pause else _EVERY_S):
             self.check()
-        # Where there was no answer the next records still are those that follow the pause.
+        # Without an answer, the next records still count as those after the pause.
         if has_records and (not after_pause or self._again_s == _PAUSE_S):
             self._came = time.monotonic()
 
     def check(self) -> bool:
-        """Look whether the topics are those of before, as when a place is not in one.
+        """Check the ids of the topics, as when an offset is out of range.
 
-        :returns: whether that was told; a broker that is away is reported by who reads
-        :raises Exception: what the failure of a topic is that was made anew
+        :returns: True if a broker has answered; the reader reports a broker that is away
+        :raises Exception: if a topic was recreated
         """
         try:
             self._look(self._known, _LOOK_S)

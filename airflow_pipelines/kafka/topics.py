@@ -1,4 +1,4 @@
-"""Asks brokers about topics."""
+"""Queries to brokers about topics."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from airflow_pipelines.kafka.problems import Problems
 
 _ANSWER_S: Final = 5.0
-"""How long a broker may take for an answer."""
+"""The maximum time in seconds that a broker may take to answer."""
 
 
 class TopicOfBroker:
-    """Asks brokers about a topic."""
+    """The queries to brokers about a topic."""
 
     def __init__(self, consumer: Consumer, name: str, problems: Problems[Any]) -> None:
-        """Make it.
+        """Create the queries for a topic.
 
-        :param consumer: asks
-        :param name: of the topic
-        :param problems: says why there is no answer
+        :param consumer: the consumer that queries the brokers
+        :param name: the name of the topic
+        :param problems: the problems of the client, which explain a missing answer
         """
         self._consumer = consumer
         self._name = name
         self._problems = problems
 
     def ends(self, partition: int) -> tuple[int, int]:
-        """The offset of the oldest record of a partition, and that of the next one that somebody writes."""
+        """Return the offset of the oldest record of a partition, and that of the next record to be written."""
         try:
             found = self._consumer.get_watermark_offsets(TopicPartition(self._name, partition), timeout=_ANSWER_S)
         except KafkaException as error:
@@ -38,20 +38,23 @@ class TopicOfBroker:
         return found
 
     def find_loss(self, partition: int, wanted: int, asked: int) -> tuple[int, int] | None:
-        """Look whether a place is gone, after the client has reported that one is not in the partition.
+        """Return the ends of a partition if the wanted offset is lost, after the client has reported an offset out of range.
 
-        The report may be late: of a place that was asked for before the partition was assigned anew.
+        The report may be late: it may concern an offset that was requested before the partition was reassigned.
 
         :param partition: the number of the partition
-        :param wanted: the offset of the record that comes next
+        :param wanted: the offset of the next record
         :param asked: the offset that the report is about
-        :returns: the ends of the partition; None when the report is of another place, and the wanted one is there
+        :returns: the ends of the partition; None if the report is about another offset, and the wanted one exists
         """
         oldest, end = self.ends(partition)
         return None if asked != wanted and oldest <= wanted <= end else (oldest, end)
 
     def at_time(self, partitions: Sequence[int], timestamp: int) -> Mapping[int, int]:
-        """By partition the offset of the first record that is not older; of the next one where there is none."""
+        """Return by partition the offset of the first record that is not older than a time.
+
+        Without such a record, the offset is that of the next record.
+        """
         asked = [TopicPartition(self._name, partition, timestamp) for partition in partitions]
         try:
             found = self._consumer.offsets_for_times(asked, timeout=_ANSWER_S)

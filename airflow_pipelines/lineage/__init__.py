@@ -1,1 +1,1 @@
-"""Lineage: what pipelines read and write, for those who collect that."""
+"""Lineage: the datasets that pipelines read and write, for tools that collect it."""

@@ -1,4 +1,4 @@
-"""What connectors read and write, by the names that OpenLineage has for it."""
+"""The datasets that connectors read and write, by their OpenLineage names."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from urllib.parse import SplitResult, urlsplit
 
 @dataclass(frozen=True, order=True)
 class DatasetName:
-    """A dataset: whose it is, and which of those."""
+    """The name of a dataset: its namespace, and its name within that."""
 
     namespace: str
     name: str
 
 
 def datasets_of(transport: str, config: Mapping[str, Any]) -> tuple[DatasetName, ...]:
-    """What a connector reads or writes.
+    """Return the datasets that a connector reads or writes.
 
     :param transport: its transport
     :param config: the transport's configuration. Parts of it that are references to secrets or connections are not known here
-    :returns: the datasets; none when the transport has none with a name, or a part of the name is not known. A name has no user and
+    :returns: the datasets; none if the transport has none with a name, or a part of the name is not known. A name has no user and
         no password
     """
     name_of = _TRANSPORTS.get(transport)
@@ -31,7 +31,7 @@ def datasets_of(transport: str, config: Mapping[str, Any]) -> tuple[DatasetName,
     try:
         found = name_of(config)
     except (KeyError, TypeError, ValueError):
-        # A configuration that the connector itself refuses.
+        # The connector itself rejects such a configuration.
         return ()
     return tuple(sorted({each for each in found if each is not None}))
 
@@ -53,7 +53,7 @@ def _file(config: Mapping[str, Any]) -> list[DatasetName | None]:
 
 
 def _at(place: str) -> DatasetName | None:
-    """A place in a file system or object store: a path, or a URL."""
+    """Return the dataset at a place in a file system or object store: a path, or a URL."""
     parts = urlsplit(place)
     if not parts.scheme or parts.scheme == "file":
         return _dataset("file", str(PurePosixPath(parts.path)))
@@ -64,7 +64,10 @@ _SCHEMES: Final = {"s3a": "s3", "gcs": "gs"}
 
 
 def _host(parts: SplitResult) -> str:
-    """The host and port of a URL, without the user; a container of a storage account stands where a user does."""
+    """Return the host and port of a URL, without the user.
+
+    A container of a storage account is kept, although it has the place of a user.
+    """
     user, at, host = parts.netloc.rpartition("@")
     return parts.netloc if at and ":" not in user and parts.scheme.startswith("abfs") else host
 
@@ -77,7 +80,7 @@ def _s3(config: Mapping[str, Any]) -> list[DatasetName | None]:
 
 
 def _postgres(config: Mapping[str, Any]) -> list[DatasetName | None]:
-    # With postgres_input it is a query that is read, and the tables in it are not known.
+    # postgres_input reads a query, whose tables are not known.
     table = config.get("source_table") or config.get("table")
     uri = str(config["uri"])
     if table is None or not _known(uri.rpartition("@")[2]):

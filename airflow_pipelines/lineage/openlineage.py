@@ -1,4 +1,4 @@
-"""Lineage for OpenLineage: what an operator tells when Airflow's OpenLineage provider is installed and asks."""
+"""Lineage for OpenLineage: the answers of operators to Airflow's OpenLineage provider, if it is installed."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ class _Task(Protocol):
 
 
 class TellsLineage:
-    """For operators that bring about what a pipeline reads and writes.
+    """A mixin for operators that start, deploy or modify a pipeline and thereby define its lineage.
 
     The provider calls :meth:`get_openlineage_facets_on_complete` on the worker when the task has succeeded.
     """
 
     def get_openlineage_facets_on_complete(self: _Task, task_instance: Any) -> OperatorLineage[Any, Any] | None:  # noqa: ARG002
-        """What the pipeline reads and writes, with columns; None when the service cannot say it now.
+        """Return the datasets that the pipeline reads and writes, with columns, or None if the service cannot tell now.
 
-        :param task_instance: not needed, but given
+        :param task_instance: unused, but passed by the provider
         """
-        # Imported here: it reads SQL, which no DAG that is parsed has to wait for.
+        # Imported here: it loads the SQL parser, which would slow down the parsing of DAGs.
         from airflow_pipelines.lineage.pipeline import lineage_of
 
         try:
@@ -48,11 +48,11 @@ class TellsLineage:
 
 
 def operator_lineage(lineage: PipelineLineage) -> OperatorLineage[Any, Any]:
-    """Lineage as OpenLineage's provider takes it.
+    """Convert lineage to the form of OpenLineage's provider.
 
-    :param lineage: what a pipeline reads and writes
+    :param lineage: the lineage of a pipeline
     """
-    # Imported here: the provider is optional, and it is what calls this.
+    # Imported here: the provider is optional, and only it calls this.
     from airflow.providers.common.compat.openlineage.facet import Dataset as InputDataset
     from airflow.providers.openlineage.extractors import OperatorLineage
 

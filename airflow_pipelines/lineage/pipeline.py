@@ -1,4 +1,4 @@
-"""What a pipeline reads and writes, column by column, going by its compiled program."""
+"""The lineage of a pipeline, column by column, from its compiled program."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class SourceColumn:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A dataset with what is known of its columns.
+    """A dataset with the known facts about its columns.
 
     :param columns: names and types
-    :param made_of: by column, what it is made of; a column whose sources are not known is left out
+    :param made_of: the source columns of each column; a column whose sources are not known is left out
     """
 
     name: DatasetName
@@ -36,14 +36,14 @@ class Dataset:
 
 @dataclass(frozen=True)
 class PipelineLineage:
-    """What a pipeline reads, and what it makes: its tables and views, and what its output connectors write."""
+    """The inputs of a pipeline, and its outputs: its tables and views, and the datasets that its output connectors write."""
 
     inputs: tuple[Dataset, ...]
     outputs: tuple[Dataset, ...]
 
 
 def lineage_of(descriptor: Mapping[str, Any], pipeline_conn_id: str) -> PipelineLineage:
-    """The lineage of a pipeline.
+    """Return the lineage of a pipeline.
 
     :param descriptor: its descriptor with all fields; without a compiled program there is no lineage
     :param pipeline_conn_id: the Airflow connection, which names its relations as the URIs of assets do
@@ -66,20 +66,20 @@ class _Program:
         self._lineage = self._column_lineage()
 
     def lineage(self) -> PipelineLineage:
-        sources = {dataset: self._columns.get(relation, ()) for relation, dataset in self._connected(self._inputs)}
+        sources = {dataset: self._columns.get(relation, ()) for relation, dataset in self._list_connected(self._inputs)}
         inputs = tuple(Dataset(dataset, columns) for dataset, columns in sorted(sources.items()))
-        # The view of rows that were too late is in every program, and nothing that the program is about.
+        # Every program has the system view of late rows; it is no part of the lineage.
         relations = [self._relation(relation, columns) for relation, columns in self._columns.items() if relation != SYSTEM_VIEW]
-        sinks = [self._sink(relation, dataset) for relation, dataset in self._connected(self._outputs)]
+        sinks = [self._sink(relation, dataset) for relation, dataset in self._list_connected(self._outputs)]
         return PipelineLineage(inputs, (*relations, *sinks))
 
     def _relation(self, relation: str, columns: Sequence[tuple[str, str]]) -> Dataset:
-        """A table is made of what its connectors read, a view of what its query does."""
+        """Return the dataset of a relation. A table's sources are those of its connectors, a view's are those of its query."""
         made_of: dict[str, tuple[SourceColumn, ...]] = {
             column: tuple(SourceColumn(self._dataset(source.relation), source.column) for source in sorted(sources))
             for column, sources in self._lineage.get(relation, {}).items()
         }
-        fed_by = [dataset for to, dataset in self._connected(self._inputs) if to == relation]
+        fed_by = [dataset for to, dataset in self._list_connected(self._inputs) if to == relation]
         if fed_by:
             made_of = {column: tuple(SourceColumn(dataset, column) for dataset in fed_by) for column, _ in columns}
         return Dataset(self._dataset(relation), tuple(columns), made_of)
@@ -89,8 +89,8 @@ class _Program:
         view = self._dataset(relation)
         return Dataset(dataset, columns, {column: (SourceColumn(view, column),) for column, _ in columns})
 
-    def _connected(self, connectors: Mapping[str, Any]) -> list[tuple[str, DatasetName]]:
-        """The relations of connectors with the datasets."""
+    def _list_connected(self, connectors: Mapping[str, Any]) -> list[tuple[str, DatasetName]]:
+        """Return the relations of connectors with the datasets."""
         return [
             (str(connector["stream"]), dataset)
             for _, connector in sorted(connectors.items())
@@ -105,7 +105,7 @@ class _Program:
         try:
             found = column_lineage(self._text, known)
         except ProgramErrors:
-            # Another release may have compiled what this one does not read.
+            # Another release may have compiled a program that this one cannot parse.
             return {}
         return without(found, found.keys() - known.keys())
 

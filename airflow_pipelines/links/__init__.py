@@ -1,1 +1,1 @@
-"""Links: from a task in Airflow to the pipeline that it is about."""
+"""Links from a task in Airflow to its pipeline."""

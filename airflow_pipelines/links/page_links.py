@@ -1,4 +1,7 @@
-"""Where the page shows a pipeline. What comes after ``#`` stays in the browser, so that no server writes names into its log."""
+"""The addresses at which the page shows a pipeline.
+
+The part after ``#`` stays in the browser, so no server writes names to its log.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,13 @@ from typing import Final
 from urllib.parse import quote, urlsplit
 
 PLUGIN_PATH: Final = "/airflow_pipelines"
-"""The path of the page itself in Airflow, behind the path of ``[api] base_url``."""
+"""The path of the page itself in Airflow, below the path of ``[api] base_url``."""
 FRAME_ROUTE: Final = "pipelines"
 """The name of Airflow's own page that shows it in a frame."""
 
 
 def page_link(page: str, pipeline: str, connection: str | None = None) -> str:
-    """The address at which the page shows a pipeline.
+    """Return the address at which the page shows a pipeline.
 
     :param page: the address of the page: that of a service, or of Airflow with :data:`PLUGIN_PATH`
     :param pipeline: the pipeline's name
@@ -23,13 +26,13 @@ def page_link(page: str, pipeline: str, connection: str | None = None) -> str:
 
 
 def airflow_page_link(base_url: str, pipeline: str, connection: str) -> str:
-    """The address at which Airflow shows a pipeline, with its navigation around the page.
+    """Return the address at which Airflow shows a pipeline, with its navigation around the page.
 
     :param base_url: ``[api] base_url``
     :param pipeline: the pipeline's name
     :param connection: the id of the connection
     """
     base = base_url.rstrip("/")
-    # Airflow shows in the frame what follows its own part of the path.
+    # Airflow shows in its frame the path after its own part.
     frame = f"{base}/plugin/{FRAME_ROUTE}{urlsplit(base).path}{PLUGIN_PATH}"
     return page_link(frame, pipeline, connection)

@@ -14,52 +14,52 @@ if TYPE_CHECKING:
 
 
 class PipelineLink(BaseOperatorLink):
-    """The page of the task's pipeline: status, graph, figures, logs."""
+    """The link to the page of the task's pipeline: status, graph, figures, logs."""
 
     name = "Pipeline"
 
     def get_link(self, operator: Any, *, ti_key: TaskInstanceKey) -> str:  # noqa: ARG002
-        """The page's address.
+        """Return the address of the page.
 
         :param operator: the task, rendered
-        :param ti_key: not needed, but given
-        :returns: the address; empty when the task names no pipeline
+        :param ti_key: unused, but passed by Airflow
+        :returns: the address; empty if the task names no pipeline
         """
         return _page(operator)
 
 
 class PipelineChangeLink(BaseOperatorLink):
-    """The page of the change of the task's pipeline: both programs, and what is evaluated anew."""
+    """The link to the page of the change of the task's pipeline: both programs, and the parts that are re-evaluated."""
 
     name = "Change"
 
     def get_link(self, operator: Any, *, ti_key: TaskInstanceKey) -> str:  # noqa: ARG002
-        """The page's address.
+        """Return the address of the page.
 
         :param operator: the task, rendered
-        :param ti_key: not needed, but given
-        :returns: the address; empty when the task names no pipeline
+        :param ti_key: unused, but passed by Airflow
+        :returns: the address; empty if the task names no pipeline
         """
         page = _page(operator)
         return f"{page}&view=change" if page else ""
 
 
 class SparkApplicationLink(BaseOperatorLink):
-    """Spark's own page of the application that the task's pipeline runs in, where hosts have one."""
+    """The link to Spark's own page of the application in which the task's pipeline runs, if hosts have one."""
 
     name = "Spark UI"
 
     def get_link(self, operator: Any, *, ti_key: TaskInstanceKey) -> str:  # noqa: ARG002
-        """The page's address.
+        """Return the address of the page.
 
         :param operator: the task, rendered
-        :param ti_key: not needed, but given
-        :returns: the address; empty when hosts have no such page, or the pipeline does not run
+        :param ti_key: unused, but passed by Airflow
+        :returns: the address; empty if hosts have no such page, or the pipeline does not run
         """
         try:
             return str(operator.hook.spark_application(operator.pipeline_name)["web_url"] or "")
         except PipelinesError:
-            # Whether there is a link is no reason to say anything about the task.
+            # A missing link must not affect the task.
             return ""
 
 

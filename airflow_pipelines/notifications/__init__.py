@@ -1,1 +1,1 @@
-"""Notifiers: what Airflow calls when a task or a DAG run has failed."""
+"""Notifiers, which Airflow calls when a task or a DAG run has failed."""

@@ -1,4 +1,4 @@
-"""Saves what there is to know about a pipeline when a task about it fails."""
+"""The notifier that saves the support bundle of a pipeline when a task on it fails."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ if TYPE_CHECKING:
 
 
 class SupportBundleNotifier(BaseNotifier):
-    """Writes the support bundle of a pipeline to a file, as CollectSupportBundleOperator does. For ``on_failure_callback`` of a
-    task, of ``default_args``, or of a DAG.
+    """The notifier that writes the support bundle of a pipeline to a file, as CollectSupportBundleOperator does.
 
-    That it cannot be written is in the log of the callback; the task's own failure stays what it is.
+    It is for the ``on_failure_callback`` of a task, of ``default_args``, or of a DAG.
 
-    :param path: the file (a ZIP), a template: a path on this worker, or a URL that fsspec knows. Let it have ``{{ run_id }}``,
-        ``{{ ti.task_id }}`` and ``{{ ti.try_number }}``, or a later one takes its place
-    :param pipeline_name: the pipeline; without it the one that the failed task is about
-    :param pipeline_conn_id: the Airflow connection; without it that of the failed task, else the default one
-    :param file_conn_id: the connection with the credentials for a URL, as of IngestFileOperator
+    If the file cannot be written, the log of the callback has the error; the task's own failure stays as it is.
+
+    :param path: the file (a ZIP), a template: a path on this worker, or a URL that fsspec supports. Include ``{{ run_id }}``,
+        ``{{ ti.task_id }}`` and ``{{ ti.try_number }}``; otherwise a later bundle overwrites it
+    :param pipeline_name: the pipeline; default that of the failed task
+    :param pipeline_conn_id: the Airflow connection; default that of the failed task, else the default one
+    :param file_conn_id: the connection with the credentials for a URL, as for IngestFileOperator
     """
 
     template_fields = ("path", "pipeline_name", "pipeline_conn_id", "file_conn_id")
@@ -46,13 +47,16 @@ class SupportBundleNotifier(BaseNotifier):
         self.file_conn_id = file_conn_id
 
     def __call__(self, *args: Any) -> None:
-        """Notify. One notifier may be that of many tasks, so what is rendered for one of them is kept from the others."""
+        """Notify with a copy of this notifier.
+
+        Several tasks may share one, so the values rendered for one must not reach the others.
+        """
         super(SupportBundleNotifier, copy(self)).__call__(*args)
 
     def notify(self, context: Context) -> None:
-        """Collect and write.
+        """Collect and write the bundle.
 
-        :param context: the context of what failed
+        :param context: the context of the failed task
         """
         task = context.get("task")
         name = arguments.text("pipeline_name", self.pipeline_name or getattr(task, "pipeline_name", None))

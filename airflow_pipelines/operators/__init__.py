@@ -1,4 +1,4 @@
-"""Operators: what a DAG does to pipelines. All can be imported from here; each is loaded when it is asked for first."""
+"""Operators that change pipelines. All can be imported from here; each is loaded when it is first used."""
 
 from __future__ import annotations
 
@@ -96,9 +96,9 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """The operator of a name.
+    """Return the operator with a name.
 
-    :raises AttributeError: there is none
+    :raises AttributeError: if there is none
     """
     module = _MODULES.get(name)
     if module is None:
@@ -107,5 +107,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """The names for completion and for ``dir()``."""
+    """Return the names for completion and for ``dir()``."""
     return sorted({*globals(), *_MODULES})

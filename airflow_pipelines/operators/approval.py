@@ -1,4 +1,4 @@
-"""Operators that let a changed program take over: by the DAG itself, or after a person has seen the change and agreed."""
+"""Operators that approve a changed program: by the DAG itself, or after a person has seen the change and agreed."""
 
 from __future__ import annotations
 
@@ -36,23 +36,25 @@ _UP = (PipelineStatus.RUNNING.name, PipelineStatus.PAUSED.name)
 _SETTLED = (
     *_UP,
     PipelineStatus.AWAITINGAPPROVAL.name,
-    # Past the approval already.
+    # These follow the approval.
     PipelineStatus.BOOTSTRAPPING.name,
     PipelineStatus.REPLAYING.name,
 )
 _ON_REJECT = ("stop", "leave")
 _APPROVAL = "approval"
-"""The name of the approval in the task's memory."""
+"""The key of the approval in the task's memory."""
 
 
 class ApprovePipelineOperator(WaitingPipelineOperator):
-    """Approves the change that a pipeline waits with, and waits until the pipeline runs (or is paused, if it was started so).
+    """The operator that approves the pending change of a pipeline, and waits until the pipeline runs.
+
+    If the pipeline was started as paused, it waits until it is paused.
 
     The change is written to the log and to the XCom before it is approved. With ``expected_programs`` only the change from that
-    saved program to that new one is approved, with ``expected_diff`` only that very difference: give them what an earlier task,
-    such as StartPipelineOperator, returned, and whatever a person decided about is what runs, or nothing does. Without them
-    whatever waits is approved. An expectation that is given and empty (a template that found nothing) fails the task when
-    something waits. A pipeline that waits for nothing is left alone.
+    saved program to that new one is approved, with ``expected_diff`` only exactly that difference. Give them the values that an
+    earlier task returned, such as StartPipelineOperator: then the program that a person approved is the one that runs, or nothing
+    is approved. Without them any pending change is approved. An expectation that is given but empty (a template that found nothing)
+    fails the task if a change is pending. A pipeline without a pending change is left alone.
 
     XCom: ``{"pipeline", "approved", "status", "diff", "diff_text", "programs", "views_evaluated_anew"}``.
 
@@ -66,14 +68,14 @@ class ApprovePipelineOperator(WaitingPipelineOperator):
 
     def __init__(self, *, expected_diff: Any = NOT_GIVEN, expected_programs: Any = NOT_GIVEN, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        # Template fields must be values that Airflow can store, so whether they were given is kept apart.
+        # Template fields must be values that Airflow can store, so separate flags say that they were given.
         self.expects_diff = expected_diff is not NOT_GIVEN
         self.expects_programs = expected_programs is not NOT_GIVEN
         self.expected_diff = expected_diff if self.expects_diff else None
         self.expected_programs = expected_programs if self.expects_programs else None
 
     def act(self, context: Context) -> Any:
-        """Show, compare, approve, wait."""
+        """Show, compare and approve the change, then wait."""
         change = waiting_change(self.hook, self.pipeline_name, self.timeout)
         if change is not None:
             self.log.info("Approving on pipeline %s:\n%s", self.pipeline_name, change_text(change))
@@ -84,22 +86,22 @@ class ApprovePipelineOperator(WaitingPipelineOperator):
 
     def _approve(self, change: PendingChange) -> None:
         if self.expects_diff:
-            expected = self._expectation("expected_diff", self.expected_diff)
+            expected = self._parse_expectation("expected_diff", self.expected_diff)
             if expected != change.diff:
                 raise AirflowFailException(
                     f"The change that waits on pipeline {self.pipeline_name!r} is not the expected one. It is:\n"
                     f"{diff_text(change.diff)}\nExpected was:\n{diff_text(expected)}"
                 )
         if self.expects_programs:
-            self.hook.approve(self.pipeline_name, self._expectation("expected_programs", self.expected_programs))
+            self.hook.approve(self.pipeline_name, self._parse_expectation("expected_programs", self.expected_programs))
         elif change.programs:
-            # So that what was shown and compared here is what is approved, and not what may have come in between.
+            # With the programs, only the change that was shown and compared here is approved, and not a later one.
             self.hook.approve(self.pipeline_name, change.programs)
         else:
             self.hook.approve(self.pipeline_name)
 
-    def _expectation(self, name: str, value: Any) -> dict[str, Any]:
-        """What a template (text) or an XComArg (an object) came to."""
+    def _parse_expectation(self, name: str, value: Any) -> dict[str, Any]:
+        """Parse the rendered value of a template (text) or an XComArg (an object)."""
         try:
             expected = json.loads(value) if isinstance(value, str) else value
         except ValueError as error:
@@ -112,32 +114,32 @@ class ApprovePipelineOperator(WaitingPipelineOperator):
         return expected
 
     def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> dict[str, Any]:
-        """Report what was approved."""
+        """Return the approved change."""
         return approval_xcom(self.pipeline_name, found["status"], carried["change"])
 
 
 class ReviewPipelineChangeOperator(ApprovalOperator):  # type: ignore[misc,unused-ignore]
-    """Shows the change that a pipeline waits with to a person, in Airflow's Required Actions, and does what they decide.
+    """The operator that asks a person about a pipeline's pending change, in Airflow's Required Actions, and acts on the answer.
 
-    While the person thinks, neither a worker nor the triggerer is used. On approval the change that was shown is approved and,
-    once the pipeline runs, the task succeeds; when another change waits by then, the task fails and nothing is approved. On
-    rejection the pipeline is stopped (its checkpoint is kept) and tasks downstream are skipped. A pipeline that waits for
-    nothing asks nobody.
+    The request for a decision takes neither a worker nor the triggerer. On approval the change that was shown is approved and, once
+    the pipeline runs, the task succeeds. If another change is pending by then, the task fails and nothing is approved. On rejection
+    the pipeline is stopped (its checkpoint is kept) and tasks downstream are skipped. A pipeline without a pending change asks
+    nobody.
 
-    Airflow keeps the text of a request as it was at the task instance's first try. When the task is cleared after the change has
-    changed, the person would see the old text; this is noticed and refused: start a new DAG run for a new change. A task that is
-    retried after the approval (the pipeline took longer than ``timeout``, the worker was lost) goes on with it and asks nobody.
+    Airflow keeps the text of a request from the task instance's first try. If the task is cleared after the change has changed, the
+    person would see the old text. The task detects this and fails: start a new DAG run for a new change. A task that is retried
+    after the approval (the pipeline took longer than ``timeout``, the worker was lost) continues with it and asks nobody.
 
-    XCom: ``{"pipeline", "approved", "status", "diff", "diff_text", "programs", "views_evaluated_anew"}``, and ``decided_by`` when a
+    XCom: ``{"pipeline", "approved", "status", "diff", "diff_text", "programs", "views_evaluated_anew"}``, and ``decided_by`` if a
     person decided.
 
     :param pipeline_name: the pipeline
     :param pipeline_conn_id: the Airflow connection
     :param on_reject: ``stop`` the pipeline, or ``leave`` it waiting
-    :param deferrable: wait for the pipeline after the approval in the triggerer; default ``[operators] default_deferrable``
+    :param deferrable: True to wait for the pipeline after the approval in the triggerer; default ``[operators] default_deferrable``
     :param timeout: seconds to wait for the pipeline after the approval
     :param poke_interval: seconds between polls after the approval
-    :param kwargs: as of ApprovalOperator, such as ``assigned_users``, ``notifiers``, ``response_timeout`` and ``defaults``
+    :param kwargs: arguments of ApprovalOperator, such as ``assigned_users``, ``notifiers``, ``response_timeout`` and ``defaults``
     """
 
     operator_extra_links = (PipelineLink(), PipelineChangeLink())
@@ -170,21 +172,21 @@ class ReviewPipelineChangeOperator(ApprovalOperator):  # type: ignore[misc,unuse
         return PipelineHook(self.pipeline_conn_id)
 
     def on_kill(self) -> None:
-        """The task was cleared or marked: the pipeline goes on waiting."""
+        """Log that the pipeline keeps waiting, because the task was cleared or marked."""
         self.log.info("The task ends, pipeline %s is left as it is", self.pipeline_name)
         end_task_of_dag_test()
 
     def check_arguments(self) -> None:
-        """Check what the rendered arguments came to.
+        """Validate the rendered arguments.
 
-        :raises AirflowFailException: an argument means nothing; the message has its name
+        :raises AirflowFailException: if an argument is invalid; the message has its name
         """
         self.pipeline_name = arguments.text("pipeline_name", self.pipeline_name)
         self.pipeline_conn_id = arguments.text("pipeline_conn_id", self.pipeline_conn_id)
         self.on_reject = arguments.choice("on_reject", self.on_reject, _ON_REJECT)
 
     def execute(self, context: Context) -> Any:
-        """Ask, if there is something to ask; or go on with what was approved in an earlier try."""
+        """Ask for a decision if a change is pending, or continue with the approval of an earlier try."""
         self.check_arguments()
         with airflow_errors():
             change = waiting_change(self.hook, self.pipeline_name, self.timeout)
@@ -204,46 +206,46 @@ class ReviewPipelineChangeOperator(ApprovalOperator):  # type: ignore[misc,unuse
             return super().execute(context)
         except TaskAwaitingInput as wait:
             check_request(context, self, fingerprint)
-            # The task goes on in another process: what was shown travels with it.
+            # The task continues in another process, so the change that was shown is passed on.
             wait.kwargs = {"shown": change_xcom(change)}
             return await_answer(context, self, wait)
 
     def execute_complete(self, context: Context, event: dict[str, Any], shown: dict[str, Any] | None = None) -> Any:
-        """Do what the person decided.
+        """Carry out the decision of the person.
 
         :param context: the task's context
-        :param event: the person's answer, as Airflow gives it
-        :param shown: the change that the person saw, as :func:`change_xcom` makes it
+        :param event: the person's answer, in Airflow's form
+        :param shown: the change that the person saw, as :func:`change_xcom` returns it
         :returns: the XCom
-        :raises AirflowFailException: another change waits than the one that was shown
+        :raises AirflowFailException: if another change is pending than the one that was shown
         """
-        # The validated answer, without the skipping of the base class.
+        # The validated answer, without the skip of the base class.
         answer = Answer.of(super(ApprovalOperator, self).execute_complete(context, event))
         decided = {**(shown or change_xcom(None)), "decided_by": answer.decided_by}
         if answer.approved:
-            # Before anything else: a retry finds the answer here, and nowhere else.
+            # Stored before anything else, because a retry finds the answer nowhere else.
             TaskMemory(context).remember(_APPROVAL, decided)
         with airflow_errors():
             self.check_arguments()
             if answer.approved:
                 return self._approve(context, decided)
             if self.on_reject == "stop":
-                # Nothing is lost: what the pipeline was started from stays, and one that runs after all takes a checkpoint.
+                # Nothing is lost: the checkpoint of the start is kept, and a pipeline that runs after all takes a new one.
                 self.hook.stop(self.pipeline_name)
                 stopped = StatusCondition((PipelineStatus.STOPPED.name,))
                 self.hook.wait(self.pipeline_name, stopped, timeout_s=self.timeout, poll_interval_s=self.poke_interval)
             result = self._xcom(self.hook.status(self.pipeline_name).name, decided, approved=False)
-        # The base class ends a rejected task in a way that drops its result, so it is pushed before.
+        # The base class drops the result of a rejected task, so it is pushed before.
         context["ti"].xcom_push(key="decision", value=result)
         super().execute_complete(context, event)
         return result
 
     def approved(self, context: Context, event: dict[str, Any] | None = None, decided: dict[str, Any] | None = None) -> Any:
-        """Go on after the triggerer's wait for the pipeline.
+        """Continue after the triggerer's wait for the pipeline.
 
         :param context: the task's context
-        :param event: what the trigger found
-        :param decided: what was shown, as :func:`change_xcom` makes it, and ``decided_by``
+        :param event: the event of the trigger
+        :param decided: the change that was shown, as :func:`change_xcom` returns it, and ``decided_by``
         :returns: the XCom
         """
         with airflow_errors():
@@ -251,7 +253,7 @@ class ReviewPipelineChangeOperator(ApprovalOperator):  # type: ignore[misc,unuse
             return self._approved(context, result_of(event), decided or change_xcom(None))
 
     def _approve(self, context: Context, decided: dict[str, Any]) -> Any:
-        """Have the pipeline go on with what was shown, and wait for it."""
+        """Approve the change that was shown, and wait for the pipeline."""
         change = waiting_change(self.hook, self.pipeline_name, self.timeout)
         if change is None:
             # Somebody approved it elsewhere, or this is a second try after the approval went through.
@@ -264,7 +266,7 @@ class ReviewPipelineChangeOperator(ApprovalOperator):  # type: ignore[misc,unuse
             )
         try:
             if decided.get("programs"):
-                # Compared again where it is approved, and also when nothing waits: another program may run by now.
+                # The service compares the programs again, also if no change is pending, because another program may run by now.
                 self.hook.approve(self.pipeline_name, decided["programs"])
             elif change is not None:
                 self.hook.approve(self.pipeline_name)
@@ -284,30 +286,32 @@ class ReviewPipelineChangeOperator(ApprovalOperator):  # type: ignore[misc,unuse
 
 
 def _is_shown(change: PendingChange, shown: Mapping[str, Any]) -> bool:
-    """Whether the change that waits is the one that a person saw."""
+    """Return True if the pending change is the one that a person saw."""
     return (change.diff, change.programs) == (shown.get("diff"), shown.get("programs"))
 
 
 def waiting_change(hook: PipelineHook, name: str, timeout_s: float) -> PendingChange | None:
-    """The change that waits for approval on a pipeline, None when none does. A pipeline that is still starting is waited for.
+    """Return the change that waits for approval on a pipeline, or None if there is none.
+
+    A pipeline that is still starting is waited for.
 
     :param hook: the hook
     :param name: the pipeline's name
     :param timeout_s: seconds to wait for a pipeline that is still starting
-    :raises PipelineFailedError: there is no such pipeline, or it is not running at all
-    :raises PipelineTimeoutError: it did not come up in time
+    :raises PipelineFailedError: if there is no such pipeline, or it is not running at all
+    :raises PipelineTimeoutError: if it did not come up in time
     """
     found = hook.wait(name, StartedCondition(_SETTLED), timeout_s=timeout_s, poll_interval_s=1.0)
     return hook.pending_change(name) if found["status"] == PipelineStatus.AWAITINGAPPROVAL.name else None
 
 
 def approval_xcom(name: str, status: str, change: dict[str, Any], *, approved: bool | None = None) -> dict[str, Any]:
-    """The XCom of both operators.
+    """Return the XCom of both operators.
 
     :param name: the pipeline's name
     :param status: the pipeline's status
-    :param change: as :func:`change_xcom` makes it
-    :param approved: whether the change was approved; None: it was when there was one
+    :param change: the change, as :func:`change_xcom` returns it
+    :param approved: True if the change was approved; None means that it was if there was one
     """
     diff = change["diff"]
     return {

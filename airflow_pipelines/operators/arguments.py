@@ -1,7 +1,7 @@
-"""Checks of what the arguments of operators and sensors came to, once their templates are rendered.
+"""Validation of the arguments of operators and sensors after their templates are rendered.
 
 A template that found nothing, or a task that returned nothing, gives ``None``, an empty text or the text ``None``. None of them
-ever means "all", "the default" or a thing of that name: the task fails, without retries, and says which argument it was.
+ever means "all", "the default" or a thing of that name: the task fails, without retries, and names the argument.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow_pipelines.contract.enums import BootstrapPolicy, PipelineStatus
 
 _LOST: Final = ("", "None")
-"""What Jinja makes of what is not there."""
+"""The texts that Jinja renders for a missing value."""
 _TEMPLATE: Final = ("{{", "{%")
 T = TypeVar("T")
 
 
 def text(name: str, value: Any) -> str:
-    """A text that has to be there.
+    """Return the value as a text, which is required.
 
     :param name: the argument's name
-    :param value: what it came to
-    :raises AirflowFailException: it is empty, lost or no text
+    :param value: the rendered value
+    :raises AirflowFailException: if it is empty, lost or no text
     """
     if is_lost(value):
         raise _empty(name, value)
@@ -39,11 +39,11 @@ def text(name: str, value: Any) -> str:
 
 
 def texts(name: str, value: Any) -> tuple[str, ...]:
-    """Texts of which none may be empty; there may be none.
+    """Return the value as texts, none of which may be empty; there may be none.
 
     :param name: the argument's name
-    :param value: what it came to: a list, or one text
-    :raises AirflowFailException: it is no list of texts, or one of them is empty or lost
+    :param value: the rendered value: a list, or one text
+    :raises AirflowFailException: if it is no list of texts, or one of them is empty or lost
     """
     if isinstance(value, str):
         return (text(name, value),)
@@ -53,12 +53,12 @@ def texts(name: str, value: Any) -> tuple[str, ...]:
 
 
 def choice(name: str, value: Any, known: Sequence[str]) -> str:
-    """One of some words.
+    """Return the value, which must be one of some words.
 
     :param name: the argument's name
-    :param value: what it came to
+    :param value: the rendered value
     :param known: the words
-    :raises AirflowFailException: it is none of them
+    :raises AirflowFailException: if it is none of them
     """
     if is_lost(value):
         raise _empty(name, value, known)
@@ -68,11 +68,11 @@ def choice(name: str, value: Any, known: Sequence[str]) -> str:
 
 
 def bootstrap_policy(name: str, value: Any) -> BootstrapPolicy:
-    """A bootstrap policy.
+    """Return the value as a bootstrap policy.
 
     :param name: the argument's name
-    :param value: what it came to: a member, or its name in any case
-    :raises AirflowFailException: it is none
+    :param value: the rendered value: a member, or its name in any case
+    :raises AirflowFailException: if it is none
     """
     if isinstance(value, BootstrapPolicy):
         return value
@@ -82,11 +82,11 @@ def bootstrap_policy(name: str, value: Any) -> BootstrapPolicy:
 
 
 def statuses(name: str, value: Any) -> tuple[str, ...]:
-    """The names of one or more statuses of pipelines.
+    """Return the names of one or more statuses of pipelines.
 
     :param name: the argument's name
-    :param value: what it came to: a status or several, as members or their names in any case
-    :raises AirflowFailException: there is none, or one is unknown
+    :param value: the rendered value: a status or several, as members or their names in any case
+    :raises AirflowFailException: if there is none, or one is unknown
     """
     several = (value,) if isinstance(value, PipelineStatus) else value
     if is_lost(value) or not several:
@@ -99,12 +99,12 @@ def statuses(name: str, value: Any) -> tuple[str, ...]:
 
 
 def whole_number(name: str, value: Any, *, least: int) -> int:
-    """A whole number, which a template gives as text.
+    """Return the value as a whole number; a template gives it as text.
 
     :param name: the argument's name
-    :param value: what it came to
-    :param least: the smallest one that means something
-    :raises AirflowFailException: it is none, or too small
+    :param value: the rendered value
+    :param least: the smallest valid number
+    :raises AirflowFailException: if it is none, or too small
     """
     if is_lost(value):
         raise _empty(name, value)
@@ -115,12 +115,12 @@ def whole_number(name: str, value: Any, *, least: int) -> int:
 
 
 def number(name: str, value: Any, *, least: float) -> float:
-    """A number, which a template gives as text.
+    """Return the value as a number; a template gives it as text.
 
     :param name: the argument's name
-    :param value: what it came to
-    :param least: the smallest one that means something
-    :raises AirflowFailException: it is none, or too small
+    :param value: the rendered value
+    :param least: the smallest valid number
+    :raises AirflowFailException: if it is none, or too small
     """
     if is_lost(value):
         raise _empty(name, value)
@@ -136,11 +136,11 @@ def number(name: str, value: Any, *, least: float) -> float:
 
 
 def json_value(name: str, value: Any) -> Any:
-    """A JSON value: what a template wrote as text, or the object that another task returned.
+    """Return the value as a JSON value: the text of a template, or the object that another task returned.
 
     :param name: the argument's name
-    :param value: what it came to
-    :raises AirflowFailException: it is empty or lost, or a text that is no JSON
+    :param value: the rendered value
+    :raises AirflowFailException: if it is empty or lost, or a text that is no JSON
     """
     if is_lost(value):
         raise _empty(name, value)
@@ -156,11 +156,11 @@ def json_value(name: str, value: Any) -> Any:
 
 
 def mapping(name: str, value: Any) -> Mapping[str, Any]:
-    """A JSON object.
+    """Return the value as a JSON object.
 
     :param name: the argument's name
-    :param value: what it came to: a mapping, or its text
-    :raises AirflowFailException: it is none
+    :param value: the rendered value: a mapping, or its text
+    :raises AirflowFailException: if it is none
     """
     found = json_value(name, value)
     if not isinstance(found, Mapping):
@@ -169,18 +169,18 @@ def mapping(name: str, value: Any) -> Mapping[str, Any]:
 
 
 def present(name: str, value: Any) -> None:
-    """Any value that is not lost; it may be an empty list or mapping.
+    """Check that a value is not lost; it may be an empty list or mapping.
 
     :param name: the argument's name
-    :param value: what it came to
-    :raises AirflowFailException: it is lost
+    :param value: the rendered value
+    :raises AirflowFailException: if it is lost
     """
     if value is None or value == "None":
         raise _empty(name, value)
 
 
 def given(**arguments: Any) -> frozenset[str]:
-    """The names of the arguments that a DAG gives: what comes to None later was given, and is lost.
+    """Return the names of the arguments that a DAG gives: one of them that is rendered as None later is lost.
 
     :param arguments: the arguments of a constructor whose default is None
     """
@@ -188,13 +188,13 @@ def given(**arguments: Any) -> frozenset[str]:
 
 
 def refuse_when_parsed(check: Callable[..., T], name: str, value: Any, *more: Any) -> None:
-    """Let a wrong word in a DAG's file be an error of the file already. What is a template is checked when the task runs.
+    """Reject an invalid word when the DAG file is parsed. A template is checked when the task runs.
 
     :param check: the check, such as :func:`choice`
     :param name: the argument's name
-    :param value: what the DAG says
+    :param value: the value in the DAG
     :param more: other arguments of the check
-    :raises ValueError: the value can never be right
+    :raises ValueError: if the value can never be valid
     """
     if not isinstance(value, str) or any(mark in value for mark in _TEMPLATE):
         return
@@ -205,7 +205,7 @@ def refuse_when_parsed(check: Callable[..., T], name: str, value: Any, *more: An
 
 
 def is_lost(value: Any) -> bool:
-    """Whether a value is what comes of a template or a task's output that is not there."""
+    """Return True if a value is the result of a template or a task's output that is missing."""
     return value is None or (isinstance(value, str) and value.strip() in _LOST)
 
 

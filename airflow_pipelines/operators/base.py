@@ -1,4 +1,4 @@
-"""What all operators share: the connection, the translation of errors, and waiting in place or in the triggerer."""
+"""The base classes of all operators: the connection, the translation of errors, and waiting in place or in the triggerer."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 @contextmanager
 def airflow_errors() -> Iterator[None]:
-    """Tell Airflow which errors are worth a retry.
+    """Translate errors so that Airflow retries only those that a retry may cure.
 
-    A program that does not compile, a pipeline that failed, an argument that means nothing, a connection that does not exist and a
-    call that the service refuses fail the task at once; a service that is away, busy or slow leaves the error as it is, so that
+    A program that does not compile, a pipeline that failed, an invalid argument, a connection that does not exist and a request
+    that the service refuses fail the task at once. If the service is away, busy or slow, the error stays as it is, so that
     ``retries`` apply.
 
-    :raises AirflowFailException: for the first kind
+    :raises AirflowFailException: for errors of the first kind
     """
     try:
         yield
@@ -55,9 +55,11 @@ def airflow_errors() -> Iterator[None]:
 
 
 class PipelineOperator(TemplateFilesByUrl, BaseOperator):
-    """Does one thing to one pipeline. Killing or clearing the task leaves the pipeline as it is.
+    """The base class of operators that perform one action on one pipeline.
 
-    Assets given as ``outlets`` get the figures of the XCom as ``extra``.
+    Killing or clearing the task leaves the pipeline as it is.
+
+    The assets in ``outlets`` get the figures of the XCom as ``extra``.
 
     :param pipeline_name: the pipeline
     :param pipeline_conn_id: the Airflow connection
@@ -78,16 +80,15 @@ class PipelineOperator(TemplateFilesByUrl, BaseOperator):
         return PipelineHook(self.pipeline_conn_id)
 
     def check_arguments(self) -> None:
-        """Check what the rendered arguments came to, and replace texts by the values that they stand for. Overriding methods call
-        this one.
+        """Validate the rendered arguments, and replace texts by the values that they stand for. Overriding methods call this one.
 
-        :raises AirflowFailException: an argument means nothing; the message has its name
+        :raises AirflowFailException: if an argument is invalid; the message has its name
         """
         self.pipeline_name = arguments.text("pipeline_name", self.pipeline_name)
         self.pipeline_conn_id = arguments.text("pipeline_conn_id", self.pipeline_conn_id)
 
     def act(self, context: Context) -> Any:
-        """Do the operator's one thing. Arguments are checked before.
+        """Perform the operator's action, after the arguments were checked.
 
         :param context: the task's context
         :returns: the XCom
@@ -95,7 +96,7 @@ class PipelineOperator(TemplateFilesByUrl, BaseOperator):
         raise NotImplementedError
 
     def execute(self, context: Context) -> Any:
-        """Check and act, with errors as Airflow wants them."""
+        """Check the arguments and perform the action, with errors translated for Airflow."""
         with airflow_errors():
             self.check_arguments()
             result = self.act(context)
@@ -103,16 +104,19 @@ class PipelineOperator(TemplateFilesByUrl, BaseOperator):
         return result
 
     def on_kill(self) -> None:
-        """The task was cleared or marked: the pipeline is left as it is, a retry finds it and goes on from there."""
+        """Log that the pipeline is left as it is, because the task was cleared or marked.
+
+        A retry finds it and continues from there.
+        """
         self.log.info("The task ends, pipeline %s is left as it is", self.pipeline_name)
         end_task_of_dag_test()
 
 
 class WaitingPipelineOperator(PipelineOperator):
-    """Does one thing to a pipeline and waits until it has happened.
+    """The base class of operators that perform one action on a pipeline and wait until it is done.
 
-    :param deferrable: wait in the triggerer; default ``[operators] default_deferrable``
-    :param timeout: seconds to wait at most
+    :param deferrable: True to wait in the triggerer; default ``[operators] default_deferrable``
+    :param timeout: maximum seconds to wait
     :param poke_interval: seconds between polls
     """
 
@@ -125,34 +129,35 @@ class WaitingPipelineOperator(PipelineOperator):
         self.poke_interval = poke_interval
 
     def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> Any:
-        """Make the XCom once the wait is over.
+        """Return the XCom after the wait.
 
         :param context: the task's context
-        :param found: what the condition found
-        :param carried: what ``act`` passed to :meth:`wait_and_finish`; JSON values, for they travel through a deferral
+        :param found: the result of the condition
+        :param carried: the values that ``act`` passed to :meth:`wait_and_finish`; JSON values, because they travel through a
+            deferral
         """
         raise NotImplementedError
 
     def wait_and_finish(self, context: Context, condition: Condition, **carried: Any) -> Any:
-        """Wait for a condition here or in the triggerer, then :meth:`finish`.
+        """Wait for a condition in the worker or in the triggerer, then :meth:`finish`.
 
         :param context: the task's context
-        :param condition: what to wait for
-        :param carried: what :meth:`finish` is to know besides; JSON values, for they travel through a deferral
+        :param condition: the condition to wait for
+        :param carried: the values that :meth:`finish` needs besides; JSON values, because they travel through a deferral
         :returns: the XCom
-        :raises TaskDeferred: the task is deferrable and has to wait
-        :raises PipelineFailedError: the condition cannot be reached any more
-        :raises PipelineTimeoutError: it was not reached in time
+        :raises TaskDeferred: if the task is deferrable and has to wait
+        :raises PipelineFailedError: if the condition cannot be reached any more
+        :raises PipelineTimeoutError: if it was not reached in time
         """
         found = reached_or_deferred(self, condition, method_name="execute_complete", kwargs={"carried": carried})
         return self.finish(context, found, **carried)
 
     def execute_complete(self, context: Context, event: dict[str, Any] | None = None, carried: dict[str, Any] | None = None) -> Any:
-        """Go on after the triggerer's wait.
+        """Continue after the triggerer's wait.
 
         :param context: the task's context
-        :param event: what the trigger found
-        :param carried: what ``act`` passed to :meth:`wait_and_finish`
+        :param event: the event of the trigger
+        :param carried: the values that ``act`` passed to :meth:`wait_and_finish`
         :returns: the XCom
         """
         with airflow_errors():

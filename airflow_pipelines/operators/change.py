@@ -1,4 +1,4 @@
-"""Operators that bring a pipeline's program to what the DAG says, without losing its state."""
+"""Operators that update a pipeline to the program of the DAG, without losing its state."""
 
 from __future__ import annotations
 
@@ -28,33 +28,35 @@ _IF_EXISTS = ("modify", "replace", "keep")
 
 
 class ModifyPipelineOperator(PipelineOperator, TellsLineage):
-    """Changes a stopped pipeline and waits until its program is compiled. State is kept: the next start shows the difference to
-    approve.
+    """The operator that changes a stopped pipeline and waits until its program is compiled.
 
-    What is not given stays as it is, and a change that changes nothing does nothing, whatever the pipeline's status.
+    State is kept: the next start shows the difference to approve.
+
+    Arguments that are not given leave their parts as they are. A modification that equals the pipeline does nothing, whatever the
+    pipeline's status.
 
     XCom: ``{"pipeline", "id", "version", "program_version", "changed"}``; ``changed`` lists the fields that were changed.
 
-    :param sql: the program's text, or the path of a ``.sql`` file, which may be a URL that fsspec knows
-    :param udf_python: the text of the Python module with the program's functions. It is a template, in which Python's braces may be
-        taken for Jinja's: ``airflow.sdk.literal(text)`` is taken as it is. A literal empty text takes the functions away.
-    :param stream_program: the stream program: the path of a Python file, with which the modules of its folder come along that it
-        imports, or of a folder with a ``__main__.py``. The path is a template, and relative to the DAG's folder; the files are
-        none, and are read when the task runs. Or the texts of its files by path, which are no templates either
+    :param sql: the program's text, or the path of a ``.sql`` file, which may be a URL that fsspec supports
+    :param udf_python: the text of the Python module with the program's functions. It is a template, and Jinja may interpret
+        Python's braces: ``airflow.sdk.literal(text)`` is not rendered. A literal empty text removes the functions.
+    :param stream_program: the stream program: the path of a Python file, which includes the modules of its folder that it imports,
+        or of a folder with a ``__main__.py``; or the texts of its files by path. A path is a template, and relative to the DAG's
+        folder. The files are no templates, and are read when the task runs
     :param stream_files: other files and folders that the stream program needs, relative to its folder
     :param stream_arguments: the stream program's command line
     :param description: a description
     :param runtime_config: the values to change of the runtime configuration, in wire form
-    :param file_conn_id: the connection with the credentials for a URL, as of IngestFileOperator
+    :param file_conn_id: the connection with the credentials for a URL, as for IngestFileOperator
     :param compile_timeout: seconds to wait for the compiler
-    :param deferrable: wait in the triggerer until the service can compile, which may have to start a host for it; default
-        ``[operators] default_deferrable``. The program itself is compiled while the task holds its worker
+    :param deferrable: True to wait in the triggerer until the service can compile, which may have to start a host for it; default
+        ``[operators] default_deferrable``. The task holds its worker while the program itself is compiled
     :param secret_conn_ids: Airflow connections whose parts the program or the configuration names as
         ``${secret:airflow/CONN_ID/password}`` (or ``login``, ``host``, ``schema``, ``port``, or a name of the extras). They are
-        handed to the service before anything else is done; a pipeline that runs goes on with what it has.
+        sent to the service before anything else is done; a running pipeline keeps the values that it has.
     :param object_store_conn_id: the Airflow connection (of type ``aws``) of the object store that checkpoints are copied to. Its
-        login and password are handed to the service, and the configuration only refers to them; its extras ``endpoint_url``,
-        ``region_name`` and ``bucket`` are taken where ``runtime_config`` does not say
+        login and password are sent to the service, and the configuration only refers to them. Its extras ``endpoint_url``,
+        ``region_name`` and ``bucket`` are the defaults for values that ``runtime_config`` does not set
     """
 
     operator_extra_links = (PipelineLink(), PipelineChangeLink())
@@ -96,7 +98,7 @@ class ModifyPipelineOperator(PipelineOperator, TellsLineage):
         self.deferrable = is_deferrable(deferrable)
         self.given = arguments.given(
             sql=sql,
-            # An empty text in the DAG's file is meant so.
+            # An empty text in the DAG file is intended.
             udf_python=udf_python or None,
             stream_program=stream_program,
             stream_arguments=stream_arguments,
@@ -116,7 +118,10 @@ class ModifyPipelineOperator(PipelineOperator, TellsLineage):
         self.compile_timeout = compile_timeout
 
     def check_arguments(self) -> None:
-        """See the base class. What a DAG gives and is lost is refused: as "not given" it would leave things as they are."""
+        """See the base class.
+
+        An argument that the DAG gives but whose value is lost fails the task; it must not count as "not given".
+        """
         super().check_arguments()
         check_program_arguments(self)
         if "description" in self.given:
@@ -128,10 +133,10 @@ class ModifyPipelineOperator(PipelineOperator, TellsLineage):
             self.object_store_conn_id = arguments.text("object_store_conn_id", self.object_store_conn_id)
 
     def execute_complete(self, context: Context, event: dict[str, Any] | None = None) -> Any:
-        """Go on when the service can compile.
+        """Continue when the service can compile.
 
         :param context: the task's context
-        :param event: what the trigger found
+        :param event: the event of the trigger
         :returns: the XCom
         """
         with airflow_errors():
@@ -140,7 +145,7 @@ class ModifyPipelineOperator(PipelineOperator, TellsLineage):
         return self.execute(context)
 
     def act(self, context: Context) -> dict[str, Any]:
-        """Modify."""
+        """Modify the pipeline."""
         self._hand_over_connections()
         descriptor = self.hook.descriptor(self.pipeline_name, "all")
         if descriptor is None:
@@ -150,11 +155,11 @@ class ModifyPipelineOperator(PipelineOperator, TellsLineage):
         return self.modify(descriptor)
 
     def modify(self, descriptor: Mapping[str, Any]) -> dict[str, Any]:
-        """Send what differs from a pipeline's descriptor, and wait for the compiler.
+        """Send the fields that differ from a pipeline's descriptor, and wait for the compiler.
 
         :param descriptor: the pipeline as the service sends it, with all fields
         :returns: the XCom
-        :raises AirflowFailException: what differs cannot be changed while the pipeline runs
+        :raises AirflowFailException: if a field differs that cannot be changed while the pipeline runs
         """
         modification = self.modification()
         likeness = modification.compared(descriptor, self.hook)
@@ -166,7 +171,7 @@ class ModifyPipelineOperator(PipelineOperator, TellsLineage):
         different = {name for name, found in likeness.items() if found is Likeness.DIFFERENT}
         if different - {"description"} and is_up(descriptor):
             if different & {*PROGRAM_FIELDS}:
-                # Whoever stops it next should not find out then.
+                # Errors should show now, and not after the pipeline was stopped.
                 self._validate(modification, descriptor)
             raise AirflowFailException(
                 f"Pipeline {self.pipeline_name!r} is {descriptor['deployment_status']} and differs in "
@@ -190,7 +195,7 @@ class ModifyPipelineOperator(PipelineOperator, TellsLineage):
             defer_until_compiler(self)
 
     def _hand_over_connections(self) -> None:
-        """Give the service the secrets of connections, before anything refers to them."""
+        """Send the secrets of the connections to the service, before anything refers to them."""
         store = self.object_store_conn_id
         if store is not None:
             self.runtime_config = with_object_store(self.runtime_config, self.hook.get_connection(store))
@@ -202,19 +207,19 @@ class ModifyPipelineOperator(PipelineOperator, TellsLineage):
         self.hook.validate(self.pipeline_name, program, timeout_s=self.compile_timeout)
 
     def modification(self) -> Modification:
-        """What this task wants the pipeline to be."""
+        """Return the modification that this task describes."""
         return Modification(self.sql, self.udf_python, self.streams, self.description, self.runtime_config)
 
     @cached_property
     def streams(self) -> StreamProgramArguments:
-        """The stream program, read when it is asked for first.
+        """The stream program, read on first use.
 
         :raises StreamFilesError: when a file is missing or cannot be used
         """
         return read_stream_program(self.stream_program, self.stream_files, self.stream_arguments, self.get_dag())
 
     def xcom(self, descriptor: Mapping[str, Any], *, changed: list[str]) -> dict[str, Any]:
-        """The operator's XCom.
+        """Return the operator's XCom.
 
         :param descriptor: the pipeline as the service sends it
         :param changed: the names of the fields that were sent
@@ -229,14 +234,16 @@ class ModifyPipelineOperator(PipelineOperator, TellsLineage):
 
 
 class DeployPipelineOperator(ModifyPipelineOperator):
-    """Makes sure that a pipeline with a program exists, and waits until the program is compiled. It does not start it.
+    """The operator that ensures that a pipeline with a program exists, and waits until the program is compiled.
 
-    XCom: as of ModifyPipelineOperator, with ``action``: ``created``, ``modified``, ``unchanged``, ``replaced`` or ``kept``.
+    It does not start it.
 
-    :param sql: the program's text, or the path of a ``.sql`` file; may be left out beside a stream program
+    XCom: that of ModifyPipelineOperator, with ``action``: ``created``, ``modified``, ``unchanged``, ``replaced`` or ``kept``.
+
+    :param sql: the program's text, or the path of a ``.sql`` file; it may be omitted if there is a stream program
     :param stream_program: see ModifyPipelineOperator
-    :param if_exists: what to do with an existing pipeline: ``modify`` it when it differs, keeping its state; ``keep`` it as it is;
-        or ``replace`` it, which stops it and throws its state away
+    :param if_exists: the action on an existing pipeline: ``modify`` it if it differs, keeping its state; ``keep`` it as it is;
+        or ``replace`` it, which stops it and drops its state
     """
 
     template_fields: Sequence[str] = (*ModifyPipelineOperator.template_fields, "if_exists")
@@ -261,7 +268,7 @@ class DeployPipelineOperator(ModifyPipelineOperator):
         self.if_exists = arguments.choice("if_exists", self.if_exists, _IF_EXISTS)
 
     def act(self, context: Context) -> dict[str, Any]:
-        """Deploy."""
+        """Deploy the pipeline."""
         self._hand_over_connections()
         descriptor = self.hook.descriptor(self.pipeline_name, "all")
         if descriptor is None:

@@ -1,4 +1,4 @@
-"""The operator that fails when a view has rows that it should not have."""
+"""The operator that fails if a view has rows that violate a condition."""
 
 from __future__ import annotations
 
@@ -16,22 +16,24 @@ if TYPE_CHECKING:
 
 
 class OffendingRowsError(AirflowException):
-    """A view has rows that it should not have."""
+    """The error for a view with rows that it should not have."""
 
 
 class CheckPipelineOperator(QueryingOperator):
-    """Fails when a running or paused pipeline has rows that it should not have, and shows them: in the error, and as the XCom
-    ``offending_rows``.
+    """The operator that fails if a running or paused pipeline has offending rows.
+
+    It shows them in the error and in the XCom ``offending_rows``.
 
     Either every row of a ``view`` has to satisfy a ``condition``, where a condition that is NULL is not satisfied; or a ``query``
-    has to find nothing. All is seen as of one step. Retries look again: what is wrong now may be right after the next step.
+    has to return no row. All data is read as of one step. A retry checks again, because the next step may correct the rows.
 
-    XCom: ``{"pipeline", "checked", "offending_rows"}``: what was checked, and an empty list.
+    XCom: ``{"pipeline", "checked", "offending_rows"}``: the check, and an empty list.
 
     :param view: the materialized view, or table
     :param condition: a SQL condition over its columns
-    :param query: a SELECT of offending rows, instead of both; or the path of a ``.sql`` file, which may be a URL that fsspec knows
-    :param limit: offending rows to show at most
+    :param query: a SELECT of offending rows, instead of both; or the path of a ``.sql`` file, which may be a URL that fsspec
+        supports
+    :param limit: the maximum number of offending rows to show
     """
 
     template_fields: Sequence[str] = (*QueryingOperator.template_fields, "view", "condition", "query", "limit")
@@ -64,11 +66,11 @@ class CheckPipelineOperator(QueryingOperator):
         self.limit = arguments.whole_number("limit", self.limit, least=1)
 
     def act(self, context: Context) -> Any:
-        """Look for offending rows."""
+        """Query the offending rows."""
         return self.ask(context, self._text(), int(self.limit))
 
     def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> dict[str, Any]:
-        """Fail with the rows that were found."""
+        """Fail if there are offending rows."""
         rows = found["rows"]
         what = f"{self.view}: {self.condition}" if self.query is None else self.query
         if not rows:

@@ -1,4 +1,4 @@
-"""Operators that make a pipeline's state safe: a checkpoint, and its copy in an object store."""
+"""Operators that save a pipeline's state: in a checkpoint, and in a copy of it in an object store."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 
 
 class CheckpointRequestOperator(WaitingPipelineOperator):
-    """Asks a pipeline to save its state somewhere and waits until it has. A full disk or an object store that is away passes, and a
-    restart forgets the request: such a failure of a pipeline that lives on is left to ``retries``.
+    """The base class of operators that ask a pipeline to save its state and wait until it is saved.
+
+    A full disk or an unavailable object store may recover, and a restart forgets the request. Such a failure is left to ``retries``
+    if the pipeline did not go down with an error.
     """
 
     def wait_and_finish(self, context: Context, condition: Condition, **carried: Any) -> Any:
@@ -37,21 +39,21 @@ class CheckpointRequestOperator(WaitingPipelineOperator):
 
 
 class CheckpointPipelineOperator(CheckpointRequestOperator):
-    """Takes a checkpoint of a running or paused pipeline and waits until it is complete.
+    """The operator that takes a checkpoint of a running or paused pipeline and waits until it is complete.
 
-    XCom: ``{"pipeline", "checkpoint", "sequence", "steps", "processed_records"}`` with the checkpoint's UUID. Assets given as
-    ``outlets`` get the same as ``extra``, so that DAGs scheduled on them know which checkpoint they are about.
+    XCom: ``{"pipeline", "checkpoint", "sequence", "steps", "processed_records"}`` with the checkpoint's UUID. The assets in
+    ``outlets`` get the same as ``extra``, so that DAGs scheduled on them know the checkpoint.
     """
 
     def act(self, context: Context) -> Any:
-        """Ask and wait."""
+        """Request the checkpoint and wait."""
         asked = self.hook.pipeline(self.pipeline_name).checkpoint_response()
         sequence = int(asked["checkpoint_sequence_number"])
         condition = CheckpointTakenCondition(sequence, str(asked["incarnation_uuid"]))
         return self.wait_and_finish(context, condition, sequence=sequence)
 
     def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> dict[str, Any]:
-        """Report the checkpoint."""
+        """Return the checkpoint."""
         checkpoint = self.hook.newest_checkpoint(self.pipeline_name)
         return {
             "pipeline": self.pipeline_name,
@@ -63,15 +65,15 @@ class CheckpointPipelineOperator(CheckpointRequestOperator):
 
 
 class SyncCheckpointOperator(CheckpointRequestOperator):
-    """Copies a checkpoint to the object store named in the pipeline's storage configuration, and waits until it is there. Only
-    files that are not there yet are copied; afterwards outdated copies are removed.
+    """The operator that copies a checkpoint to the object store of the pipeline's storage configuration, and waits for the copy.
 
-    XCom: ``{"pipeline", "checkpoint"}`` with the checkpoint's UUID. Assets given as ``outlets`` get the same as ``extra``.
+    Only files that are not there yet are copied. Afterwards outdated copies are removed.
 
-    :param checkpoint: UUID of the checkpoint to copy; without it the newest one is
-    :param retention_min_count: so many of the newest copies are kept; without it as many as the storage configuration says
-    :param retention_min_age: copies of so many days are kept, however many they are; without it as many as the storage
-        configuration says
+    XCom: ``{"pipeline", "checkpoint"}`` with the checkpoint's UUID. The assets in ``outlets`` get the same as ``extra``.
+
+    :param checkpoint: UUID of the checkpoint to copy; default the newest one
+    :param retention_min_count: the number of newest copies to keep; default as in the storage configuration
+    :param retention_min_age: the age in days up to which all copies are kept; default as in the storage configuration
     """
 
     template_fields: Sequence[str] = (
@@ -108,7 +110,7 @@ class SyncCheckpointOperator(CheckpointRequestOperator):
             self.retention_min_age = arguments.number("retention_min_age", self.retention_min_age, least=0)
 
     def act(self, context: Context) -> Any:
-        """Ask and wait."""
+        """Request the copy and wait."""
         asked = self.hook.pipeline(self.pipeline_name).sync_checkpoint_response(
             checkpoint=None if self.checkpoint is None else UUID(self.checkpoint),
             retention_min_count=None if self.retention_min_count is None else int(self.retention_min_count),
@@ -119,16 +121,16 @@ class SyncCheckpointOperator(CheckpointRequestOperator):
         return self.wait_and_finish(context, condition, checkpoint=uuid)
 
     def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> dict[str, Any]:
-        """Report the checkpoint."""
+        """Return the checkpoint."""
         return {"pipeline": self.pipeline_name, "checkpoint": carried["checkpoint"]}
 
 
 def checkpoint_uuid(name: str, value: Any) -> UUID:
-    """The UUID of a checkpoint.
+    """Return the value as the UUID of a checkpoint.
 
     :param name: the argument's name
-    :param value: what it came to
-    :raises AirflowFailException: it is empty, lost or no UUID
+    :param value: the rendered value
+    :raises AirflowFailException: if it is empty, lost or no UUID
     """
     text = arguments.text(name, value)
     try:

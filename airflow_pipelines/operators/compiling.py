@@ -1,4 +1,4 @@
-"""Waiting for the compiler in the triggerer: without a host it has to start one, which takes longer than to compile a program."""
+"""Waiting for the compiler in the triggerer: if no host runs, the service has to start one, which takes longer than compiling."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from airflow_pipelines.triggers.compiler import PROBE, CompilerTrigger
 from airflow_pipelines.triggers.pipeline import backstop
 
 PATIENCE_S: Final = 3.0
-"""A compiler that is there has answered by then, and deferring would take longer."""
+"""The seconds to wait for the compiler in the worker. A running compiler answers within them, and a deferral would take longer."""
 _POLL_S: Final = 2.0
 
 
 class CompilingTask(Protocol):
-    """What a task needs to wait for the compiler."""
+    """The attributes that a task needs to wait for the compiler."""
 
     pipeline_name: str
     pipeline_conn_id: str
@@ -33,10 +33,10 @@ class CompilingTask(Protocol):
 
 
 def defer_until_compiler(task: CompilingTask) -> None:
-    """Go on when the service can compile; in the triggerer if that takes a while.
+    """Return when the service can compile; defer the task if that takes a while.
 
     :param task: a task that is deferrable
-    :raises TaskDeferred: the compiler is not there yet. The task goes on in ``execute_complete``
+    :raises TaskDeferred: if the compiler is not there yet. The task continues in ``execute_complete``
     """
     try:
         path, program = path_of("validate_program"), {"program_code": PROBE}

@@ -1,4 +1,4 @@
-"""Tasks that Airflow carries out in the process of ``airflow dags test`` or ``dag.test()``: no scheduler, no worker ends them."""
+"""Tasks that Airflow runs in the process of ``airflow dags test`` or ``dag.test()``, where no scheduler and no worker ends them."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ _POLL_S: Final = 1.0
 
 
 def end_task_of_dag_test() -> None:
-    """End the task when it is one of ``dag.test()``; a worker is ended by its supervisor. For ``on_kill``, which two callers have.
-    Airflow's handler of SIGTERM returns afterwards, and a run in this process would go on as if nothing had been asked. Where
-    ``execution_timeout`` has ended the task, Airflow raises the time-out again, and nothing more is to be done.
+    """End the task if it runs in ``dag.test()``; a worker's task is ended by its supervisor. Call it from ``on_kill``.
 
-    :raises AirflowTaskTerminated: it is such a task, and was asked to end; the next SIGTERM ends the process
+    Airflow's handler of SIGTERM returns afterwards, so a run in this process would continue as if nothing had happened. If
+    ``execution_timeout`` ended the task, Airflow raises the timeout again, and nothing more is needed.
+
+    :raises AirflowTaskTerminated: if it is such a task, and was asked to end; the next SIGTERM ends the process
     """
-    if _supervisor() is None or isinstance(sys.exception(), AirflowTaskTimeout):
+    if _get_supervisor() is None or isinstance(sys.exception(), AirflowTaskTimeout):
         return
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     raise AirflowTaskTerminated("The run was asked to end")
 
 
 def await_answer(context: Context, operator: HITLOperator, wait: TaskAwaitingInput) -> Any:
-    """Have a person answer: elsewhere and later, or here when the task is one of ``dag.test()``, which waits for an answer without
-    end, whatever ``response_timeout`` is, since it is the scheduler that looks at the time.
+    """Wait for the answer of a person: in a deferred task or, in ``dag.test()``, here.
 
     :param context: the task's context
-    :param operator: the operator that has asked
-    :param wait: what it has raised, with the arguments of ``execute_complete``
-    :returns: what the operator makes of the answer
-    :raises TaskAwaitingInput: the task is one of a worker
+    :param operator: the operator that made the request
+    :param wait: the exception that it raised, with the arguments of ``execute_complete``
+    :returns: the operator's result for the answer
+    :raises TaskAwaitingInput: if the task runs in a worker
     """
-    supervisor = _supervisor()
+    supervisor = _get_supervisor()
     if supervisor is None:
         raise wait
     operator.log.info("Waiting for an answer, through an API server over the same database, for %s", wait.timeout or "ever")
@@ -50,10 +50,10 @@ def await_answer(context: Context, operator: HITLOperator, wait: TaskAwaitingInp
     return operator.execute_complete(context, event, **(wait.kwargs or {}))
 
 
-def _supervisor() -> Any:
-    """The supervisor of a task that runs in this process; None for a task of a worker.
+def _get_supervisor() -> Any:
+    """Return the supervisor of a task that runs in this process, or None for a task of a worker.
 
-    These modules are Airflow's own and may change: without them there is none.
+    These modules are internal to Airflow and may change: if they are missing, it returns None.
     """
     try:
         from airflow.sdk.execution_time import task_runner
@@ -65,30 +65,30 @@ def _supervisor() -> Any:
 
 
 def _answer(requests: Any, ti_id: Any, operator: HITLOperator, timeout: timedelta | None) -> dict[str, Any]:
-    """Wait for the answer; Airflow's form of it.
+    """Wait for the answer, and return it in Airflow's form.
 
     :param requests: Airflow's client for requests to people
-    :param ti_id: the task instance
-    :param operator: the operator that has asked
-    :param timeout: how long to wait at most
+    :param ti_id: the id of the task instance
+    :param operator: the operator that made the request
+    :param timeout: the maximum time to wait
     """
     deadline = None if timeout is None else time.monotonic() + timeout.total_seconds()
     while True:
-        # As the scheduler does: an answer that is there when the time is up still counts.
+        # As in the scheduler, an answer that exists when the time is up still counts.
         is_over = deadline is not None and time.monotonic() >= deadline
         found = requests.get_detail_response(ti_id)
         if found.response_received and found.chosen_options:
-            return _event(found, timed_out=False)
+            return _make_event(found, timed_out=False)
         if is_over:
             break
         time.sleep(_POLL_S if deadline is None else max(0.0, min(_POLL_S, deadline - time.monotonic())))
     if operator.defaults is None:
         return {"error": f"Nobody has answered within {timeout}", "error_type": "timeout"}
     chosen = {"chosen_options": list(operator.defaults), "params_input": operator.params.dump()}
-    return _event(requests.update_response(ti_id=ti_id, **chosen), timed_out=True)
+    return _make_event(requests.update_response(ti_id=ti_id, **chosen), timed_out=True)
 
 
-def _event(found: Any, *, timed_out: bool) -> dict[str, Any]:
+def _make_event(found: Any, *, timed_out: bool) -> dict[str, Any]:
     user: Any = None if timed_out else found.responded_by_user
     person: Mapping[str, str] | None = None if user is None else {"id": user.id, "name": user.name}
     return {

@@ -1,4 +1,4 @@
-"""Operators that push rows into a pipeline and ask it questions."""
+"""Operators that push rows into a pipeline and query it."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ _FORMATS = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json",
 
 
 class IngestingOperator(WaitingPipelineOperator):
-    """Pushes rows into a table and, with ``wait``, waits until they are processed.
+    """The base class of operators that push rows into a table and, with ``wait``, wait until they are processed.
 
-    When the token is complete the rows are processed. Whether they survive a kill of the pipeline then depends on its fault
-    tolerance: with ``exactly_once`` they do, with ``none`` and ``at_least_once`` from its next checkpoint on, which
+    The rows are processed when the token is complete. Their durability then depends on the pipeline's fault tolerance. With
+    ``exactly_once`` they survive a kill. With ``none`` and ``at_least_once`` they survive it from the next checkpoint on, which
     PipelineCompletionTokenSensor takes with ``checkpoint=True``.
 
-    Rows are added once for each DAG run and map index: the pipeline remembers for a week, as safely as the rows themselves, which
-    task has pushed what. A retry, after a lost answer or a wait that took too long, or the task when it is cleared, finds them
-    there, and the XCom says so (``already_there``); other rows than before are pushed. A pipeline whose storage was cleared has
-    forgotten it with the rows.
+    Rows are added once for each DAG run and map index: the pipeline remembers the pushes of a task for a week, as durably as the
+    rows themselves. A retry (after a lost answer or a wait that took too long) or a cleared task finds them there, and the XCom
+    says so (``already_there``). Rows that differ from the earlier ones are pushed. A pipeline whose storage was cleared has
+    forgotten the pushes together with the rows.
 
     :param table: the table; an unquoted name is not case-sensitive
-    :param once: whether rows that this task has pushed in this run before are left out; False adds them again
-    :param wait: wait until all rows are processed and delivered; otherwise that is what the token is for. In a transaction that is
-        after its commit only, so do not wait there
+    :param once: True to skip rows that this task has pushed in this run before; False adds them again
+    :param wait: True to wait until all rows are processed and delivered; otherwise use the token for that. In a transaction the
+        rows are processed only after its commit, so do not wait there
     """
 
     template_fields: Sequence[str] = (*WaitingPipelineOperator.template_fields, "table")
@@ -61,13 +61,13 @@ class IngestingOperator(WaitingPipelineOperator):
         """Push the requests of this task.
 
         :param context: the task's context
-        :param parts: the body and the parameters of each
-        :returns: the token of the last one, which covers all; whether all were there already
+        :param parts: the body and the parameters of each request
+        :returns: the token of the last request, which covers all, and True if all rows were there already
         """
         token, present = "", []
         for number, (body, params) in enumerate(parts):
             key = self._key(context, number, body, params)
-            # Tokens count what came in through the same endpoint, so the last one covers the earlier requests.
+            # Tokens count the input of the same endpoint, so the last one covers the earlier requests.
             pushed = self.hook.ingest(self.pipeline_name, self.table, body, params, key)
             token = pushed.token
             present.append(pushed.already_there)
@@ -82,7 +82,7 @@ class IngestingOperator(WaitingPipelineOperator):
         return PushResult(token, all(present))
 
     def _key(self, context: Context, number: int, body: bytes, params: Mapping[str, Any]) -> str | None:
-        """The key of one request: the same for the same rows of the same task in the same run, whichever try it is."""
+        """Return the idempotency key of one request: the same for the same rows of the same task in the same run, for every try."""
         ti: Any = context.get("ti")
         if ti is None or not self.once:
             return None
@@ -90,7 +90,7 @@ class IngestingOperator(WaitingPipelineOperator):
         return f"airflow-{hashlib.sha256(json.dumps(task).encode()).hexdigest()}"
 
     def pushed(self, context: Context, result: dict[str, Any]) -> Any:
-        """Report what was pushed, at once or when it is processed.
+        """Return the result of the push, at once or after the rows are processed.
 
         :param context: the task's context
         :param result: the XCom
@@ -100,19 +100,19 @@ class IngestingOperator(WaitingPipelineOperator):
         return self.wait_and_finish(context, TokenCondition(result["token"]), result=result)
 
     def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> dict[str, Any]:
-        """Report what was pushed."""
+        """Return the result of the push."""
         result: dict[str, Any] = carried["result"]
         return result
 
 
 class IngestOperator(IngestingOperator):
-    """Pushes rows into a table. See :class:`IngestingOperator` for what is promised of them.
+    """The operator that pushes rows into a table. See :class:`IngestingOperator` for their durability.
 
     XCom: ``{"pipeline", "table", "rows", "token", "already_there"}``; the completion token covers every row of this push.
 
     :param rows: the rows as dictionaries (or changes, see ``update_format``), or a pandas DataFrame with the table's columns
-    :param update_format: what an element of ``rows`` is: ``raw``, a row to insert; ``insert_delete``, one of ``{"insert": row}``,
-        ``{"delete": row}`` and ``{"update": row}``
+    :param update_format: the form of an element of ``rows``: ``raw``, a row to insert; ``insert_delete``, one of ``{"insert":
+        row}``, ``{"delete": row}`` and ``{"update": row}``
     """
 
     template_fields: Sequence[str] = (*IngestingOperator.template_fields, "rows", "update_format")
@@ -130,7 +130,7 @@ class IngestOperator(IngestingOperator):
         self.update_format = arguments.choice("update_format", self.update_format, _UPDATE_FORMATS)
 
     def act(self, context: Context) -> Any:
-        """Push them, in requests of a bounded size."""
+        """Push the rows, in requests of a bounded size."""
         rows = _records(arguments.json_value("rows", self.rows))
         if not rows:
             raise AirflowFailException(f"rows is empty: there are no rows to push into {self.table!r}")
@@ -143,18 +143,18 @@ class IngestOperator(IngestingOperator):
 
 
 class IngestFileOperator(IngestingOperator):
-    """Pushes a file into a table: CSV with a header line, JSON, JSON lines or Parquet, by the file's suffix. See
-    :class:`IngestingOperator` for what is promised of its rows.
+    """The operator that pushes a file into a table: CSV with a header line, JSON, JSON lines or Parquet, by the file's suffix.
 
-    The file goes in one request. For large files, or to resume where a checkpoint stopped, give the table a connector that reads
-    files.
+    See :class:`IngestingOperator` for the durability of its rows.
+
+    The file is sent in one request. For large files, or to resume from a checkpoint, give the table a connector that reads files.
 
     XCom: ``{"pipeline", "table", "token", "already_there"}``.
 
-    :param path: the file: a path on this worker, or a URL that fsspec knows, such as ``s3://bucket/orders.csv``
-    :param file_conn_id: the connection with the credentials for a URL: that of the provider that knows the store (type ``aws`` also
-        without one), or any whose extra ``storage_options`` is an object for fsspec's file system. Without it the credentials are
-        those of the worker's environment
+    :param path: the file: a path on this worker, or a URL that fsspec supports, such as ``s3://bucket/orders.csv``
+    :param file_conn_id: the connection with the credentials for a URL: that of the provider of the store (type ``aws`` also without
+        its provider), or any connection whose extra ``storage_options`` is an object for fsspec's file system. Without it the
+        credentials are those of the worker's environment
     """
 
     template_fields: Sequence[str] = (*IngestingOperator.template_fields, "path", "file_conn_id")
@@ -173,7 +173,7 @@ class IngestFileOperator(IngestingOperator):
             arguments.text(name, getattr(self, name))
 
     def act(self, context: Context) -> Any:
-        """Push it."""
+        """Push the file."""
         suffix = suffix_of(self.path)
         kind = _FORMATS.get(suffix)
         if kind is None:
@@ -192,10 +192,12 @@ class IngestFileOperator(IngestingOperator):
 
 
 class CompletionTokenOperator(PipelineOperator):
-    """Makes a token that completes when everything an input connector has received by now is processed and delivered.
+    """The operator that makes a completion token for an input connector.
+
+    The token completes when everything that the connector has received so far is processed and delivered.
 
     A connector that has not opened its source yet has received nothing, so its token is complete at once: to wait for the end of a
-    file, use PipelineCompletionSensor. After a kill a connector reads again what came after the checkpoint.
+    file, use PipelineCompletionSensor. After a kill a connector reads the input after the checkpoint again.
 
     XCom: ``{"pipeline", "table", "connector", "token"}``.
 
@@ -217,19 +219,19 @@ class CompletionTokenOperator(PipelineOperator):
         self.connector = arguments.text("connector", self.connector)
 
     def act(self, context: Context) -> dict[str, Any]:
-        """Make it."""
+        """Make the token."""
         token = self.hook.completion_token(self.pipeline_name, self.table, self.connector)
         return {"pipeline": self.pipeline_name, "table": self.table, "connector": self.connector, "token": token}
 
 
 class QueryPipelineOperator(QueryingOperator):
-    """Asks a running or paused pipeline an ad-hoc query over its materialized tables and views.
+    """The operator that runs an ad-hoc query over the materialized tables and views of a running or paused pipeline.
 
     XCom: ``{"pipeline", "rows", "row_count", "truncated"}``. ``rows`` are dictionaries of JSON values; a decimal is a string, so
-    that not a digit is lost. At most ``limit`` rows are read, and ``truncated`` says whether there were more.
+    that no digit is lost. At most ``limit`` rows are read, and ``truncated`` is True if there were more.
 
     :param query: a SELECT
-    :param limit: rows to return at most
+    :param limit: the maximum number of rows to return
     """
 
     template_fields: Sequence[str] = (*QueryingOperator.template_fields, "query", "limit")
@@ -248,11 +250,11 @@ class QueryPipelineOperator(QueryingOperator):
         self.limit = arguments.whole_number("limit", self.limit, least=1)
 
     def act(self, context: Context) -> Any:
-        """Ask."""
+        """Run the query."""
         return self.ask(context, self.query, int(self.limit))
 
     def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> dict[str, Any]:
-        """Report the rows."""
+        """Return the rows."""
         if found["truncated"]:
             self.log.warning("The query has more than %s rows; the others are left out", self.limit)
         rows = found["rows"]
@@ -260,9 +262,9 @@ class QueryPipelineOperator(QueryingOperator):
 
 
 def _records(rows: Any) -> list[Any]:
-    """A DataFrame's rows, or the rows as they are."""
+    """Return the rows of a DataFrame, or the rows as they are."""
     if hasattr(rows, "to_dict") and hasattr(rows, "columns"):
-        # Through object columns, so that numbers and times come out as Python's own and a missing value as None.
+        # Object columns give numbers and times as Python's own types, and a missing value as None.
         frame = rows.astype(object)
         return list(frame.where(frame.notna(), None).to_dict(orient="records"))
     if isinstance(rows, Mapping):
@@ -271,7 +273,7 @@ def _records(rows: Any) -> list[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A value that JSON does not know, in the form the ingress endpoint reads."""
+    """Convert a value that JSON does not know to the form that the ingress endpoint reads."""
     if isinstance(value, Decimal):
         return str(value)
     if isinstance(value, datetime):

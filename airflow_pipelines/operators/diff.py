@@ -1,4 +1,4 @@
-"""Changes of a pipeline's program, for XComs and for comparison."""
+"""Changes of a pipeline's program, in the form for XComs and for comparison."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from airflow_pipelines.contract.descriptors import PendingChange
 
 
 def change_xcom(change: PendingChange | None) -> dict[str, Any]:
-    """What an XCom holds of a change; None for each part when nothing waits."""
+    """Return the XCom of a change; each part is None if no change is pending."""
     if change is None:
         return {"diff": None, "programs": None, "views_evaluated_anew": None}
     return {"diff": change.diff, "programs": change.programs, "views_evaluated_anew": change.views_evaluated_anew}
 
 
 def change_fingerprint(change: PendingChange, *more: Any) -> str:
-    """A short text that is the same for the same change of the same programs only.
+    """Return a short text that identifies a change of certain programs.
 
     :param change: the change
     :param more: other JSON values that belong to it
@@ -29,13 +29,13 @@ def change_fingerprint(change: PendingChange, *more: Any) -> str:
 
 
 def review_xcom(pipeline: str, conn_id: str, change: PendingChange, *, planned: bool, version: int | None = None) -> dict[str, Any]:
-    """What an XCom ``review`` tells about a request, so that a page can show it on the pipeline.
+    """Return the XCom ``review`` of a request, from which a page can show it on the pipeline.
 
     :param pipeline: the pipeline
     :param conn_id: the connection's id
-    :param change: what people are asked about
-    :param planned: whether the pipeline goes on without it, so that it cannot show the change itself
-    :param version: the only version of the pipeline that the change can be made to; None when the request is not bound to one
+    :param change: the change to decide about
+    :param planned: True if the pipeline continues without the change, so that it cannot show it itself
+    :param version: the only version of the pipeline that the change can be applied to; None if the request is not bound to one
     """
     return {
         "pipeline": pipeline,
@@ -48,7 +48,7 @@ def review_xcom(pipeline: str, conn_id: str, change: PendingChange, *, planned: 
 
 
 def change_wire(change: PendingChange) -> dict[str, Any]:
-    """A change in the form in which a pipeline that awaits approval shows it."""
+    """Return a change in the form in which a pipeline that awaits approval shows it."""
     return {
         "approval_diff": change.diff,
         "programs": change.programs,
@@ -58,8 +58,9 @@ def change_wire(change: PendingChange) -> dict[str, Any]:
 
 
 def changes_something(change: PendingChange) -> bool:
-    """Whether a change is more than one of comments and layout: whether it changes what is stored, evaluated or delivered, or is
-    refused.
+    """Return True if a change is more than one of comments and layout.
+
+    Such a change affects the stored, evaluated or delivered data, or is refused.
     """
     if any(changes_of(change.diff)) or change.diff.get("program_diff_error") or change.views_evaluated_anew:
         return True

@@ -1,4 +1,4 @@
-"""Files of tasks: paths of this worker, and URLs that fsspec knows, with the credentials of an Airflow connection."""
+"""Files of tasks: paths of this worker, and URLs that fsspec supports, with the credentials of an Airflow connection."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def is_url(path: str) -> bool:
-    """Whether a path names a place by a URL.
+    """Return True if a path is a URL.
 
     :param path: the path
     """
@@ -27,12 +27,12 @@ def is_url(path: str) -> bool:
 
 
 def read_file(name: str, path: str, conn_id: str | None = None) -> bytes:
-    """The contents of a file.
+    """Return the contents of a file.
 
     :param name: the argument that names it
     :param path: its path on this worker, or its URL
     :param conn_id: the connection with the credentials for the URL
-    :raises AirflowFailException: there is no such file, or nobody knows its scheme
+    :raises AirflowFailException: if there is no such file, or its scheme is unknown
     """
     with _named(name, path):
         system, place = _place(path, conn_id)
@@ -47,9 +47,9 @@ def write_file(name: str, path: str, content: bytes, conn_id: str | None = None)
 
     :param name: the argument that names it
     :param path: its path on this worker, or its URL
-    :param content: what to write
+    :param content: the contents to write
     :param conn_id: the connection with the credentials for the URL
-    :raises AirflowFailException: nobody knows the URL's scheme
+    :raises AirflowFailException: if the URL's scheme is unknown
     """
     with _named(name, path):
         system, place = _place(path, conn_id)
@@ -60,7 +60,7 @@ def write_file(name: str, path: str, content: bytes, conn_id: str | None = None)
 
 
 def suffix_of(path: str) -> str:
-    """The suffix of a file's name, in small letters, with its point.
+    """Return the suffix of a file's name, in lower case, with its point.
 
     :param path: a path or a URL
     """
@@ -68,7 +68,7 @@ def suffix_of(path: str) -> str:
 
 
 def without_password(path: str) -> str:
-    """A path for messages.
+    """Return a path without user and password, for messages.
 
     :param path: a path, or a URL that may name a user and a password
     """
@@ -77,11 +77,11 @@ def without_password(path: str) -> str:
 
 
 def storage_options(connection: Connection) -> dict[str, Any]:
-    """What fsspec's file systems are told of an Airflow connection.
+    """Return the options of an Airflow connection for fsspec's file systems.
 
     :param connection: a connection of type ``aws``; or one of another type whose extra ``storage_options`` is an object that is
-        handed to the file system as it is
-    :raises ValueError: the connection has nothing that could be told
+        passed to the file system as it is
+    :raises ValueError: if the connection has no such options
     """
     extra = connection.extra_dejson
     given = extra.get("storage_options")
@@ -103,7 +103,7 @@ def storage_options(connection: Connection) -> dict[str, Any]:
 
 
 def _place(path: str, conn_id: str | None) -> tuple[Any, str]:
-    """The file system that has a path, and the path there."""
+    """Return the file system that has a path, and the path there."""
     if not is_url(path):
         return fsspec.filesystem("file"), path
     if conn_id is None:
@@ -111,7 +111,7 @@ def _place(path: str, conn_id: str | None) -> tuple[Any, str]:
         return system, place
     scheme = path.partition("://")[0]
     if scheme != "file" and has_fs(scheme):
-        # A provider of Airflow knows the store and its connections.
+        # A provider of Airflow supports the store and its connections.
         system = get_fs(scheme, conn_id)
     else:
         system = fsspec.filesystem(scheme, **storage_options(BaseHook.get_connection(conn_id)))
@@ -120,7 +120,7 @@ def _place(path: str, conn_id: str | None) -> tuple[Any, str]:
 
 @contextmanager
 def _named(name: str, path: str) -> Iterator[None]:
-    """Say which argument it was about that went wrong. What may pass stays as it is."""
+    """Translate errors to ones that name the argument. Errors that may pass stay as they are."""
     shown = without_password(path)
     try:
         yield

@@ -1,4 +1,4 @@
-"""An operator that changes a pipeline that runs, after a person has seen what that means and agreed."""
+"""The operator that changes a running pipeline after a person has seen the change and agreed."""
 
 from __future__ import annotations
 
@@ -44,33 +44,34 @@ _SETTLED = StartedCondition((*UP, PipelineStatus.AWAITINGAPPROVAL.name))
 
 
 class GatedModifyOperator(TemplateFilesByUrl, ApprovalOperator):  # type: ignore[misc,unused-ignore]
-    """Changes the program or the configuration of a pipeline that runs, after a person has approved exactly this change.
+    """The operator that changes a running pipeline's program or configuration, after a person has approved exactly this change.
 
-    The pipeline goes on until then: it is down for the restart, and not while the person thinks.
+    The pipeline continues until then: it is down for the restart only, and not while the person decides.
 
-    The task plans the change while the pipeline runs and shows it in Airflow's Required Actions: the SQL of both sides, what is
-    evaluated anew from how many entries in storage and in about how many seconds, what state is dropped. Once it is approved, and
-    the pipeline is still what it was, the task stops the pipeline with a checkpoint, modifies it, starts it, and gives it that
-    approval.
+    The task plans the change while the pipeline runs and shows it in Airflow's Required Actions: the SQL of both sides, the views
+    to re-evaluate, with the number of entries in storage and an estimate of the seconds, and the state that is dropped. Once the
+    change is approved, and if the pipeline has not changed meanwhile, the task stops the pipeline with a checkpoint, modifies it,
+    starts it, and approves the change on it.
 
-    What does not need a person needs none: a pipeline that is as it should be is left alone; so is one from whose program at most
-    comments and layout differ; a description is changed at once.
+    Nobody is asked if that is not needed. A pipeline that is up to date is left alone, and so is one whose program differs in
+    comments and layout only. A description is changed at once.
 
-    When the pipeline has moved meanwhile, the task fails and says what moved. When the stopped pipeline cannot be given the new
-    program, or waits with another change than the one that was shown, it gets its former program and goes on. A task that is
-    interrupted (its worker is lost) goes on where it was when it is retried, with the approval that was given; it has three retries
-    unless the DAG says otherwise. Clearing a task that was interrupted goes on, too; to be asked again, start a new DAG run.
+    If the pipeline has changed meanwhile, the task fails and names the difference. If the stopped pipeline cannot take the new
+    program, or waits with another change than the one that was shown, it gets its former program back and continues. A task that is
+    interrupted (its worker is lost) continues where it was when it is retried, with the approval that was given; it has three
+    retries unless the DAG sets another number. A cleared task that was interrupted continues too; for a new request, start a new
+    DAG run.
 
-    The state of the DAG run says what was decided: the task succeeds when the change was made, is skipped when it was rejected, and
-    fails when nobody answered in time.
+    The state of the task shows the decision: it succeeds if the change was made, is skipped if it was rejected, and fails if nobody
+    answered in time.
 
     XCom: ``{"pipeline", "decision", "decided_by", "changed", "status", "version", "program_version", "outage_s", "diff",
     "diff_text", "programs", "views_evaluated_anew"}``. ``decision`` is ``approved`` or ``not_needed``; ``changed`` lists the fields
-    that were changed. Of a change that was not made the XCom ``decision`` tells, with ``rejected`` or ``timed_out``.
+    that were changed. If a change was not made, the XCom ``decision`` has ``rejected`` or ``timed_out``.
 
     :param pipeline_name: the pipeline
     :param pipeline_conn_id: the Airflow connection
-    :param sql: the program's text, or the path of a ``.sql`` file; this and the next ones as of ModifyPipelineOperator
+    :param sql: the program's text, or the path of a ``.sql`` file; this and the next ones are those of ModifyPipelineOperator
     :param udf_python: the text of the Python module with the program's functions
     :param stream_program: the stream program
     :param stream_files: other files that the stream program needs
@@ -80,14 +81,15 @@ class GatedModifyOperator(TemplateFilesByUrl, ApprovalOperator):  # type: ignore
     :param secret_conn_ids: Airflow connections that the program or the configuration names
     :param object_store_conn_id: the Airflow connection of the object store that checkpoints are copied to
     :param compile_timeout: seconds to wait for the compiler
-    :param on_reject: ``keep`` leaves the pipeline as it is and skips the task and what comes after it; ``fail`` leaves the
+    :param on_reject: ``keep`` leaves the pipeline as it is and skips the task and the tasks after it; ``fail`` leaves the
         pipeline as it is and fails the task
-    :param on_timeout: what to do when nobody has answered within ``response_timeout``: ``keep`` leaves the pipeline as it is and
-        fails the task; ``reject`` and ``approve`` do as if somebody had
-    :param deferrable: wait for the pipeline in the triggerer when it takes long; default ``[operators] default_deferrable``
-    :param timeout: seconds to wait at most for each of: the stop, the start, and the evaluation after the approval
+    :param on_timeout: the action if nobody has answered within ``response_timeout``: ``keep`` leaves the pipeline as it is and
+        fails the task; ``reject`` and ``approve`` act as if somebody had answered so
+    :param deferrable: True to wait for the pipeline in the triggerer if it takes long; default ``[operators] default_deferrable``
+    :param timeout: maximum seconds to wait for each of: the stop, the start, and the evaluation after the approval
     :param poke_interval: seconds between polls
-    :param kwargs: as of ApprovalOperator, such as ``subject``, ``body``, ``assigned_users``, ``notifiers`` and ``response_timeout``
+    :param kwargs: arguments of ApprovalOperator, such as ``subject``, ``body``, ``assigned_users``, ``notifiers`` and
+        ``response_timeout``
     """
 
     operator_extra_links = (PipelineLink(), PipelineChangeLink())
@@ -137,7 +139,7 @@ class GatedModifyOperator(TemplateFilesByUrl, ApprovalOperator):  # type: ignore
         if "defaults" in kwargs:
             raise ValueError("defaults is not for this operator: on_timeout says what happens when nobody has answered in time")
         kwargs.setdefault("subject", "Approve the change of a running pipeline")
-        # An interrupted task may have stopped the pipeline: somebody has to go on.
+        # An interrupted task may have stopped the pipeline, so a retry has to continue.
         for name, value in {"retries": 3, "retry_delay": timedelta(seconds=10)}.items():
             if name not in (kwargs.get("default_args") or {}):
                 kwargs.setdefault(name, value)
@@ -178,7 +180,7 @@ class GatedModifyOperator(TemplateFilesByUrl, ApprovalOperator):  # type: ignore
 
     @cached_property
     def streams(self) -> StreamProgramArguments:
-        """The stream program, read when it is asked for first.
+        """The stream program, read on first use.
 
         :raises StreamFilesError: when a file is missing or cannot be used
         """
@@ -186,16 +188,16 @@ class GatedModifyOperator(TemplateFilesByUrl, ApprovalOperator):  # type: ignore
 
     @property
     def modification(self) -> Modification:
-        """What the pipeline is to be."""
+        """The modification that this task describes."""
         config, store = self.runtime_config, self.object_store_conn_id
         if store is not None:
             config = with_object_store(config, self.hook.get_connection(store))
         return Modification(self.sql, self.udf_python, self.streams, self.description, config)
 
     def check_arguments(self) -> None:
-        """Check what the rendered arguments came to.
+        """Validate the rendered arguments.
 
-        :raises AirflowFailException: an argument means nothing; the message has its name
+        :raises AirflowFailException: if an argument is invalid; the message has its name
         """
         self.pipeline_name = arguments.text("pipeline_name", self.pipeline_name)
         self.pipeline_conn_id = arguments.text("pipeline_conn_id", self.pipeline_conn_id)
@@ -211,7 +213,7 @@ class GatedModifyOperator(TemplateFilesByUrl, ApprovalOperator):  # type: ignore
         self.on_timeout = arguments.choice("on_timeout", self.on_timeout, _ON_TIMEOUT)
 
     def execute(self, context: Context) -> Any:
-        """Plan and ask; or go on with what was approved in an earlier try."""
+        """Plan the change and ask for a decision, or continue with the approval of an earlier try."""
         with airflow_errors():
             self.check_arguments()
             remembered = TaskMemory(context).recall(APPROVAL)
@@ -239,19 +241,19 @@ class GatedModifyOperator(TemplateFilesByUrl, ApprovalOperator):  # type: ignore
         return self._ask(context, descriptor, change, different)
 
     def execute_complete(self, context: Context, event: dict[str, Any], planned: dict[str, Any] | None = None) -> Any:
-        """Do what the person decided.
+        """Carry out the decision of the person.
 
         :param context: the task's context
-        :param event: the person's answer, as Airflow gives it
-        :param planned: what the person saw: an ApprovedChange in JSON form
+        :param event: the person's answer, in Airflow's form
+        :param planned: the change that the person saw: an ApprovedChange in JSON form
         :returns: the XCom
-        :raises AirflowFailException: the pipeline is not what it was when the change was shown
+        :raises AirflowFailException: if the pipeline has changed since the change was shown
         """
         if planned is None:
             raise AirflowFailException("The task does not know what was shown any more: start a new DAG run")
         change = ApprovedChange.from_wire(planned)
         try:
-            # The validated answer, without the skipping of the base class.
+            # The validated answer, without the skip of the base class.
             answer = Answer.of(super(ApprovalOperator, self).execute_complete(context, event))
         except HITLTimeoutError:
             self._tell(context, change, "timed_out", None)
@@ -262,17 +264,17 @@ class GatedModifyOperator(TemplateFilesByUrl, ApprovalOperator):  # type: ignore
             self._reject(context, change, answer)
         approved = ApprovedChange.from_wire({**planned, "decided_by": answer.decided_by})
         self.log.info("Approved by %s", answer.decided_by or "nobody: the time was up")
-        # Before anything else is done: a retry finds the answer here, and nowhere else.
+        # Stored before anything else is done, because a retry finds the answer nowhere else.
         TaskMemory(context).remember(APPROVAL, approved.to_wire())
         with airflow_errors():
             self.check_arguments()
             return self._make(context, approved)
 
     def go_on(self, context: Context, event: dict[str, Any] | None = None, approved: dict[str, Any] | None = None) -> Any:
-        """Go on after the triggerer's wait.
+        """Continue after the triggerer's wait.
 
         :param context: the task's context
-        :param event: what the trigger found
+        :param event: the event of the trigger
         :param approved: the ApprovedChange in JSON form
         :returns: the XCom
         """
@@ -286,7 +288,10 @@ class GatedModifyOperator(TemplateFilesByUrl, ApprovalOperator):  # type: ignore
             return self._make(context, change)
 
     def on_kill(self) -> None:
-        """The task was cleared or marked: the pipeline is left as it is, a retry finds it and goes on from there."""
+        """Log that the pipeline is left as it is, because the task was cleared or marked.
+
+        A retry finds it and continues from there.
+        """
         self.log.info(
             "The task ends, pipeline %s is left as it is. If it was stopped for an approved change, a retry goes on with that",
             self.pipeline_name,
@@ -296,7 +301,7 @@ class GatedModifyOperator(TemplateFilesByUrl, ApprovalOperator):  # type: ignore
     # Asking.
 
     def _check_up(self) -> None:
-        """Make sure that the pipeline runs, and waits with no other change."""
+        """Check that the pipeline runs, and has no other pending change."""
         try:
             found = self.hook.wait(self.pipeline_name, _SETTLED, timeout_s=self.timeout, poll_interval_s=self.poke_interval)
         except PipelineFailedError as error:
@@ -325,7 +330,7 @@ class GatedModifyOperator(TemplateFilesByUrl, ApprovalOperator):  # type: ignore
             return super().execute(context)
         except TaskAwaitingInput as wait:
             check_request(context, self, fingerprint)
-            # The task goes on in another process: what was shown travels with it.
+            # The task continues in another process, so the change that was shown is passed on.
             version, wanted = int(descriptor["version"]), self.modification.fingerprint
             planned = ApprovedChange(change_xcom(change), different, version, wanted)
             wait.kwargs = {"planned": planned.to_wire()}
@@ -339,7 +344,7 @@ class GatedModifyOperator(TemplateFilesByUrl, ApprovalOperator):  # type: ignore
         raise AirflowFailException(text) if self.on_reject == "fail" else AirflowSkipException(text)
 
     def _tell(self, context: Context, change: ApprovedChange, decision: str, decided_by: str | None) -> None:
-        """Push what was decided: a task that does not succeed returns nothing."""
+        """Push the decision as an XCom, because a task that does not succeed returns nothing."""
         xcom = {"pipeline": self.pipeline_name, "decision": decision, "decided_by": decided_by, "changed": [], **change.shown}
         context["ti"].xcom_push(key="decision", value={**xcom, "diff_text": diff_text(change.shown["diff"])})
 
@@ -348,7 +353,7 @@ class GatedModifyOperator(TemplateFilesByUrl, ApprovalOperator):  # type: ignore
     def _make_what_needs_nobody(
         self, descriptor: Mapping[str, Any], likeness: Mapping[str, Likeness], different: list[str]
     ) -> dict[str, Any]:
-        """Change what a pipeline can be given while it runs."""
+        """Apply the changes that a running pipeline accepts."""
         changes = self.modification.changes(descriptor, likeness)
         if changes:
             self.hook.modify(self.pipeline_name, changes)

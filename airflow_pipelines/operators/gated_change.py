@@ -1,7 +1,7 @@
-"""An approved change of a pipeline that runs: stop with a checkpoint, modify, start, approve; or everything as it was before.
+"""The execution of an approved change of a running pipeline: stop with a checkpoint, modify, start, approve; or roll back.
 
-Each step looks at what the service says of the pipeline, and does what is next. So a task that was interrupted anywhere goes on
-from there, and one that finds the pipeline as nobody approved it refuses and says what moved.
+Each step reads the state of the pipeline from the service, and takes the next action. So a task that was interrupted anywhere
+continues from there, and a task that finds the pipeline in a state that nobody approved fails and names the difference.
 """
 
 from __future__ import annotations
@@ -36,40 +36,40 @@ from airflow_pipelines.sdk.errors import PipelineAPIError, PipelineFailedError, 
 from airflow_pipelines.sdk.likeness import Likeness
 
 APPROVAL: Final = "approval"
-"""The name of the approval in the task's memory."""
+"""The key of the approval in the task's memory."""
 _FORMER: Final = "former"
 _STOPPED: Final = StoppedCondition()
 _STARTED: Final = StartedCondition((*UP, PipelineStatus.AWAITINGAPPROVAL.name))
 _RUNS: Final = StartedCondition(UP)
 _PATIENCE_S: Final = 20.0
-"""The pipeline is down meanwhile, and a deferral takes seconds: what does not last is waited for in the worker."""
+"""The seconds to wait in the worker before a deferral: the pipeline is down meanwhile, and a deferral takes seconds."""
 _log = logging.getLogger(__name__)
 
 
 class Stage(StrEnum):
-    """How far an approved change is, as far as the service cannot tell."""
+    """The stages of an approved change, as far as the service cannot tell them."""
 
     APPROVED = "approved"
-    """The pipeline was not touched."""
+    """The stage in which the pipeline was not touched."""
     STOPPING = "stopping"
-    """This task asked it to stop: a stopped pipeline is one that this task has to start."""
+    """The stage after this task asked the pipeline to stop: it has to start a pipeline that is stopped."""
     TAKING_BACK = "taking back"
-    """The change was refused on the way: the pipeline gets its former program."""
+    """The stage after the change was refused: the pipeline gets its former program back."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovedChange:
-    """What a person was shown, and what became of it so far. JSON values, for it travels from process to process.
+    """The change that a person was shown, and its progress. It has JSON values only, because it travels between processes.
 
-    :param shown: the change, as :func:`~airflow_pipelines.operators.diff.change_xcom` makes it
+    :param shown: the change, as :func:`~airflow_pipelines.operators.diff.change_xcom` returns it
     :param changed: the names of the fields that change
-    :param version: the pipeline's version that it was shown for
-    :param wanted: the fingerprint of the modification that it was shown for
-    :param decided_by: who approved it; None when nobody did and the time was up
-    :param stage: how far it is
-    :param initial: what the pipeline was before it was stopped: ``running`` or ``paused``
-    :param stopped_at: when it was asked to stop, in seconds since the epoch
-    :param refusal: why it is taken back
+    :param version: the version of the pipeline for which it was shown
+    :param wanted: the fingerprint of the modification for which it was shown
+    :param decided_by: the person who approved it; None if nobody did and the time was up
+    :param stage: the stage of the change
+    :param initial: the state of the pipeline before it was stopped: ``running`` or ``paused``
+    :param stopped_at: the time when it was asked to stop, in seconds since the epoch
+    :param refusal: the reason for the rollback
     """
 
     shown: dict[str, Any]
@@ -84,32 +84,32 @@ class ApprovedChange:
 
     @classmethod
     def from_wire(cls, wire: Mapping[str, Any]) -> Self:
-        """What :meth:`to_wire` wrote."""
+        """Return the change that :meth:`to_wire` serialised."""
         return cls(**wire)
 
     def to_wire(self) -> dict[str, Any]:
-        """The JSON object."""
+        """Return the JSON object of the change."""
         return asdict(self)
 
     @property
     def programs(self) -> dict[str, Any]:
-        """Hash and version of the program that ran and of the new one."""
+        """The hash and version of the program that ran and of the new one."""
         return dict(self.shown["programs"] or {})
 
     def shows(self, change: PendingChange) -> bool:
-        """Whether a change is what was shown. Numbers of rows may differ: the pipeline went on."""
+        """Return True if a change is the one that was shown. Numbers of rows may differ, because the pipeline continued."""
         same = (change.diff, change.views_evaluated_anew) == (self.shown["diff"], self.shown["views_evaluated_anew"])
         return same and same_programs(change.programs, self.programs)
 
 
 class GatedChange:
-    """Makes an approved change.
+    """The execution of an approved change.
 
-    :param task: the task that makes it, and in which waits happen
-    :param modification: what the pipeline is to be
-    :param approved: what was approved
+    :param task: the task that makes the change, and that waits
+    :param modification: the modification to apply
+    :param approved: the approved change
     :param memory: the task's memory
-    :param method_name: the method that a deferred task goes on in; it is given ``approved``
+    :param method_name: the method in which a deferred task continues; it gets ``approved``
     :param compile_timeout: seconds to wait for the compiler
     """
 
@@ -131,14 +131,14 @@ class GatedChange:
         self._method_name = method_name
         self._compile_timeout = compile_timeout
         self.approved = approved
-        """What was approved, and how far it is."""
+        """The approved change, and its progress."""
 
     def advance(self) -> dict[str, Any]:
-        """Go on from wherever the change is, until the pipeline runs with it.
+        """Continue from the current state of the change, until the pipeline runs with it.
 
-        :returns: what the last wait found
-        :raises TaskDeferred: the task has to wait
-        :raises AirflowFailException: the change was not made; the message says why and what the pipeline is now
+        :returns: the result of the last wait
+        :raises TaskDeferred: if the task has to wait
+        :raises AirflowFailException: if the change was not made; the message has the reason and the state of the pipeline
         """
         if self.approved.stage == Stage.TAKING_BACK:
             self._take_back(self.approved.refusal)
@@ -151,9 +151,9 @@ class GatedChange:
         return self._started()
 
     def failure(self, error: Exception) -> AirflowFailException:
-        """The error for a wait that failed after the pipeline was stopped: it may be down, and nobody else starts it.
+        """Return the error for a wait that failed after the pipeline was stopped: it may be down, and nobody else starts it.
 
-        :param error: why the wait failed
+        :param error: the error of the wait
         """
         status = self._hook.status(self._name).name
         return AirflowFailException(
@@ -165,7 +165,7 @@ class GatedChange:
     # The pipeline has the program that it had.
 
     def _stopped(self, descriptor: dict[str, Any]) -> dict[str, Any]:
-        """Have the pipeline stopped that is as it was when its change was shown.
+        """Stop the pipeline, if it has not changed since its change was shown.
 
         :returns: its descriptor after that
         """
@@ -173,12 +173,12 @@ class GatedChange:
         seen = Observation(descriptor, time.time())
         if self.approved.stage == Stage.APPROVED:
             if seen.status.name not in UP:
-                raise self._refusal(f"it is {seen.status.name} now, and was up when the change was shown")
+                raise self._make_refusal(f"it is {seen.status.name} now, and was up when the change was shown")
             self._check_plan(descriptor)
             stopped_at, initial = time.time(), "paused" if seen.status is PipelineStatus.PAUSED else "running"
-            # What a change before this one in the same task had to take back is none of this one's.
+            # The former program of an earlier change in the same task does not belong to this one.
             self._memory.forget(_FORMER)
-            # Before it is asked: from here on a stopped pipeline is one that this task has to start again.
+            # Stored before the request: from here on this task has to start a stopped pipeline again.
             self._remember(stage=Stage.STOPPING.value, stopped_at=stopped_at, initial=initial)
         if seen.descriptor is not None and seen.descriptor["deployment_desired_status"] != "Stopped":
             _log.info("The change is approved: stopping pipeline %s with a checkpoint", self._name)
@@ -193,7 +193,7 @@ class GatedChange:
 
     def _check_version(self, descriptor: Mapping[str, Any]) -> None:
         if descriptor["version"] != self.approved.version:
-            raise self._refusal(
+            raise self._make_refusal(
                 f"somebody changed it: it is version {descriptor['version']} now, and was version {self.approved.version} when "
                 "the change was shown"
             )
@@ -201,7 +201,7 @@ class GatedChange:
     def _check_plan(self, descriptor: Mapping[str, Any]) -> None:
         change = planned_change(self._hook, descriptor, self._modification)
         if not self.approved.shows(change):
-            raise self._refusal(
+            raise self._make_refusal(
                 f"{moved_text(self.approved.programs, change.programs)}. The change is by now:\n{change_text(change)}"
             )
 
@@ -209,28 +209,28 @@ class GatedChange:
         likeness = self._modification.compared(descriptor, self._hook)
         changes = self._modification.changes(descriptor, likeness)
         self._memory.remember(_FORMER, {name: self._field(descriptor, name) for name in changes})
-        with self._taking_back():
+        with self._take_back_on_refusal():
             self._hook.modify(self._name, changes)
         _log.info("Pipeline %s changed in %s", self._name, ", ".join(sorted(changes)))
 
     # The pipeline has the new program.
 
     def _started(self) -> dict[str, Any]:
-        """Have the pipeline up with the new program, the change of which is approved."""
+        """Start the pipeline with the new program, and approve the change."""
         descriptor = self._descriptor()
         if descriptor["deployment_desired_status"] == "Stopped":
             if self.approved.stage == Stage.APPROVED:
-                raise self._refusal("somebody made this change and stopped it. Start it with StartPipelineOperator")
+                raise self._make_refusal("somebody made this change and stopped it. Start it with StartPipelineOperator")
             _log.info("Starting pipeline %s with the new program", self._name)
             self._wait(_STOPPED)
-            with self._taking_back():
+            with self._take_back_on_refusal():
                 self._compile(descriptor)
                 self._start()
         try:
             found = self._wait(_STARTED)
             if found["status"] == PipelineStatus.AWAITINGAPPROVAL.name:
                 self._check_waiting()
-            # Compared where it is approved; and also when nothing waits, for another program may run by now.
+            # The service compares the programs, also if no change is pending, because another program may run by now.
             self._approve()
             return self._wait(_RUNS)
         except PipelineFailedError as error:
@@ -243,7 +243,7 @@ class GatedChange:
         self._hook.start(self._name, initial=self.approved.initial, bootstrap_policy=BootstrapPolicy.AWAIT_APPROVAL)
 
     def _check_waiting(self) -> None:
-        """Make sure that the pipeline waits with what was shown; where it does not, it gets its former program."""
+        """Check that the pending change is the one that was shown; otherwise give the pipeline its former program back."""
         change = self._hook.pending_change(self._name)
         if self.approved.shows(change):
             return
@@ -255,22 +255,22 @@ class GatedChange:
         except PipelineAPIError as error:
             if error.error_code != ErrorCode.UNEXPECTED_PROGRAM:
                 raise
-            raise self._refusal(str(error)) from error
+            raise self._make_refusal(str(error)) from error
 
-    # Everything as it was.
+    # The rollback.
 
     def _refuse(self, why: str) -> NoReturn:
-        """Fail; a pipeline that this task has stopped gets its former program first.
+        """Raise the refusal. A pipeline that this task has stopped gets its former program back first.
 
         :raises AirflowFailException: always
         """
         if self.approved.stage == Stage.APPROVED:
-            raise self._refusal(why)
+            raise self._make_refusal(why)
         self._take_back(why)
 
     @contextmanager
-    def _taking_back(self) -> Iterator[None]:
-        """Take the change back when the service refuses a step of it."""
+    def _take_back_on_refusal(self) -> Iterator[None]:
+        """Roll the change back if the service refuses a step of it."""
         try:
             yield
         except (ProgramCompilationError, PipelineAPIError) as error:
@@ -279,7 +279,7 @@ class GatedChange:
             self._take_back(str(error))
 
     def _take_back(self, why: str) -> NoReturn:
-        """Give the pipeline its former program, start it, and fail. Can be interrupted and called again.
+        """Give the pipeline its former program back, start it, and fail. It can be interrupted and called again.
 
         :raises AirflowFailException: always
         """
@@ -287,12 +287,12 @@ class GatedChange:
         former = self._memory.recall(_FORMER)
         descriptor = self._descriptor()
         changed = not self._has_former(descriptor, former or {})
-        # The change itself is one version further, and taking it back one more.
+        # The change itself adds one version, and its rollback adds another.
         latest = self.approved.version + (0 if former is None else 2)
         if not self.approved.version <= descriptor["version"] <= latest:
-            raise self._refusal(f"{why}. Besides, somebody changed it, or what it was is not known any more")
+            raise self._make_refusal(f"{why}. Besides, somebody changed it, or what it was is not known any more")
         if changed and descriptor["deployment_desired_status"] != "Stopped":
-            # A pipeline that waits for approval has changed nothing of what is stored.
+            # A pipeline that waits for approval has not changed its storage.
             self._hook.stop(self._name)
         if changed:
             self._wait_here(_STOPPED)
@@ -309,22 +309,22 @@ class GatedChange:
             f"{found['status']}"
         )
 
-    # Inside.
+    # Helpers.
 
     def _descriptor(self) -> dict[str, Any]:
         return running_descriptor(self._hook, self._name)
 
     def _is_new(self, descriptor: Mapping[str, Any]) -> bool:
-        """Whether the pipeline is what it is to be. Its description can be changed at any time."""
+        """Return True if the pipeline has the modification. Its description may differ, because it can be changed at any time."""
         likeness = self._modification.compared(descriptor, self._hook)
         return all(found is not Likeness.DIFFERENT for name, found in likeness.items() if name != "description")
 
     def _has_former(self, descriptor: Mapping[str, Any], former: Mapping[str, Any]) -> bool:
-        """Whether the pipeline is what it was."""
+        """Return True if the pipeline has its former fields."""
         return all(value == self._field(descriptor, name) for name, value in former.items())
 
     def _field(self, descriptor: Mapping[str, Any], name: str) -> Any:
-        """A field of the pipeline, in the form in which it can be sent."""
+        """Return a field of the pipeline, in the form in which it can be sent."""
         if name == "udf_python":
             return self._hook.udf_python(self._name)
         # A pipeline without a stream program has no such fields.
@@ -342,8 +342,8 @@ class GatedChange:
     def _wait_here(self, condition: Condition) -> dict[str, Any]:
         return self._hook.wait(self._name, condition, timeout_s=self._task.timeout, poll_interval_s=self._task.poke_interval)
 
-    def _refusal(self, why: str) -> AirflowFailException:
-        # Whoever clears the task is asked about what there is then.
+    def _make_refusal(self, why: str) -> AirflowFailException:
+        # After the task is cleared, a person is asked about the change of that time.
         self._memory.forget(APPROVAL)
         status = self._hook.status(self._name).name
         cure = ""

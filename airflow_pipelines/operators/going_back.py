@@ -1,4 +1,4 @@
-"""What a pipeline loses by going back to an older checkpoint, as far as its descriptor tells."""
+"""The loss of a pipeline that goes back to an older checkpoint, as far as its descriptor tells it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from uuid import UUID
 
 
 def loss_text(descriptor: Mapping[str, Any], uuid: UUID) -> str:
-    """One sentence for the log.
+    """Return one sentence about the loss, for the log.
 
-    :param descriptor: the stopped pipeline's
+    :param descriptor: the descriptor of the stopped pipeline
     :param uuid: the checkpoint to go back to
     """
     where = f"Going back to checkpoint {uuid}"
     offered = _entry(((descriptor.get("deployment_error") or {}).get("details") or {}).get("checkpoints"), uuid)
-    # What the pipeline itself said when it could not start counts the journal, too.
+    # The pipeline's own figures, from its failed start, include the journal.
     if offered is not None and offered.get("lost_steps") is not None:
         return f"{where} loses the {offered['lost_steps']} steps after it, with {offered['lost_records']} records"
     checkpoints = (descriptor.get("storage_status_details") or {}).get("checkpoints") or []

@@ -1,4 +1,7 @@
-"""Operators that start, pause, resume, stop and delete pipelines. All can be run again: what is done already is left alone."""
+"""Operators that start, pause, resume, stop and delete pipelines.
+
+All are idempotent: a pipeline in the desired state is left alone.
+"""
 
 from __future__ import annotations
 
@@ -32,22 +35,23 @@ STOP_MODES = ("checkpoint", "force")
 
 
 class StartPipelineOperator(WaitingPipelineOperator, TellsLineage):
-    """Starts a pipeline and waits until it runs, or until its changed program waits for approval.
+    """The operator that starts a pipeline and waits until it runs, or until its changed program waits for approval.
 
-    A pipeline that is starting or running already, the same way, is attached to; so a retry never starts a second one. One that is
-    PAUSED by somebody is not resumed behind their back: the task fails and says so.
+    The task attaches to a pipeline that is starting or running already in the same way, so a retry never starts a second one. A
+    pipeline that somebody PAUSED is not resumed: the task fails and says so.
 
-    With ``from_checkpoint`` a stopped pipeline goes back to an older checkpoint, which loses all that came after it: the log says
-    how much. Each run of the task that finds the pipeline stopped goes back again. A pipeline that is up and was not started from
+    With ``from_checkpoint`` a stopped pipeline goes back to an older checkpoint, which loses everything after it; the log has the
+    amount. Each run of the task that finds the pipeline stopped goes back again. A pipeline that is up and was not started from
     that checkpoint is left alone, and the task fails.
 
     XCom: ``{"pipeline", "status", "deployment_id", "attached", "diff", "programs", "views_evaluated_anew"}``; the last three are
-    the change that waits for approval, what names its programs, and the unchanged views that are evaluated anew; None when
-    nothing waits.
+    the change that waits for approval, the identity of its programs, and the unchanged views that are re-evaluated; they are None
+    if no change is pending.
 
     :param initial: ``running``, ``paused``, or ``standby``: it pulls checkpoints of another pipeline until ActivatePipelineOperator
         lets it take over
-    :param bootstrap_policy: what to do when the program differs from the checkpoint's: ``await_approval``, ``allow`` or ``reject``
+    :param bootstrap_policy: the policy if the program differs from that of the checkpoint: ``await_approval``, ``allow`` or
+        ``reject``
     :param from_checkpoint: UUID of the checkpoint to go back to; None or an empty text starts from the newest
     """
 
@@ -76,7 +80,7 @@ class StartPipelineOperator(WaitingPipelineOperator, TellsLineage):
         self.bootstrap_policy = arguments.bootstrap_policy("bootstrap_policy", self.bootstrap_policy)
 
     def act(self, context: Context) -> Any:
-        """Start, or attach."""
+        """Start the pipeline, or attach to it."""
         wanted = _INITIAL[self.initial]
         back_to = self._checkpoint()
         seen = Observation(self.hook.descriptor(self.pipeline_name), time.time())
@@ -95,13 +99,13 @@ class StartPipelineOperator(WaitingPipelineOperator, TellsLineage):
         else:
             if back_to is not None and not attached:
                 self.log.warning("%s (pipeline %s)", loss_text(seen.descriptor or {}, back_to), self.pipeline_name)
-            # While it is up this either changes nothing or is refused because it was started another way.
+            # While the pipeline is up, this request has no effect, or is refused because it was started in another way.
             policy = arguments.bootstrap_policy("bootstrap_policy", self.bootstrap_policy)
             self.hook.start(self.pipeline_name, initial=self.initial, bootstrap_policy=policy, from_checkpoint=back_to)
         return self.wait_and_finish(context, StartedCondition(_started(wanted)), attached=attached)
 
     def _checkpoint(self) -> UUID | None:
-        """What ``from_checkpoint`` came to, which may be a template."""
+        """Return the checkpoint of the rendered ``from_checkpoint``, or None if it is empty."""
         if not self.from_checkpoint:
             return None
         try:
@@ -112,7 +116,7 @@ class StartPipelineOperator(WaitingPipelineOperator, TellsLineage):
             ) from None
 
     def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> dict[str, Any]:
-        """Report the status and, where there is one, the change that waits for approval."""
+        """Return the status and the change that waits for approval, if there is one."""
         descriptor = self.hook.descriptor(self.pipeline_name) or {}
         change = None
         if found["status"] == PipelineStatus.AWAITINGAPPROVAL.name:
@@ -130,46 +134,50 @@ class StartPipelineOperator(WaitingPipelineOperator, TellsLineage):
 
 
 def _started(wanted: PipelineStatus) -> tuple[str, ...]:
-    """The statuses in which a start has done what it can."""
-    # The storage of a pipeline that was activated once goes on from there: it stands by no more.
+    """Return the statuses that end the wait for a start."""
+    # A pipeline that was activated once resumes from its storage and is not in standby any more.
     others = (PipelineStatus.RUNNING,) if wanted is PipelineStatus.STANDBY else ()
     return tuple(status.name for status in (wanted, PipelineStatus.AWAITINGAPPROVAL, *others))
 
 
 class PausePipelineOperator(WaitingPipelineOperator):
-    """Pauses a running pipeline: it takes no input, and can still be queried. XCom: ``{"pipeline", "status"}``."""
+    """The operator that pauses a running pipeline: it takes no input, and can still be queried.
+
+    XCom: ``{"pipeline", "status"}``.
+    """
 
     def act(self, context: Context) -> Any:
-        """Ask and wait."""
+        """Request the pause and wait."""
         self.hook.pause(self.pipeline_name)
         return self.wait_and_finish(context, StartedCondition((PipelineStatus.PAUSED.name,)))
 
     def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> dict[str, Any]:
-        """Report the status."""
+        """Return the status."""
         return {"pipeline": self.pipeline_name, "status": found["status"]}
 
 
 class ResumePipelineOperator(WaitingPipelineOperator):
-    """Lets a paused pipeline go on. XCom: ``{"pipeline", "status"}``."""
+    """The operator that resumes a paused pipeline. XCom: ``{"pipeline", "status"}``."""
 
     def act(self, context: Context) -> Any:
-        """Ask and wait."""
+        """Request the resumption and wait."""
         self.hook.resume(self.pipeline_name)
         return self.wait_and_finish(context, StartedCondition((PipelineStatus.RUNNING.name,)))
 
     def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> dict[str, Any]:
-        """Report the status."""
+        """Return the status."""
         return {"pipeline": self.pipeline_name, "status": found["status"]}
 
 
 class StopPipelineOperator(WaitingPipelineOperator):
-    """Stops a pipeline and waits until it is stopped. One that is stopped already is left alone.
+    """The operator that stops a pipeline and waits until it is stopped. One that is stopped already is left alone.
 
     XCom: ``{"pipeline", "status", "checkpoint"}``; ``checkpoint`` is the newest one's UUID, from which the next start resumes,
     or None.
 
-    :param mode: ``checkpoint`` takes a checkpoint first, so that nothing is lost; when that cannot be written the pipeline stops as
-        by force and the task fails. ``force`` stops at once, so that the next start resumes from the last checkpoint there is.
+    :param mode: ``checkpoint`` takes a checkpoint first, so that nothing is lost; if that cannot be written, the pipeline stops as
+        with ``force`` and the task fails. ``force`` stops at once, so that the next start resumes from the last existing
+        checkpoint.
     """
 
     template_fields: Sequence[str] = (*WaitingPipelineOperator.template_fields, "mode")
@@ -185,10 +193,10 @@ class StopPipelineOperator(WaitingPipelineOperator):
         self.mode = arguments.choice("mode", self.mode, STOP_MODES)
 
     def act(self, context: Context) -> Any:
-        """Ask and wait."""
+        """Request the stop and wait."""
         seen = Observation(self.hook.descriptor(self.pipeline_name), time.time())
         if seen.is_down and seen.status is PipelineStatus.STOPPED:
-            # An old error is none of this stop's: it is reported by who waits for the pipeline, and dismissed by the next start.
+            # An old error does not belong to this stop: waits on the pipeline report it, and the next start dismisses it.
             self.log.info("Pipeline %s is stopped already", self.pipeline_name)
             return self.finish(context, {"status": seen.status.name}, was_down=True)
         if self.mode == "force":
@@ -198,7 +206,7 @@ class StopPipelineOperator(WaitingPipelineOperator):
         return self.wait_and_finish(context, StatusCondition((PipelineStatus.STOPPED.name,)))
 
     def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> dict[str, Any]:
-        """Report the checkpoint; a checkpoint that failed while stopping is an error."""
+        """Return the checkpoint, or fail if the checkpoint failed during the stop."""
         descriptor = self.hook.descriptor(self.pipeline_name) or {}
         error = descriptor.get("deployment_error")
         if error and self.mode == "checkpoint" and not carried.get("was_down"):
@@ -208,13 +216,13 @@ class StopPipelineOperator(WaitingPipelineOperator):
 
 
 class DeletePipelineOperator(PipelineOperator):
-    """Clears the storage of a stopped pipeline and deletes it, state and all. One that is gone already is left alone.
+    """The operator that clears the storage of a stopped pipeline and deletes it. A pipeline that does not exist is ignored.
 
-    XCom: ``{"pipeline", "deleted"}``; ``deleted`` is False when there was nothing to delete.
+    XCom: ``{"pipeline", "deleted"}``; ``deleted`` is False if there was nothing to delete.
     """
 
     def act(self, context: Context) -> dict[str, Any]:
-        """Delete."""
+        """Delete the pipeline."""
         exists = self.hook.descriptor(self.pipeline_name) is not None
         if exists:
             self.hook.delete(self.pipeline_name)

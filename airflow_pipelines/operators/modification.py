@@ -1,4 +1,4 @@
-"""What a task wants a pipeline to be, and in what the pipeline differs from it."""
+"""The modification of a pipeline that a task describes, and its difference from the pipeline."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from airflow_pipelines.sdk.likeness import Likeness, compare_configs, compare_pr
 from airflow_pipelines.sdk.stream_collecting import StreamProgramArguments
 
 PROGRAM_FIELDS: Final = ("program_code", "udf_python", "stream_files", "stream_arguments")
-"""The wire fields that a program consists of."""
+"""The wire fields that make up a program."""
 
 
 @dataclass(frozen=True, slots=True)
 class Modification:
-    """What is given of a pipeline. None leaves a part as it is.
+    """The parts of a pipeline to modify. None leaves a part as it is.
 
     :param sql: the program's text
     :param udf_python: the Python module with the program's functions
     :param streams: the stream program
     :param description: the description
-    :param runtime_config: the values of the runtime configuration that are given, in wire form
+    :param runtime_config: the values of the runtime configuration to change, in wire form
     """
 
     sql: str | None
@@ -36,38 +36,38 @@ class Modification:
 
     @property
     def fingerprint(self) -> str:
-        """A short text that is the same for the same modification only."""
+        """A short text that identifies the modification."""
         found = [self.sql, self.udf_python, list(self.streams.to_wire().items()), self.description, self.runtime_config]
         return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()[:16]
 
     def compared(self, descriptor: Mapping[str, Any], hook: PipelineHook) -> dict[str, Likeness]:
-        """How what is given differs from a pipeline. A configuration differs where it says something else.
+        """Compare the modification with a pipeline. Only the given values of a configuration are compared.
 
         :param descriptor: the pipeline as the service sends it, with all fields
-        :param hook: to ask for what the descriptor does not have
+        :param hook: the hook, to request values that the descriptor does not have
         :returns: the likeness of each field that is given
         """
         found: dict[str, Likeness] = {}
         if self.sql is not None:
             found["program_code"] = compare_programs(descriptor["program_code"], self.sql)
         if self.udf_python is not None:
-            found["udf_python"] = _likeness(self.udf_python == hook.udf_python(descriptor["name"]))
+            found["udf_python"] = _to_likeness(self.udf_python == hook.udf_python(descriptor["name"]))
         if self.streams.files is not None:
             found["stream_files"] = compare_stream_files(descriptor, self.streams.files)
         if self.streams.arguments is not None:
             same = list(self.streams.arguments) == list(descriptor.get("stream_arguments") or ())
-            found["stream_arguments"] = _likeness(same)
+            found["stream_arguments"] = _to_likeness(same)
         if self.description is not None:
-            found["description"] = _likeness(self.description == descriptor["description"])
+            found["description"] = _to_likeness(self.description == descriptor["description"])
         if self.runtime_config is not None:
             found["runtime_config"] = compare_configs(descriptor["runtime_config"], self.runtime_config)
         return found
 
     def program(self, descriptor: Mapping[str, Any] | None, hook: PipelineHook) -> dict[str, Any]:
-        """The whole program that a pipeline would have: what is given, and of the rest what it has.
+        """Return the whole program that a pipeline would have: the given parts, and the existing ones for the rest.
 
-        :param descriptor: the pipeline as the service sends it, with all fields; None when there is none yet
-        :param hook: to ask for what the descriptor does not have
+        :param descriptor: the pipeline as the service sends it, with all fields; None if there is none yet
+        :param hook: the hook, to request values that the descriptor does not have
         :returns: the wire fields of a program
         """
         stored = descriptor or {}
@@ -82,10 +82,10 @@ class Modification:
         return kept | {name: value for name, value in given.items() if value is not None}
 
     def changes(self, descriptor: Mapping[str, Any], likeness: Mapping[str, Likeness]) -> dict[str, Any]:
-        """The fields that are to be sent, with their values. Comments that changed wait until the pipeline is stopped.
+        """Return the fields to send, with their values. Comments that changed wait until the pipeline is stopped.
 
         :param descriptor: the pipeline as the service sends it, with all fields
-        :param likeness: what :meth:`compared` found
+        :param likeness: the result of :meth:`compared`
         """
         given = {
             "program_code": self.sql,
@@ -102,11 +102,11 @@ class Modification:
 
 
 def config_changes(stored: Any, given: Any, path: str = "") -> list[str]:
-    """The values of a configuration that change, as lines for people. Texts are not shown: any of them may be a secret.
+    """Return the values of a configuration that change, as lines of text. Texts are not shown, because any of them may be a secret.
 
     :param stored: the configuration as the service keeps it
-    :param given: what is given of it
-    :param path: where in the configuration that is
+    :param given: the values to change
+    :param path: the path within the configuration
     """
     if isinstance(given, Mapping):
         known = stored if isinstance(stored, Mapping) else {}
@@ -134,12 +134,12 @@ class ModificationArguments(Protocol):
 
 
 def check_program_arguments(task: ModificationArguments) -> None:
-    """Check what the rendered arguments of a program came to.
+    """Validate the rendered arguments of a program.
 
-    What a DAG gives and is lost is refused: as "not given" it would leave things as they are.
+    An argument that the DAG gives but whose value is lost fails the task; it must not count as "not given".
 
     :param task: the operator
-    :raises AirflowFailException: an argument means nothing; the message has its name
+    :raises AirflowFailException: if an argument is invalid; the message has its name
     """
     for name in ("sql", "udf_python"):
         if name in task.given:
@@ -151,12 +151,12 @@ def check_program_arguments(task: ModificationArguments) -> None:
 
 
 def is_up(descriptor: Mapping[str, Any]) -> bool:
-    """Whether a pipeline runs, or is on its way to or from that.
+    """Return True if a pipeline runs, or is starting or stopping.
 
     :param descriptor: the pipeline as the service sends it
     """
     return bool(descriptor["deployment_status"] != "Stopped" or descriptor["deployment_desired_status"] != "Stopped")
 
 
-def _likeness(same: bool) -> Likeness:
+def _to_likeness(same: bool) -> Likeness:
     return Likeness.SAME if same else Likeness.DIFFERENT

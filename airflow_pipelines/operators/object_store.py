@@ -1,4 +1,4 @@
-"""The object store that a pipeline's checkpoints are copied to, by an Airflow connection."""
+"""The configuration of an object store for the copies of a pipeline's checkpoints, from an Airflow connection."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ if TYPE_CHECKING:
 
 _TYPES: Final = ("aws", "s3", "generic")
 _IN_CLEAR: Final = {"endpoint": "endpoint_url", "region": "region_name", "bucket": "bucket"}
-"""What is no secret: keys of ``sync`` by the names of the connection's extras."""
+"""The values that are no secrets: keys of ``sync`` with the names of the connection's extras."""
 _TEMPORARY: Final = ("aws_session_token", "role_arn")
 
 
 def with_object_store(runtime_config: Mapping[str, Any] | None, connection: Connection) -> dict[str, Any]:
-    """A runtime configuration whose checkpoints are copied with a connection's login and password.
+    """Return a runtime configuration whose checkpoints are copied with a connection's login and password.
 
-    The keys themselves are not in it: ``${conn:CONN_ID.login}`` and ``${conn:CONN_ID.password}`` stand in their places, and the
+    The keys themselves are not in it. It has ``${conn:CONN_ID.login}`` and ``${conn:CONN_ID.password}`` in their places, and the
     host replaces them when the pipeline starts.
 
-    :param runtime_config: the configuration in wire form, with what is to be set besides
+    :param runtime_config: the configuration in wire form, with other values to set
     :param connection: the connection of the object store
     :returns: a new configuration
-    :raises ValueError: the connection is none of an object store, or what it says is said by the configuration as well, or nothing
-        says which bucket
+    :raises ValueError: if the connection is not one of an object store, if the configuration sets the same values, or if no bucket
+        is set
     """
     where = f"object_store_conn_id {connection.conn_id!r}"
     if connection.conn_type not in _TYPES:

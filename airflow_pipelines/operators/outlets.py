@@ -1,4 +1,4 @@
-"""What the asset events of a task say."""
+"""The extras of the asset events of a task."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _FIGURES = (str, int, float, bool, type(None))
 
 
 def tell_outlets(task: BaseOperator, context: Context, pipeline_name: str, result: Any) -> None:
-    """Give the events of a task's outlets the figures of its result, so that DAGs scheduled on them know what they are about.
+    """Write the figures of a task's result to the events of its outlets, so that DAGs scheduled on them know the details.
 
     :param task: the task
     :param context: its context
-    :param pipeline_name: the pipeline that it is about
-    :param result: its XCom; texts, numbers and truth values of it are told, lists and objects are not
+    :param pipeline_name: the pipeline
+    :param result: the XCom of the task; texts, numbers and truth values are written, lists and objects are not
     """
     outlets = [outlet for outlet in task.outlets if isinstance(outlet, Asset)]
     if not outlets:

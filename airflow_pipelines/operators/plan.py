@@ -1,4 +1,4 @@
-"""Operators that show what another program would change in a pipeline that runs, while it goes on."""
+"""The operator that plans a change of a running pipeline's program, without a stop."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ _CHECKPOINT_S: Final = 120.0
 
 
 class PlanPipelineOperator(PipelineOperator):
-    """Shows what a program would change in a pipeline that runs, which goes on.
+    """The operator that plans the change of a running pipeline's program, while the pipeline continues.
 
-    It shows the SQL of both sides, which views are evaluated anew from how many rows and in about how many seconds, and which state
-    is dropped. The pipeline is neither stopped nor held up, and nothing is changed.
+    It shows the SQL of both sides, the views to re-evaluate with the number of rows and an estimate of the seconds, and the state
+    that is dropped. The pipeline is neither stopped nor held up, and nothing is changed.
 
-    A program that does not compile, or that the pipeline could not go on with, fails the task.
+    A program that does not compile, or with which the pipeline could not continue, fails the task.
 
     XCom: ``{"pipeline", "changes", "diff", "diff_text", "programs", "views_evaluated_anew", "plan", "text", "markdown"}``.
-    ``changes`` is False when at most comments and layout differ; ``programs`` is what ApprovePipelineOperator expects after the
-    pipeline was stopped, modified and started; ``text`` and ``markdown`` are all of it for people.
+    ``changes`` is False if only comments and layout differ. ``programs`` is the value that ApprovePipelineOperator expects after
+    the pipeline was stopped, modified and started. ``text`` and ``markdown`` are the whole plan in readable form.
 
     :param sql: the program's text, or the path of a ``.sql`` file; None for that of the program that runs
     :param udf_python: the text of the Python module with the program's functions; None for that of the program that runs
     :param stream_program: see ModifyPipelineOperator
     :param stream_files: see ModifyPipelineOperator
     :param stream_arguments: see ModifyPipelineOperator
-    :param expected_programs: the ``programs`` of an earlier plan: the task fails when they are other ones by now, before anything
-        is stopped for a change that was approved for them
-    :param skip_unchanged: skip this task, and so what comes after it, when ``changes`` would be False
+    :param expected_programs: the ``programs`` of an earlier plan: the task fails if they differ by now, before anything is stopped
+        for a change that was approved for them
+    :param skip_unchanged: True to skip this task, and so the tasks after it, if ``changes`` would be False
     :param timeout: seconds to wait for a pipeline that is still starting
     """
 
@@ -90,7 +90,7 @@ class PlanPipelineOperator(PipelineOperator):
         self.stream_program = kept_from_templates(stream_program)
         self.stream_files = stream_files
         self.stream_arguments = stream_arguments
-        # Template fields must be values that Airflow can store, so whether it was given is kept apart.
+        # Template fields must be values that Airflow can store, so a separate flag says that it was given.
         self.expects_programs = expected_programs is not NOT_GIVEN
         self.expected_programs = expected_programs if self.expects_programs else None
         self.skip_unchanged = skip_unchanged
@@ -107,14 +107,14 @@ class PlanPipelineOperator(PipelineOperator):
 
     @cached_property
     def streams(self) -> StreamProgramArguments:
-        """The stream program, read when it is asked for first.
+        """The stream program, read on first use.
 
         :raises StreamFilesError: when a file is missing or cannot be used
         """
         return read_stream_program(self.stream_program, self.stream_files, self.stream_arguments, self.get_dag())
 
     def act(self, context: Context) -> dict[str, Any]:
-        """Plan."""
+        """Plan the change."""
         self.hook.wait(self.pipeline_name, StartedCondition(UP), timeout_s=self.timeout, poll_interval_s=1.0)
         descriptor = running_descriptor(self.hook, self.pipeline_name)
         modification = Modification(self.sql, self.udf_python, self.streams)
@@ -143,11 +143,11 @@ class PlanPipelineOperator(PipelineOperator):
 
 
 def running_descriptor(hook: PipelineHook, name: str) -> dict[str, Any]:
-    """A pipeline with all fields, as the service sends it.
+    """Return a pipeline with all fields, as the service sends it.
 
     :param hook: the hook
     :param name: the pipeline's name
-    :raises PipelineFailedError: there is no such pipeline
+    :raises PipelineFailedError: if there is no such pipeline
     """
     descriptor = hook.descriptor(name, "all")
     if descriptor is None:
@@ -156,31 +156,31 @@ def running_descriptor(hook: PipelineHook, name: str) -> dict[str, Any]:
 
 
 def planned_change(hook: PipelineHook, descriptor: Mapping[str, Any], modification: Modification) -> PendingChange:
-    """What the program of a modification would change in a pipeline that runs.
+    """Return the change that the program of a modification would make in a running pipeline.
 
     :param hook: the hook
     :param descriptor: the pipeline as the service sends it, with all fields
-    :param modification: what the pipeline is to be
-    :raises ProgramCompilationError: the program does not compile
+    :param modification: the modification
+    :raises ProgramCompilationError: if the program does not compile
     """
     likeness = modification.compared(descriptor, hook)
     name = str(descriptor["name"])
     if descriptor.get("stream_files") and not hook.newest_checkpoint(name):
-        # What the functions of a stream program keep is written down with its first checkpoint.
+        # The state of a stream program's functions is described with its first checkpoint.
         with suppress(PipelineAPIError, PipelineFailedError):
             hook.checkpoint(name, timeout_s=_CHECKPOINT_S)
-    # As it is sent to the stopped pipeline, comments included: the plan names the program by all of its text.
+    # The same text as for the stopped pipeline, including comments, because the plan identifies the program by its whole text.
     stopped = {**descriptor, "deployment_status": "Stopped", "deployment_desired_status": "Stopped"}
     changes = modification.changes(stopped, likeness)
     return hook.plan(name, {field: changes[field] for field in PROGRAM_FIELDS if field in changes})
 
 
 def check_accepted(pipeline: str, change: PendingChange) -> None:
-    """Make sure that a pipeline could go on with a change.
+    """Check that a pipeline could continue with a change.
 
     :param pipeline: the pipeline's name
-    :param change: what would change
-    :raises AirflowFailException: the change is refused
+    :param change: the change
+    :raises AirflowFailException: if the change is refused
     """
     refusals = () if change.plan is None else change.plan.refusals
     if refusals:
@@ -191,30 +191,30 @@ def check_accepted(pipeline: str, change: PendingChange) -> None:
 
 
 def same_programs(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two changes are between the same programs. A version that one of them does not know is not compared.
+    """Return True if two changes are between the same programs. A version that one of them does not know is not compared.
 
     :param one: the ``programs`` of a change
     :param other: those of another
     """
-    return all(_same(one.get(which), other.get(which)) for which in ("saved", "new"))
+    return all(_is_same(one.get(which), other.get(which)) for which in ("saved", "new"))
 
 
 def moved_text(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """What became of the programs of a change, as the end of a sentence.
+    """Return the difference between the programs of two changes, as the end of a sentence.
 
     :param before: the ``programs`` of the change that was shown
-    :param now: those of the change that there is by now
+    :param now: those of the current change
     """
     names = {"saved": "the program that the pipeline runs", "new": "the new program"}
     moved = [
         f"{text} is {_named(now.get(which))} now and was {_named(before.get(which))}"
         for which, text in names.items()
-        if not _same(before.get(which), now.get(which))
+        if not _is_same(before.get(which), now.get(which))
     ]
     return "; ".join(moved) or "both programs are the same, and what the change does to the pipeline is not"
 
 
-def _same(one: Any, other: Any) -> bool:
+def _is_same(one: Any, other: Any) -> bool:
     if not one or not other or one.get("hash") != other.get("hash"):
         return False
     versions = {program["version"] for program in (one, other) if program.get("version") is not None}

@@ -1,4 +1,4 @@
-"""What operators that ask a pipeline a query have in common."""
+"""The base class of operators that query a pipeline."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 
 class QueryingOperator(WaitingPipelineOperator):
-    """Asks a running or paused pipeline an ad-hoc query, here or in the triggerer."""
+    """The base class of operators that run an ad-hoc query on a running or paused pipeline, in the worker or in the triggerer."""
 
     def ask(self, context: Context, query: str, limit: int) -> Any:
-        """Ask, then ``finish`` with ``{"rows", "truncated"}``.
+        """Run the query, then ``finish`` with ``{"rows", "truncated"}``.
 
         :param context: the task's context
         :param query: a SELECT
-        :param limit: rows to take at most
+        :param limit: the maximum number of rows
         :returns: the XCom
-        :raises TaskDeferred: the task is deferrable
+        :raises TaskDeferred: if the task is deferrable
         """
         if not self.deferrable:
             rows = self.hook.query(self.pipeline_name, query, limit + 1)

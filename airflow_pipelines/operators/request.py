@@ -1,4 +1,4 @@
-"""What Airflow's Required Actions show to people about a pipeline, and what people answer."""
+"""The requests about a pipeline in Airflow's Required Actions, and their answers."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 REVIEW_KEY: Final = "review"
-"""The key of the XCom in which a task says which change it waits with."""
+"""The key of the XCom with the change for which a task waits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What was answered to a request.
+    """The answer to a request.
 
-    :param approved: whether it was approved
-    :param decided_by: who did it; None when nobody did and the time was up
+    :param approved: True if it was approved
+    :param decided_by: the person who answered; None if nobody did and the time was up
     """
 
     approved: bool
@@ -31,18 +31,18 @@ class Answer:
 
     @classmethod
     def of(cls, answer: Mapping[str, Any]) -> Answer:
-        """Read the answer as Airflow gives it to the operator."""
+        """Parse the answer that Airflow passes to the operator."""
         user = answer.get("responded_by_user") or {}
         return cls(answer["chosen_options"][0] == ApprovalOperator.APPROVE, user.get("name"))
 
 
 def write_request(operator: ApprovalOperator, pipeline: str, shown: str, fingerprint: str) -> None:
-    """Set what people will read.
+    """Set the subject and body of a request.
 
-    :param operator: the operator that asks
-    :param pipeline: the pipeline that it asks about
-    :param shown: what it asks, in Markdown
-    :param fingerprint: a text that is the same only for the same question; it becomes part of what people read
+    :param operator: the operator that makes the request
+    :param pipeline: the pipeline that the request is about
+    :param shown: the question, in Markdown
+    :param fingerprint: a text that identifies the question; it becomes part of the body
     """
     operator.subject = f"Pipeline {pipeline}: {operator.subject}"
     note = f"{operator.body}\n\n" if operator.body else ""
@@ -50,12 +50,12 @@ def write_request(operator: ApprovalOperator, pipeline: str, shown: str, fingerp
 
 
 def check_request(context: Context, operator: ApprovalOperator, fingerprint: str) -> None:
-    """Make sure that people read this question. Airflow keeps a request's text as it was at the task instance's first try.
+    """Check that the stored request asks this question. Airflow keeps a request's text from the task instance's first try.
 
     :param context: the task's context
-    :param operator: the operator that asked
+    :param operator: the operator that made the request
     :param fingerprint: the fingerprint that the request was written with
-    :raises AirflowFailException: people read another question
+    :raises AirflowFailException: if the stored request asks another question
     """
     stored = stored_request_body(context, operator)
     if stored is not None and _mark(fingerprint) not in stored:
@@ -66,13 +66,13 @@ def check_request(context: Context, operator: ApprovalOperator, fingerprint: str
 
 
 def stored_request_body(context: Context, operator: ApprovalOperator) -> str | None:
-    """The text that Airflow keeps for a task instance's request, None where this Airflow does not tell.
+    """Return the text that Airflow keeps for a task instance's request, or None if this version of Airflow does not provide it.
 
-    Airflow's helper that writes a request throws away the reply, which holds what is kept; so the request is written once more
-    with the message itself. These modules are Airflow's own and may change: without them the check is left out.
+    Airflow's helper that writes a request drops the reply, which has the stored text. So the request is written once more with the
+    message itself. These modules are internal to Airflow and may change: if they are missing, the check is skipped.
 
     :param context: the task's context
-    :param operator: the operator that asked
+    :param operator: the operator that made the request
     """
     try:
         from airflow.sdk.api.datamodels._generated import HITLUser

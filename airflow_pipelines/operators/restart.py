@@ -18,20 +18,21 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 STOPPING: Final = "stopping"
-"""Under this name a task remembers which deployment it stops."""
+"""The key under which a task remembers the deployment that it stops."""
 
 
 class RestartPipelineOperator(StartPipelineOperator):
-    """Stops a pipeline, starts it again and waits until it runs, or until its changed program waits for approval. One that is
-    stopped is started.
+    """The operator that restarts a pipeline and waits until it runs, or until its changed program waits for approval.
 
-    A retry does not stop it a second time when an earlier try has started it again. A final checkpoint that cannot be written
-    leaves the pipeline stopped and fails the task: a start would go on from an older checkpoint.
+    A pipeline that is stopped is started.
 
-    XCom: as of StartPipelineOperator.
+    A retry does not stop it a second time if an earlier try has started it again. If the final checkpoint cannot be written, the
+    pipeline stays stopped and the task fails: a start would resume from an older checkpoint.
+
+    XCom: that of StartPipelineOperator.
 
     :param mode: ``checkpoint`` takes a checkpoint before it stops; ``force`` stops at once, and the start resumes from the last
-        checkpoint there is
+        existing checkpoint
     """
 
     template_fields: Sequence[str] = (*StartPipelineOperator.template_fields, "mode")
@@ -47,7 +48,7 @@ class RestartPipelineOperator(StartPipelineOperator):
         self.mode = arguments.choice("mode", self.mode, STOP_MODES)
 
     def act(self, context: Context) -> Any:
-        """Stop and start, or go on with what an earlier try has begun."""
+        """Stop and start the pipeline, or continue an earlier try."""
         seen = Observation(self.hook.descriptor(self.pipeline_name), time.time())
         deployment = (seen.descriptor or {}).get("deployment_id")
         before = TaskMemory(context).recall(STOPPING)
@@ -62,7 +63,7 @@ class RestartPipelineOperator(StartPipelineOperator):
         return self.wait_and_finish(context, StatusCondition((PipelineStatus.STOPPED.name,)), stopped=True)
 
     def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> Any:
-        """Start after the stop, and report after the start."""
+        """Start the pipeline after the stop, and return the XCom after the start."""
         if not carried.get("stopped"):
             TaskMemory(context).forget(STOPPING)
             return super().finish(context, found, **carried)

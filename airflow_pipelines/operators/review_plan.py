@@ -1,4 +1,4 @@
-"""An operator that asks a person about a plan, where a DAG makes the change itself with tasks of its own."""
+"""The operator that asks a person about a plan, for DAGs that make the change with tasks of their own."""
 
 from __future__ import annotations
 
@@ -21,19 +21,21 @@ if TYPE_CHECKING:
 
 
 class ReviewPlanOperator(ApprovalOperator):  # type: ignore[misc,unused-ignore]
-    """Shows a plan to a person, in Airflow's Required Actions, and tells what they decide. It does nothing to the pipeline.
+    """The operator that shows a plan to a person, in Airflow's Required Actions, and returns the decision.
 
-    On rejection tasks downstream are skipped. A plan by which nothing would change asks nobody. Airflow keeps the text of a request
-    as it was at the task instance's first try: when the task is cleared and the plan is another one by then, the task fails, for
-    people would read the old one.
+    It does not touch the pipeline.
 
-    XCom: ``{"pipeline", "approved", "decided_by", "programs"}``. ``programs`` is what the person saw, and None when nothing would
-    change; give it to the tasks that make the change. Of a rejection the XCom ``decision`` tells the same.
+    On rejection tasks downstream are skipped. A plan without changes asks nobody. Airflow keeps the text of a request from the task
+    instance's first try. If the task is cleared and the plan differs by then, the task fails, because people would read the old
+    plan.
+
+    XCom: ``{"pipeline", "approved", "decided_by", "programs"}``. ``programs`` is the value that the person saw, and None if nothing
+    would change; give it to the tasks that make the change. After a rejection the XCom ``decision`` has the same content.
 
     :param pipeline_name: the pipeline
     :param pipeline_conn_id: the Airflow connection
-    :param plan: what PlanPipelineOperator returned, or a template of it in JSON
-    :param kwargs: as of ApprovalOperator, such as ``assigned_users``, ``notifiers``, ``response_timeout`` and ``defaults``
+    :param plan: the XCom of PlanPipelineOperator, or a template of it in JSON
+    :param kwargs: arguments of ApprovalOperator, such as ``assigned_users``, ``notifiers``, ``response_timeout`` and ``defaults``
     """
 
     operator_extra_links = (PipelineLink(), PipelineChangeLink())
@@ -49,12 +51,12 @@ class ReviewPlanOperator(ApprovalOperator):  # type: ignore[misc,unused-ignore]
         self.plan = plan
 
     def on_kill(self) -> None:
-        """The task was cleared or marked: nothing was done to the pipeline."""
+        """Log that nothing was done to the pipeline, because the task was cleared or marked."""
         self.log.info("The task ends, pipeline %s is left as it is", self.pipeline_name)
         end_task_of_dag_test()
 
     def execute(self, context: Context) -> Any:
-        """Ask, if there is something to ask."""
+        """Ask for a decision, if the plan has changes."""
         self.pipeline_name = arguments.text("pipeline_name", self.pipeline_name)
         self.pipeline_conn_id = arguments.text("pipeline_conn_id", self.pipeline_conn_id)
         plan = arguments.mapping("plan", self.plan)
@@ -74,15 +76,15 @@ class ReviewPlanOperator(ApprovalOperator):  # type: ignore[misc,unused-ignore]
             return super().execute(context)
         except TaskAwaitingInput as wait:
             check_request(context, self, fingerprint)
-            # The task goes on in another process: what was shown travels with it.
+            # The task continues in another process, so the plan that was shown is passed on.
             wait.kwargs = {"shown": {"pipeline": self.pipeline_name, "programs": change.programs}}
             return await_answer(context, self, wait)
 
     def execute_complete(self, context: Context, event: dict[str, Any], shown: dict[str, Any] | None = None) -> Any:
-        """Tell what was decided.
+        """Return the decision.
 
         :param context: the task's context
-        :param event: the person's answer, as Airflow gives it
+        :param event: the person's answer, in Airflow's form
         :param shown: the pipeline and the programs that the person saw
         :returns: the XCom
         """
@@ -91,7 +93,7 @@ class ReviewPlanOperator(ApprovalOperator):  # type: ignore[misc,unused-ignore]
         answer = Answer.of(super(ApprovalOperator, self).execute_complete(context, event))
         result = {**shown, "approved": answer.approved, "decided_by": answer.decided_by}
         if not answer.approved:
-            # The base class ends a rejected task in a way that drops its result, so it is pushed before.
+            # The base class drops the result of a rejected task, so it is pushed before.
             context["ti"].xcom_push(key="decision", value=result)
         super().execute_complete(context, event)
         return result

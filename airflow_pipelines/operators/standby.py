@@ -1,4 +1,4 @@
-"""The operator that has a pipeline in standby take over."""
+"""The operator that activates a pipeline in standby."""
 
 from __future__ import annotations
 
@@ -23,13 +23,15 @@ _INITIAL = {"running": PipelineStatus.RUNNING, "paused": PipelineStatus.PAUSED}
 
 
 class ActivatePipelineOperator(WaitingPipelineOperator):
-    """Lets a pipeline in standby pull the newest checkpoint once more and run from there. Waits until it runs, or until its changed
-    program waits for approval. One that is on its way already, or runs, is left alone: a retry activates nothing twice.
+    """The operator that lets a pipeline in standby pull the newest checkpoint once more and run from there.
 
-    Nothing here stops the pipeline that it takes over from: do that before.
+    It waits until the pipeline runs, or until its changed program waits for approval. A pipeline that is being activated already,
+    or runs, is left alone: a retry activates nothing twice.
+
+    The operator does not stop the pipeline that is replaced: do that before.
 
     XCom: ``{"pipeline", "status", "deployment_id", "diff", "programs", "views_evaluated_anew"}``; the last three are the change
-    that waits for approval, None when nothing waits.
+    that waits for approval, None if no change is pending.
 
     :param initial: ``running`` or ``paused``
     """
@@ -48,7 +50,7 @@ class ActivatePipelineOperator(WaitingPipelineOperator):
         self.initial = arguments.choice("initial", self.initial, tuple(_INITIAL))
 
     def act(self, context: Context) -> Any:
-        """Activate, or go on with what an earlier try has begun."""
+        """Activate the pipeline, or continue an earlier try."""
         wanted = _INITIAL[self.initial]
         seen = Observation(self.hook.descriptor(self.pipeline_name), time.time())
         if seen.descriptor is None or seen.is_down:
@@ -63,7 +65,7 @@ class ActivatePipelineOperator(WaitingPipelineOperator):
         return self.wait_and_finish(context, StartedCondition((wanted.name, PipelineStatus.AWAITINGAPPROVAL.name)))
 
     def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> dict[str, Any]:
-        """Report the status and, where there is one, the change that waits for approval."""
+        """Return the status and the change that waits for approval, if there is one."""
         change = None
         if found["status"] == PipelineStatus.AWAITINGAPPROVAL.name:
             change = self.hook.pending_change(self.pipeline_name)

@@ -1,4 +1,4 @@
-"""The operator that empties the storage of pipelines."""
+"""The operator that clears the storage of pipelines."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ if TYPE_CHECKING:
 
 
 class ClearPipelineStorageOperator(WaitingPipelineOperator):
-    """Deletes all that a stopped pipeline has stored: tables, views, checkpoints, places in its sources. The program stays, and the
-    next start begins with nothing. This cannot be undone. A pipeline that is not stopped is left alone, and the task fails.
+    """The operator that deletes everything a stopped pipeline has stored: tables, views, checkpoints, offsets in its sources.
 
-    XCom: ``{"pipeline", "cleared"}``; ``cleared`` is False when there was nothing to clear.
+    The program stays, and the next start begins with empty storage. This cannot be undone. A pipeline that is not stopped is left
+    alone, and the task fails.
+
+    XCom: ``{"pipeline", "cleared"}``; ``cleared`` is False if there was nothing to clear.
     """
 
     def act(self, context: Context) -> Any:
-        """Clear, unless nothing is stored."""
+        """Clear the storage, unless it is empty."""
         descriptor = self.hook.descriptor(self.pipeline_name)
         if descriptor is None:
             raise AirflowFailException(f"There is no pipeline {self.pipeline_name!r}")
@@ -32,5 +34,5 @@ class ClearPipelineStorageOperator(WaitingPipelineOperator):
         return self.wait_and_finish(context, StorageClearedCondition())
 
     def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> dict[str, Any]:
-        """Report."""
+        """Return the XCom."""
         return {"pipeline": self.pipeline_name, "cleared": True}

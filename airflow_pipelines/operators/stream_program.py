@@ -1,4 +1,4 @@
-"""The stream program of a task: where its files are, and which of it is a template."""
+"""The stream program of a task: the location of its files, and the part of it that is a template."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from airflow_pipelines.sdk.stream_collecting import StreamProgramArguments, Stre
 
 
 class StreamProgramTexts(Mapping[str, str]):
-    """The texts of a stream program by path. Airflow renders what is in dictionaries, and Python's braces are not Jinja's.
+    """The texts of a stream program by path.
+
+    Airflow renders the content of dictionaries, but not of this mapping, because Jinja would misread Python's braces.
 
     :param texts: the texts
     """
@@ -34,7 +36,7 @@ class StreamProgramTexts(Mapping[str, str]):
 
 
 def kept_from_templates(program: StreamProgramSource | None) -> StreamProgramSource | None:
-    """What a template field holds of a program: a path is a template, the texts of a mapping are not.
+    """Return the value of a template field for a program: a path is a template, the texts of a mapping are not.
 
     :param program: the program as the DAG gives it
     """
@@ -49,22 +51,22 @@ def read_stream_program(
     :param program: the program, rendered
     :param more: other files that it needs
     :param arguments: its command line
-    :param dag: the task's DAG; a path is relative to its folder, or to one of its ``template_searchpath``
+    :param dag: the task's DAG; a path is relative to its folder, or to an entry of its ``template_searchpath``
     :raises StreamFilesError: when a file is missing or cannot be used
     """
     if program is None or isinstance(program, Mapping) or (isinstance(program, str) and "\n" in program):
         return StreamProgramArguments.collect(program, more, arguments)
-    folder = _folder_of(program, [] if dag is None else [dag.folder, *_searched(dag.template_searchpath)])
+    folder = _folder_of(program, [] if dag is None else [dag.folder, *_list_search_paths(dag.template_searchpath)])
     return StreamProgramArguments.collect(collect_stream_files(program, more, folder), (), arguments)
 
 
 def _folder_of(program: str | os.PathLike[str], folders: Sequence[str]) -> Path:
-    """The first folder that has the program; the first of all where none has it, for the message."""
+    """Return the first folder that has the program, or the first of all if none has it, for the message."""
     paths = [Path(folder) for folder in folders] or [Path.cwd()]
     return next((path for path in paths if (path / program).exists()), paths[0])
 
 
-def _searched(folders: str | Iterable[str] | None) -> list[str]:
+def _list_search_paths(folders: str | Iterable[str] | None) -> list[str]:
     if folders is None:
         return []
     return [folders] if isinstance(folders, str) else list(folders)

@@ -1,4 +1,4 @@
-"""The operator that saves what there is to know about a pipeline."""
+"""The operator that saves the support bundle of a pipeline."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ if TYPE_CHECKING:
 
 
 class CollectSupportBundleOperator(PipelineOperator):
-    """Writes a pipeline's support bundle to a file: log, events, statistics, metrics, configuration, dataflow graph, and what the
-    newest steps cost, as far as the pipeline can tell; it need not run. SupportBundleNotifier does the same when a task fails.
+    """The operator that writes a pipeline's support bundle to a file.
+
+    It has the log, events, statistics, metrics, configuration, dataflow graph, and the cost of the newest steps, as far as the
+    pipeline provides them. The pipeline need not run. SupportBundleNotifier does the same when a task fails.
 
     XCom: ``{"pipeline", "path", "bytes"}``.
 
-    :param path: the file (a ZIP): a path on this worker, or a URL that fsspec knows
-    :param file_conn_id: the connection with the credentials for a URL, as of IngestFileOperator
+    :param path: the file (a ZIP): a path on this worker, or a URL that fsspec supports
+    :param file_conn_id: the connection with the credentials for a URL, as for IngestFileOperator
     """
 
     template_fields: Sequence[str] = (*PipelineOperator.template_fields, "path", "file_conn_id")
@@ -39,7 +41,7 @@ class CollectSupportBundleOperator(PipelineOperator):
             arguments.text(name, getattr(self, name))
 
     def act(self, context: Context) -> dict[str, Any]:
-        """Collect and write."""
+        """Collect and write the bundle."""
         content = self.hook.pipeline(self.pipeline_name).support_bundle()
         write_file("path", self.path, content, self.file_conn_id)
         shown = without_password(self.path)

@@ -1,4 +1,4 @@
-"""What a task remembers from one try to the next, and when it is cleared."""
+"""The memory of a task, which survives retries and clearing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ if TYPE_CHECKING:
 
 
 class TaskMemory:
-    """Airflow's store for a task instance, where there is one: without it (a task that is executed by hand) nothing is remembered.
+    """The values that a task keeps in Airflow's store for a task instance.
+
+    Without a store (a task that is run by hand) nothing is kept.
 
     :param context: the task's context
     """
@@ -18,25 +20,25 @@ class TaskMemory:
         self._store: Any = context.get("task_state_store")
 
     def recall(self, key: str) -> Any:
-        """What was remembered, None for nothing.
+        """Return a value that was remembered, or None if there is none.
 
-        :param key: its name
+        :param key: its key
         """
         return None if self._store is None else self._store.get(key)
 
     def remember(self, key: str, value: Any) -> None:
-        """Keep a JSON value.
+        """Store a JSON value.
 
-        :param key: its name
+        :param key: its key
         :param value: the value
         """
         if self._store is not None:
             self._store.set(key, value)
 
     def forget(self, key: str) -> None:
-        """Keep something no longer.
+        """Delete a value.
 
-        :param key: its name
+        :param key: its key
         """
         if self._store is not None:
             self._store.delete(key)

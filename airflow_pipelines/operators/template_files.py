@@ -1,4 +1,4 @@
-"""Template fields that name a file in a store of objects: the file's text is the template."""
+"""Template fields that name a file in an object store: the file's text is the template."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 
 
 class TemplateFilesByUrl:
-    """For operators whose template fields may be paths of files (``template_ext``): such a path may be a URL that fsspec knows, as
-    ``s3://bucket/orders.sql``, or an ``ObjectStoragePath``. The URL is a template, and so is what the file has. It is read when
-    the task runs; files beside the DAG are read when that is parsed, by Airflow.
+    """A mixin for operators whose template fields may be paths of files (``template_ext``).
+
+    Such a path may be a URL that fsspec supports, such as ``s3://bucket/orders.sql``, or an ``ObjectStoragePath``. The URL is a
+    template, and so is the content of the file. It is read when the task runs. Airflow reads files beside the DAG when it parses
+    the DAG.
 
     An operator with an attribute ``file_conn_id`` has the credentials for the URL in that connection.
     """
@@ -39,30 +41,30 @@ class TemplateFilesByUrl:
     def render_template(
         self, content: Any, context: Context, jinja_env: jinja2.Environment | None = None, seen_oids: set[int] | None = None
     ) -> Any:
-        """Render a value; a file that it names by a URL takes its place.
+        """Render a value; the content of a file replaces a URL that names it.
 
         :param content: the value
         :param context: the task's context
-        :param jinja_env: renders it
-        :param seen_oids: what was rendered already
-        :raises AirflowFailException: there is no such file
+        :param jinja_env: the environment that renders it
+        :param seen_oids: the ids of the objects that were rendered already
+        :raises AirflowFailException: if there is no such file
         """
         render = super().render_template  # type: ignore[misc]
         if isinstance(content, ObjectStoragePath) and self._is_file_url(str(content)):
-            return self._rendered(content.read_text(), context, jinja_env)
+            return self._render_text(content.read_text(), context, jinja_env)
         if not self._is_file_url(content):
             return render(content, context, jinja_env, seen_oids)
         conn_id = getattr(self, "file_conn_id", None)
-        url = self._rendered(content, context, jinja_env)
+        url = self._render_text(content, context, jinja_env)
         text = read_file(
-            f"the file of a template of {type(self).__name__}", url, conn_id and self._rendered(conn_id, context, jinja_env)
+            f"the file of a template of {type(self).__name__}", url, conn_id and self._render_text(conn_id, context, jinja_env)
         )
-        return self._rendered(text.decode(), context, jinja_env)
+        return self._render_text(text.decode(), context, jinja_env)
 
     def _is_file_url(self, value: Any) -> bool:
         return isinstance(value, str) and "\n" not in value and is_url(value) and suffix_of(value) in (*self.template_ext,)
 
-    def _rendered(self, text: str, context: Context, jinja_env: jinja2.Environment | None) -> str:
-        """A text as Jinja renders it, whatever it ends with."""
+    def _render_text(self, text: str, context: Context, jinja_env: jinja2.Environment | None) -> str:
+        """Return a text rendered by Jinja, whatever its suffix."""
         environment = jinja_env or self.get_template_env()  # type: ignore[attr-defined]
         return str(environment.from_string(text).render(context))

@@ -1,4 +1,4 @@
-"""Operators for loads that are to be seen as a whole or not at all: they start, commit and undo transactions."""
+"""Operators for loads that become visible as a whole or not at all: they start, commit and undo transactions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _STARTED: Final = "transaction"
 
 @dataclass(frozen=True, slots=True)
 class _Transaction:
-    """What names a transaction: its number counts within one run of the pipeline, and starts anew where that is lost."""
+    """The identity of a transaction: its number counts within one run of the pipeline, and restarts after a run is lost."""
 
     number: int
     incarnation: str
@@ -34,11 +34,11 @@ class _Transaction:
 
 @dataclass(frozen=True, slots=True)
 class _Current:
-    """How a pipeline stands with transactions.
+    """The transaction state of a pipeline.
 
-    :param transaction: the one in progress; its number is 0 when there is none
-    :param committing: whether its commit was asked for
-    :param records: how many records it has collected
+    :param transaction: the transaction in progress; its number is 0 if there is none
+    :param committing: True if its commit was requested
+    :param records: the number of records that it has collected
     """
 
     transaction: _Transaction
@@ -47,14 +47,16 @@ class _Current:
 
 
 class StartTransactionOperator(WaitingPipelineOperator):
-    """Starts a transaction: what inputs bring from now on is collected, and no view, query or listener shows any of it before the
-    commit. A retry finds the transaction that an earlier try has started.
+    """The operator that starts a transaction.
 
-    There is one transaction at a time. One that somebody else has started fails the task.
+    Input from now on is collected, and no view, query or listener shows any of it before the commit. A retry finds the transaction
+    that an earlier try has started.
+
+    There is one transaction at a time. If somebody else has started one, the task fails.
 
     XCom: ``{"pipeline", "transaction_id", "incarnation"}``, which CommitTransactionOperator takes as ``transaction``.
 
-    :param checkpoint: take a checkpoint before, so that undoing the transaction loses nothing that came before it
+    :param checkpoint: True to take a checkpoint before, so that undoing the transaction loses no earlier input
     """
 
     def __init__(self, *, checkpoint: bool = False, **kwargs: Any) -> None:
@@ -62,7 +64,7 @@ class StartTransactionOperator(WaitingPipelineOperator):
         self.checkpoint = checkpoint
 
     def act(self, context: Context) -> Any:
-        """Start it, after a checkpoint if there is to be one."""
+        """Start the transaction, after a checkpoint if one is requested."""
         mine = TaskMemory(context).recall(_STARTED)
         current = current_transaction(self.hook, self.pipeline_name).transaction
         if mine is not None and current == _Transaction(**mine):
@@ -75,7 +77,7 @@ class StartTransactionOperator(WaitingPipelineOperator):
         return self.wait_and_finish(context, condition)
 
     def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> dict[str, Any]:
-        """Start it after the checkpoint."""
+        """Start the transaction after the checkpoint."""
         return self._start(context)
 
     def _start(self, context: Context) -> dict[str, Any]:
@@ -94,15 +96,17 @@ class StartTransactionOperator(WaitingPipelineOperator):
 
 
 class CommitTransactionOperator(WaitingPipelineOperator):
-    """Commits a transaction and waits until the step that takes all of it is done. One that is committed already is left alone.
+    """The operator that commits a transaction and waits until the step that takes all of it is done.
 
-    When the pipeline was restarted since the transaction began, the transaction is undone, or was committed before: this cannot be
-    told any more, and the task fails.
+    One that is committed already is left alone.
 
-    XCom: ``{"pipeline", "transaction_id", "records"}``; ``records`` is how many records it had collected when the commit was asked
-    for, None when it was committed already.
+    If the pipeline was restarted since the transaction began, the transaction is undone or was committed before. That cannot be
+    distinguished any more, so the task fails.
 
-    :param transaction: what StartTransactionOperator returned
+    XCom: ``{"pipeline", "transaction_id", "records"}``; ``records`` is the number of records that it had collected when the commit
+    was requested, or None if it was committed already.
+
+    :param transaction: the XCom of StartTransactionOperator
     """
 
     template_fields: Sequence[str] = (*WaitingPipelineOperator.template_fields, "transaction")
@@ -118,7 +122,7 @@ class CommitTransactionOperator(WaitingPipelineOperator):
         self.transaction = checked_transaction("transaction", self.transaction)
 
     def act(self, context: Context) -> Any:
-        """Commit and wait."""
+        """Commit the transaction and wait."""
         mine = _named(self.transaction)
         current = current_transaction(self.hook, self.pipeline_name)
         if current.transaction.incarnation != mine.incarnation:
@@ -135,21 +139,22 @@ class CommitTransactionOperator(WaitingPipelineOperator):
         return self.wait_and_finish(context, condition, records=current.records)
 
     def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> dict[str, Any]:
-        """Report."""
+        """Return the XCom."""
         number = _named(self.transaction).number
         return {"pipeline": self.pipeline_name, "transaction_id": number, "records": carried["records"]}
 
 
 class UndoTransactionOperator(RestartPipelineOperator):
-    """Undoes a transaction that is still open, by the one way that there is: it stops the pipeline by force and starts it again.
-    One that is committed, is being committed, or is gone with a restart is left alone.
+    """The operator that undoes a transaction that is still open: it force-stops the pipeline and starts it again.
 
-    The pipeline goes on from before the transaction: from its last checkpoint and its journal, if it keeps one. Declared connectors
-    read again what they had brought. Rows that were pushed meanwhile, also by others, are gone, and so are their tokens.
+    A transaction that is committed, is being committed, or was lost in a restart is left alone.
+
+    The pipeline resumes from before the transaction: from its last checkpoint and its journal, if it keeps one. Declared connectors
+    read their input again. Rows that were pushed meanwhile, also by others, are lost, and so are their tokens.
 
     XCom: ``{"pipeline", "transaction_id", "undone"}``.
 
-    :param transaction: what StartTransactionOperator returned
+    :param transaction: the XCom of StartTransactionOperator
     """
 
     template_fields: Sequence[str] = (*RestartPipelineOperator.template_fields, "transaction")
@@ -165,7 +170,7 @@ class UndoTransactionOperator(RestartPipelineOperator):
         self.transaction = checked_transaction("transaction", self.transaction)
 
     def act(self, context: Context) -> Any:
-        """Undo it, unless it has ended."""
+        """Undo the transaction, unless it has ended."""
         mine = _named(self.transaction)
         current = self._open()
         if current is not None and current.transaction == mine:
@@ -175,7 +180,7 @@ class UndoTransactionOperator(RestartPipelineOperator):
                 self.pipeline_name,
                 current.records,
             )
-            # What an earlier run of this task stopped was stopped for another transaction.
+            # An earlier run of this task stopped the pipeline for another transaction.
             TaskMemory(context).forget(STOPPING)
         elif TaskMemory(context).recall(STOPPING) is None:
             self.log.info("Transaction %s of pipeline %s is not open any more", mine.number, self.pipeline_name)
@@ -183,12 +188,12 @@ class UndoTransactionOperator(RestartPipelineOperator):
         return super().act(context)
 
     def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> Any:
-        """Start after the stop, and report after the start."""
+        """Start the pipeline after the stop, and return the XCom after the start."""
         super().finish(context, found, **carried)
         return self._xcom(undone=True)
 
     def _open(self) -> _Current | None:
-        """The transaction in progress of which nobody has asked for the commit."""
+        """Return the transaction state, or None if the pipeline does not run or the commit was requested."""
         try:
             current = current_transaction(self.hook, self.pipeline_name)
         except PipelineAPIError as error:
@@ -203,11 +208,11 @@ class UndoTransactionOperator(RestartPipelineOperator):
 
 
 def checked_transaction(name: str, value: Any) -> Mapping[str, Any]:
-    """What StartTransactionOperator returned.
+    """Return the value as an XCom of StartTransactionOperator.
 
     :param name: the argument's name
-    :param value: what it came to
-    :raises AirflowFailException: it is empty, lost, or something else
+    :param value: the rendered value
+    :raises AirflowFailException: if it is empty, lost, or something else
     """
     found = arguments.mapping(name, value)
     arguments.whole_number(f"{name}['transaction_id']", found.get("transaction_id"), least=1)
@@ -216,11 +221,11 @@ def checked_transaction(name: str, value: Any) -> Mapping[str, Any]:
 
 
 def current_transaction(hook: PipelineHook, name: str) -> _Current:
-    """How a pipeline stands with transactions.
+    """Return the transaction state of a pipeline.
 
     :param hook: the hook
     :param name: the pipeline's name
-    :raises PipelineAPIError: the pipeline does not run
+    :raises PipelineAPIError: if the pipeline does not run
     """
     metrics = hook.stats(name)["global_metrics"]
     started = (metrics.get("transaction_initiators") or {}).get("initiated_by_api")

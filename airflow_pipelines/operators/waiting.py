@@ -1,4 +1,4 @@
-"""Waiting for a pipeline within a task: in place, or in the triggerer."""
+"""Waits of a task for a pipeline: in place, or in the triggerer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from airflow_pipelines.triggers.pipeline import PipelineTrigger, backstop
 
 
 class WaitingTask(Protocol):
-    """What a task needs to wait for a pipeline."""
+    """The attributes that a task needs to wait for a pipeline."""
 
     pipeline_name: str
     pipeline_conn_id: str
@@ -33,23 +33,24 @@ class WaitingTask(Protocol):
 def reached_or_deferred(
     task: WaitingTask, condition: Condition, *, method_name: str, kwargs: dict[str, Any], patience_s: float = 0.0
 ) -> dict[str, Any]:
-    """Wait for a condition here or in the triggerer.
+    """Wait for a condition in the worker or in the triggerer.
 
     :param task: the task that waits
-    :param condition: what it waits for
-    :param method_name: the method that a deferred task goes on in
-    :param kwargs: what that method is given besides ``context`` and ``event``; JSON values, for they travel through the deferral
-    :param patience_s: seconds to wait here before the task defers
-    :returns: what the condition found
-    :raises TaskDeferred: the task is deferrable and has to wait
-    :raises PipelineFailedError: the condition cannot be reached any more
-    :raises PipelineTimeoutError: it was not reached in time
+    :param condition: the condition to wait for
+    :param method_name: the method in which a deferred task continues
+    :param kwargs: the arguments of that method besides ``context`` and ``event``; JSON values, because they travel through the
+        deferral
+    :param patience_s: seconds to wait in the worker before the task defers
+    :returns: the result of the condition
+    :raises TaskDeferred: if the task is deferrable and has to wait
+    :raises PipelineFailedError: if the condition cannot be reached any more
+    :raises PipelineTimeoutError: if it was not reached in time
     """
     if not task.deferrable:
-        return _reached_here(task, condition, task.timeout)
+        return _wait_here(task, condition, task.timeout)
     if 0 < patience_s < task.timeout:
         with suppress(PipelineTimeoutError):
-            return _reached_here(task, condition, patience_s)
+            return _wait_here(task, condition, patience_s)
     wait = Wait(task.pipeline_name, condition, outage_budget_s=outage_budget_s())
     try:
         verdict = wait.seen(task.hook.observe(task.pipeline_name, condition))
@@ -77,7 +78,7 @@ def reached_or_deferred(
     )
 
 
-def _reached_here(task: WaitingTask, condition: Condition, timeout_s: float) -> dict[str, Any]:
+def _wait_here(task: WaitingTask, condition: Condition, timeout_s: float) -> dict[str, Any]:
     return task.hook.wait(
         task.pipeline_name,
         condition,

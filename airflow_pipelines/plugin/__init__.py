@@ -1,6 +1,6 @@
 """The page in Airflow: a plugin with an application beside Airflow's own, and two places in its user interface.
 
-Airflow loads plugins in all of its processes, and only one of them serves pages: nothing of the application is imported here.
+Airflow loads plugins in all of its processes, and only one of them serves pages, so nothing of the application is imported here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _TASK_INSTANCE = "dag_id={DAG_ID}&run_id={RUN_ID}&task_id={TASK_ID}&map_index={M
 
 
 class AirflowPipelinesPlugin(AirflowPlugin):
-    """Pipelines in Airflow's navigation, and the pipeline of a task in a tab of that task."""
+    """The plugin that adds pipelines to Airflow's navigation, and a tab with its pipeline to each task instance."""
 
     name = "airflow_pipelines"
     fastapi_apps = [{"app": LateApp(), "url_prefix": PLUGIN_PATH, "name": "Airflow Pipelines"}]

@@ -1,7 +1,7 @@
-"""The application that the plugin serves beside Airflow's own: the page, and what it asks.
+"""The application that the plugin serves beside Airflow's own: the page, and the endpoints that it calls.
 
-Airflow mounts it and authenticates nothing for it. So each route, those of files included, asks Airflow who is there and whether
-they may see plugins, and what is about a DAG asks whether they may see that.
+Airflow mounts it without authentication. So each route, including those of files, checks with Airflow that the user is logged in
+and may see plugins, and a route about a DAG checks that the user may see that DAG.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _NO_TASK = {"pipeline": None, "connection": None, "review": None}
 
 
 def create_app() -> FastAPI:
-    """The plugin's application."""
-    # It has no description of itself: that would be a route without a question who asks.
+    """Return the plugin's application."""
+    # It has no OpenAPI description, because that would be a route without authentication.
     app = FastAPI(
         title="Airflow Pipelines",
         docs_url=None,
@@ -111,7 +111,7 @@ def _answer_errors(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> Response:
         if error.status_code == 401 and _is_opened(request):
-            # As Airflow's own pages do for who is not logged in.
+            # Like Airflow's own pages if nobody is logged in.
             return RedirectResponse(f"{airflow_path()}/api/v2/auth/login?{urlencode({'next': str(request.url)})}")
         found = PageProblem(error.status_code, _CODES.get(error.status_code, "HttpError"), str(error.detail))
         return JsonAnswer(found.body(), error.status_code, error.headers)
@@ -124,5 +124,5 @@ def _answer_errors(app: FastAPI) -> None:
 
 
 def _is_opened(request: Request) -> bool:
-    """Whether somebody opens the page in a browser, and not one of its scripts asks something."""
+    """Return True if a browser opens the page itself, as opposed to a request of one of its scripts."""
     return request.url.path.endswith("/") and "text/html" in request.headers.get("accept", "")

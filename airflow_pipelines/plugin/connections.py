@@ -1,7 +1,7 @@
-"""The pipelines that Airflow's connections lead to, for who only looks at them.
+"""Read-only access to the pipelines behind Airflow's connections.
 
-Nothing but the id of a connection comes from a request: where it leads, and with which key, is Airflow's to say. A connection to
-the embedded service is looked through without doing anything of what a service does: no program is compiled, no host is started.
+A request names the id of a connection only; Airflow provides its address and key. A connection to the embedded service is read
+without any of the service's actions: no program is compiled, no host is started.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
 FRESH_S: Final = 10.0
-"""A connection that was changed leads elsewhere after so many seconds at the latest."""
+"""The seconds after which a connection is read again, so that a change of it is noticed."""
 LAST_ANSWER_S: Final = 60.0
-"""A client is asked nothing for which it would need longer."""
+"""The seconds before a replaced client is closed; no request takes longer."""
 _VARIABLE: Final = "AIRFLOW_CONN_"
 
 
 @dataclass(slots=True)
 class _Kept:
-    """A client, where it leads, and when that was last read."""
+    """A client, its address, and the time of the last read of the address."""
 
     address: ServiceAddress
     client: AsyncPipelineClient
@@ -47,7 +47,7 @@ class _Kept:
 
 
 class Connections:
-    """The connections of type ``airflow_pipelines``, with one client for each. Belongs to one event loop."""
+    """The connections of type ``airflow_pipelines``, with one client for each. It belongs to one event loop."""
 
     def __init__(self) -> None:
         self._kept: dict[str, _Kept] = {}
@@ -55,7 +55,7 @@ class Connections:
         self._closing: set[asyncio.Task[None]] = set()
 
     async def client(self, conn_id: str) -> AsyncPipelineClient:
-        """The client for a connection.
+        """Return the client for a connection.
 
         :param conn_id: its id
         :raises PageProblem: when there is no such connection, or it cannot be used
@@ -64,7 +64,7 @@ class Connections:
         if kept is not None and time.monotonic() - kept.read_at < FRESH_S:
             return kept.client
         async with self._reading:
-            address = await _address(conn_id)
+            address = await _read_address(conn_id)
             kept = self._kept.get(conn_id)
             if kept is None or kept.address != address:
                 client = await asyncio.to_thread(_client, conn_id, address)
@@ -75,7 +75,7 @@ class Connections:
         return kept.client
 
     def _close_later(self, client: AsyncPipelineClient) -> None:
-        """Close a client that nothing new is asked of, when what it was asked has been answered."""
+        """Close a replaced client after its pending requests have been answered."""
 
         async def close() -> None:
             await asyncio.sleep(LAST_ANSWER_S)
@@ -86,7 +86,7 @@ class Connections:
         task.add_done_callback(self._closing.discard)
 
     async def problem(self, conn_id: str) -> str | None:
-        """Why a connection cannot be used; None when it seems that it can."""
+        """Return the reason why a connection cannot be used, or None if it seems usable."""
         try:
             await self.client(conn_id)
         except PageProblem as problem:
@@ -95,22 +95,22 @@ class Connections:
 
 
 def connection_ids(session: Session) -> list[str]:
-    """The ids of the connections that pipelines can be looked at through, in the order of the alphabet.
+    """Return the ids of the connections through which pipelines can be seen, sorted.
 
-    Secrets backends do not list what they have: connections that are only there are named in ``[airflow_pipelines]
-    page_connections``. The connection that is used where none is named is there when something was started with it.
+    Secrets backends do not list their connections: those that exist only there are named in ``[airflow_pipelines]
+    page_connections``. The default connection is included if something was started with it.
 
     :param session: a session of Airflow's database
     """
     stored = session.scalars(select(Connection.conn_id).where(Connection.conn_type == PipelineHook.conn_type))
     named = conf.get("airflow_pipelines", "page_connections", fallback="").split(",")
-    found = {*stored, *_of_environment(), *(name.strip() for name in named if name.strip())}
+    found = {*stored, *_find_in_environment(), *(name.strip() for name in named if name.strip())}
     if PipelineHook.default_conn_name not in found and (_is_in_network(ServiceAddress()) or _has_store(Settings.load())):
         found.add(PipelineHook.default_conn_name)
     return sorted(found)
 
 
-def _of_environment() -> Iterable[str]:
+def _find_in_environment() -> Iterable[str]:
     for name in os.environ:
         if name.startswith(_VARIABLE):
             conn_id = name.removeprefix(_VARIABLE).lower()
@@ -122,7 +122,7 @@ def _of_environment() -> Iterable[str]:
                 yield conn_id
 
 
-async def _address(conn_id: str) -> ServiceAddress:
+async def _read_address(conn_id: str) -> ServiceAddress:
     try:
         connection = await BaseHook.aget_connection(conn_id)
     except AirflowNotFoundException:
@@ -130,7 +130,7 @@ async def _address(conn_id: str) -> ServiceAddress:
             raise _unknown(conn_id) from None
         return ServiceAddress()
     if connection.conn_type != PipelineHook.conn_type:
-        # Of others not even that they exist is told here.
+        # The existence of connections of other types is not revealed.
         raise _unknown(conn_id)
     try:
         return ServiceAddress.of(connection)
@@ -150,12 +150,12 @@ def _client(conn_id: str, address: ServiceAddress) -> AsyncPipelineClient:
 
 
 def _is_in_network(address: ServiceAddress) -> bool:
-    """Whether a service is asked over the network: also when only the environment names one, as for tasks."""
+    """Return True if a service is reached over the network, also if only the environment names it, as for tasks."""
     return bool(address.url or (not address.home and os.environ.get(f"{PREFIX}URL")))
 
 
 def _has_store(settings: Settings) -> bool:
-    """Whether a store is there: to look must not make one."""
+    """Return True if a store exists; the check must not create one."""
     url: Any = make_url(settings.database_url)
     return not url.drivername.startswith("sqlite") or Path(url.database or "").is_file()
 

@@ -1,4 +1,4 @@
-"""Passes the page's questions about pipelines on to the service behind a connection: these, and no others."""
+"""The forwarding of the page's requests about pipelines to the service behind a connection: a fixed list of read-only requests."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ OF_PIPELINE: Final = (
     "", "activity", "stats", "steps", "time_series", "circuit_json_profile", "events", "checkpoints", "checkpoint_status",
     "checkpoint/sync_status", "log_lines", "stream_graph",
 )  # fmt: skip
-"""What may be asked about a pipeline. All of it only reads, and nothing of it compiles: looking starts no host."""
+"""The requests about a pipeline that are forwarded. All of them only read, and none of them compiles, so viewing starts no host."""
 _NOT_OF_THE_PERSON: Final = frozenset({401, 403})
 
 
 def router(connections: Connections) -> APIRouter:
-    """The questions, below the id of the connection.
+    """Return the router of the requests, below the id of the connection.
 
-    :param connections: give the clients
+    :param connections: the connections, which provide the clients
     """
     router = APIRouter(prefix="/connections/{conn_id}/v0")
 
@@ -56,7 +56,7 @@ async def _asked(connections: Connections, conn_id: str, params: Mapping[str, st
     try:
         answer: Any = await client.request("GET", path, params=params, timeout_s=PATIENCE_S, idempotent=False)
     except PipelineAPIError as error:
-        raise _of_service(conn_id, error) from error
+        raise _to_problem(conn_id, error) from error
     except PipelineTimeoutError as error:
         raise PageProblem(504, "ServiceTimeout", f"The service behind '{conn_id}' does not answer in time: {error}") from error
     except PipelinesError as error:
@@ -64,7 +64,7 @@ async def _asked(connections: Connections, conn_id: str, params: Mapping[str, st
     return JsonAnswer(answer)
 
 
-def _of_service(conn_id: str, error: PipelineAPIError) -> PageProblem:
+def _to_problem(conn_id: str, error: PipelineAPIError) -> PageProblem:
     if error.status_code in _NOT_OF_THE_PERSON:
         # It is the connection's key that is refused, not the person who looks.
         text = f"The service behind '{conn_id}' refuses the connection's key: {error.message}"

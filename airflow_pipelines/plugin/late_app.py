@@ -1,4 +1,4 @@
-"""An application that is made when it is first asked: where nobody asks, it costs nothing."""
+"""An application that is made on the first request, so that it costs nothing if there is none."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class LateApp:
-    """The plugin's application as Airflow mounts it."""
+    """The plugin's application as Airflow mounts it, made on the first request."""
 
     def __init__(self) -> None:
         self._app: ASGIApp | None = None
@@ -18,13 +18,13 @@ class LateApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if self._app is None:
-            # Importing takes tenths of a second, in which the server answers others.
-            made = await asyncio.to_thread(_made)
+            # Importing takes tenths of a second; in a thread it does not block the server.
+            made = await asyncio.to_thread(_make_app)
             self._app = self._app or made
         await self._app(scope, receive, send)
 
 
-def _made() -> ASGIApp:
+def _make_app() -> ASGIApp:
     from airflow_pipelines.plugin.app import create_app
 
     return create_app()

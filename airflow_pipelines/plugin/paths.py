@@ -1,4 +1,4 @@
-"""Where Airflow is, as browsers see it."""
+"""The addresses of Airflow, as browsers see them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from airflow.configuration import conf
 
 
 def airflow_path() -> str:
-    """The path of ``[api] base_url``, without a slash at its end: empty where Airflow has a host of its own."""
+    """Return the path of ``[api] base_url``, without a slash at its end: empty if Airflow has a host of its own."""
     return urlsplit(conf.get("api", "base_url", fallback="/")).path.rstrip("/")
 
 
 def request_page(task_instance: Any) -> str:
-    """The page of Airflow on which a person answers the request of a task instance.
+    """Return the page of Airflow on which a person answers the request of a task instance.
 
     :param task_instance: the task instance that waits
     """
@@ -24,7 +24,7 @@ def request_page(task_instance: Any) -> str:
 
 
 def request_answer(task_instance: Any) -> str:
-    """The address of Airflow's REST API that takes the answer to the request of a task instance.
+    """Return the address of Airflow's REST API that takes the answer to the request of a task instance.
 
     :param task_instance: the task instance that waits
     """

@@ -1,4 +1,4 @@
-"""What the plugin answers instead of what was asked for, in the form of the service's errors."""
+"""The error answers of the plugin, in the form of the service's errors."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 class PageProblem(Exception):
     """A request that is answered with an error.
 
-    :param status: HTTP status
-    :param error_code: for programs
-    :param message: for people: what was wrong, and what to do
-    :param details: more for programs
+    :param status: the HTTP status
+    :param error_code: the code, for programs
+    :param message: the message, for people: the problem, and its remedy
+    :param details: more details, for programs
     """
 
     def __init__(self, status: int, error_code: str, message: str, details: Any = None) -> None:
@@ -22,5 +22,5 @@ class PageProblem(Exception):
         self.details = details
 
     def body(self) -> dict[str, Any]:
-        """The answer's body."""
+        """Return the body of the answer."""
         return {"message": self.message, "error_code": self.error_code, "details": self.details or {}}

@@ -1,4 +1,4 @@
-"""Which tasks of Airflow wait for a person to decide about the change of a pipeline."""
+"""The tasks of Airflow that wait for a person to decide about the change of a pipeline."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ MOST: Final = 1000
 
 
 def open_reviews(session: Session, user: BaseUser) -> list[dict[str, Any]]:
-    """The reviews that nobody has answered yet, of the DAGs whose requests a person may see; oldest first.
+    """Return the reviews that nobody has answered yet, of the DAGs whose requests a person may see, oldest first.
 
     :param session: a session of Airflow's database
     :param user: the person
     """
-    # Those that wait are few, and mostly none: who may see them is asked for these, not for all DAGs that there are.
+    # Few requests are pending, and mostly none, so permissions are checked for their DAGs only, not for all DAGs.
     return list(_reviews(session, _waiting().order_by(HITLDetail.created_at).limit(MOST), user))
 
 
 def pipeline_of_task(session: Session, user: BaseUser, dag_id: str, run_id: str, task_id: str, map_index: int) -> dict[str, Any]:
-    """The pipeline that a task instance is about, and the review that it waits with.
+    """Return the pipeline of a task instance, and the review for which it waits.
 
     :param session: a session of Airflow's database
     :param user: the person who asks, who may see task instances of the DAG
     :param dag_id: the DAG
     :param run_id: its run
     :param task_id: the task
-    :param map_index: the number of a mapped one, else -1
+    :param map_index: the index of a mapped task instance, else -1
     :returns: ``pipeline`` (None for a task of no pipeline), ``connection`` and ``review``
     """
     place = {"dag_id": dag_id, "run_id": run_id, "task_id": task_id, "map_index": map_index}
@@ -52,7 +52,7 @@ def pipeline_of_task(session: Session, user: BaseUser, dag_id: str, run_id: str,
     for review in _reviews(session, waiting, user):
         return {"pipeline": review["pipeline"], "connection": review["connection"], "review": review}
     fields = session.scalar(select(RenderedTaskInstanceFields.rendered_fields).filter_by(**place)) or {}
-    # Operators of other packages may have one of the two names, too.
+    # Operators of other packages may have a field with one of the two names, too.
     name = fields.get("pipeline_name") if "pipeline_conn_id" in fields else None
     if not isinstance(name, str) or not name:
         return {"pipeline": None, "connection": None, "review": None}
@@ -60,7 +60,7 @@ def pipeline_of_task(session: Session, user: BaseUser, dag_id: str, run_id: str,
 
 
 def _waiting() -> Any:
-    """Requests that wait, with what their task says that they are about."""
+    """Return the query for pending requests, with the XCom in which their task describes them."""
     said = and_(
         XComModel.dag_id == TaskInstance.dag_id,
         XComModel.run_id == TaskInstance.run_id,
@@ -115,7 +115,7 @@ def _review(request: HITLDetail, task_instance: TaskInstance, said: dict[str, An
         "params": request.params,
         "assigned_users": request.assigned_users,
         "created_at": created_at,
-        # A task that was cleared asks again, with the request that Airflow has of it.
+        # A cleared task asks again with the request that Airflow has stored.
         "asked_at": said.get("asked_at") or created_at,
         "page": request_page(task_instance),
         "answer": request_answer(task_instance),

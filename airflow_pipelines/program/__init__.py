@@ -1,1 +1,1 @@
-"""What a program is made of, in whatever language it was written: relations, connectors, functions, types, messages."""
+"""The parts of a program, in whatever language it was written: relations, connectors, functions, types, messages."""

@@ -1,6 +1,6 @@
-"""Spark's functions that SQL of a program or request may call. What is not here does not exist for it, new ones of Spark included.
+"""The functions of Spark that SQL of a program or request may call. Others do not exist for it, including new ones of Spark.
 
-Each of them computes its answer from its arguments, the query or the session, and reaches nothing outside of Spark.
+Each of them computes its result from its arguments, the query or the session, and accesses nothing outside of Spark.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NOT_ALLOWED: Mapping[str, str] = {
     "schema_of_xml": _FILES,
     "python_worker_logs": "shows what the functions of other pipelines wrote",
 }
-"""Spark's functions that are left out below, each with the reason."""
+"""The functions of Spark that are left out below, each with the reason."""
 _NAMES = """
 abs acos acosh add_months aes_decrypt aes_encrypt aggregate and any any_value approx_count_distinct approx_percentile
 approx_top_k approx_top_k_accumulate approx_top_k_combine approx_top_k_estimate array array_agg array_append

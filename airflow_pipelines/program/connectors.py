@@ -11,7 +11,7 @@ from airflow_pipelines.program.places import Span
 
 
 class ConnectorDirection(Enum):
-    """Which way a connector moves rows."""
+    """The direction in which a connector moves rows."""
 
     INPUT = "input"
     OUTPUT = "output"
@@ -29,7 +29,7 @@ class Connector:
     format: str | None = None
     format_config: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Everything else of the declaration: paused, labels, start_after, max_batch_size, send_snapshot ..."""
+    """The rest of the declaration: paused, labels, start_after, max_batch_size, send_snapshot ..."""
     span: Span | None = None
 
     @property

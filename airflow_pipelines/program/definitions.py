@@ -1,4 +1,4 @@
-"""What a program defines for itself besides relations: named types and functions."""
+"""The definitions of a program besides relations: named types and functions."""
 
 from __future__ import annotations
 

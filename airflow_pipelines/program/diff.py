@@ -26,7 +26,7 @@ class ProgramDiff:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no part differs."""
+        """True if no part differs."""
         return not any(asdict(self).values())
 
     @property
@@ -40,11 +40,11 @@ class ProgramDiff:
         return frozenset({*self.added_views, *self.modified_views})
 
     def to_wire(self) -> dict[str, list[str]]:
-        """The object that the REST contract shows for approval; operators only where some differ."""
+        """Return the object that the REST contract shows for approval; it has operators only if some differ."""
         return {key: list(names) for key, names in self.shown().items() if names or not key.endswith("_operators")}
 
     def shown(self) -> dict[str, tuple[str, ...]]:
-        """The names that users see, by what has become of them: without the hidden relations of stream programs."""
+        """Return the names that users see, by the kind of their change, without the hidden relations of stream programs."""
         return {key: tuple(name for name in names if not is_hidden(name)) for key, names in asdict(self).items()}
 
 
@@ -52,8 +52,8 @@ class ProgramDiff:
 class PipelineDiff:
     """The difference between two programs.
 
-    :param program_diff: None when the old program is unavailable
-    :param program_diff_error: why it is
+    :param program_diff: the difference of their parts; None if the old program is unavailable
+    :param program_diff_error: the reason why it is unavailable
     """
 
     program_diff: ProgramDiff | None = field(default_factory=ProgramDiff)
@@ -67,7 +67,7 @@ class PipelineDiff:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing differs, so that a pipeline can simply resume."""
+        """True if nothing differs, so that a pipeline can simply resume."""
         if self.program_diff is None or not self.program_diff.is_empty:
             return False
         return not any(value for key, value in asdict(self).items() if key.endswith("_connectors"))
@@ -79,13 +79,13 @@ class PipelineDiff:
         return frozenset({*inputs, *self.added_output_connectors, *self.modified_output_connectors})
 
     def describe(self) -> str:
-        """The difference as one readable line."""
+        """Return the difference as one readable line."""
         program = self.program_diff.shown() if self.program_diff is not None else {}
         groups = {**program, **{key: value for key, value in asdict(self).items() if key.endswith("_connectors")}}
         return "; ".join(f"{key.replace('_', ' ')}: {', '.join(names)}" for key, names in groups.items() if names)
 
     def to_wire(self) -> dict[str, Any]:
-        """The object that the REST contract shows for approval."""
+        """Return the object that the REST contract shows for approval."""
         wire: dict[str, Any] = {
             key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items() if key != "program_diff"
         }
@@ -93,7 +93,7 @@ class PipelineDiff:
 
 
 def compare(old: Fingerprints, new: Fingerprints) -> PipelineDiff:
-    """What changes when a pipeline goes from ``old`` to ``new``."""
+    """Return the changes when a pipeline goes from ``old`` to ``new``."""
     new_relations = {**new.tables, **new.views}
 
     def kept(connectors: Mapping[str, str]) -> dict[str, str]:
@@ -126,7 +126,7 @@ def compare(old: Fingerprints, new: Fingerprints) -> PipelineDiff:
 
 
 def _parts(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """Added, removed and modified names."""
+    """Return the added, removed and modified names."""
     added = tuple(sorted(new.keys() - old.keys()))
     removed = tuple(sorted(old.keys() - new.keys()))
     return added, removed, tuple(sorted(name for name in old.keys() & new.keys() if old[name] != new[name]))

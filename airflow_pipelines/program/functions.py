@@ -13,14 +13,14 @@ from airflow_pipelines.rows.types import ColumnType
 
 
 class FunctionKind(Enum):
-    """How a function is implemented."""
+    """The implementation of a function."""
 
     SQL = "sql"
-    """By an expression, which replaces every call."""
+    """An expression, which replaces every call."""
     JSON = "json"
-    """By reading JSON text into the function's type."""
+    """A parser of JSON text into the function's type."""
     PYTHON = "python"
-    """By a function of the program's Python module."""
+    """A function of the program's Python module."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +36,10 @@ class FunctionDefinition:
     """A function of a program.
 
     :param name: its canonical name
-    :param kind: how it is implemented
-    :param parameters: in order
+    :param kind: its implementation
+    :param parameters: its parameters, in order
     :param returns: the type of its result
-    :param span: the place of the name
+    :param span: the span of its name
     :param body: the expression of a SQL function in Spark's syntax, with calls of the program's other functions replaced
     :param module: the text of a Python function's module
     """

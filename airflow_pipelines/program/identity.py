@@ -1,4 +1,4 @@
-"""What durable state says about the program that made it."""
+"""The identity of the program that made durable state."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from airflow_pipelines.program.sources import ProgramSource
 
 @dataclass(frozen=True, slots=True)
 class ProgramIdentity:
-    """A program as checkpoints and journals name it.
+    """The identity of a program in checkpoints and journals.
 
-    :param source: its source
-    :param fingerprints: those of its parts
+    :param source: the source of the program
+    :param fingerprints: the fingerprints of its parts
     :param hash: an unsigned 64-bit number, see :func:`~airflow_pipelines.program.fingerprints.program_hash`
-    :param version: the ``program_version`` that the service gave it, None for one saved by a release that did not note it
+    :param version: the ``program_version`` that the service gave it, None if a release that did not store it saved the state
     """
 
     source: ProgramSource
@@ -26,7 +26,7 @@ class ProgramIdentity:
     version: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The fields of a checkpoint's manifest and of a journal's header."""
+        """Return the fields of a checkpoint's manifest and of a journal's header."""
         return {
             **self.source.to_stored(),
             "fingerprints": self.fingerprints.to_json(),
@@ -36,10 +36,10 @@ class ProgramIdentity:
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> ProgramIdentity:
-        """The identity that :meth:`to_json` wrote, among other fields; those of earlier releases lack some.
+        """Return the identity that :meth:`to_json` serialised, among other fields; those of earlier releases lack some.
 
         :raises KeyError: when a field is missing that always was there
-        :raises TypeError: when the fingerprints are of other parts than this release knows
+        :raises TypeError: when the fingerprints have parts that this release does not know
         """
         return cls(
             ProgramSource.from_stored(fields),

@@ -1,4 +1,4 @@
-"""What the REST contract calls ``program_info``: the relations and connectors of a program that compiled."""
+"""The ``program_info`` of the REST contract: the relations and connectors of a program that compiled."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from airflow_pipelines.rows.schema import Column
 
 @dataclass(frozen=True, slots=True)
 class PropertyInfo:
-    """A property of a relation as it was written, with the places of its key and of its value."""
+    """A property of a relation as it was written, with the spans of its key and of its value."""
 
     value: str
     key_span: Span
     value_span: Span
 
     def to_wire(self) -> dict[str, Any]:
-        """The JSON form."""
+        """Return the JSON form."""
         return {"value": self.value, "key_position": _position(self.key_span), "value_position": _position(self.value_span)}
 
 
@@ -30,7 +30,7 @@ class PropertyInfo:
 class RelationInfo:
     """A table or view.
 
-    :param primary_key: the key's columns in order, None for none
+    :param primary_key: the key's columns in order, None if there is no key
     """
 
     name: str
@@ -41,7 +41,7 @@ class RelationInfo:
     properties: Mapping[str, PropertyInfo] = field(default_factory=dict)
 
     def to_wire(self) -> dict[str, Any]:
-        """The JSON form."""
+        """Return the JSON form."""
         return {
             "name": self.name,
             "case_sensitive": self.case_sensitive,
@@ -54,7 +54,7 @@ class RelationInfo:
 
 @dataclass(frozen=True, slots=True)
 class ProgramInfo:
-    """The tables and visible views of a program, its connectors and stream program, and what is recomputed of its views.
+    """The tables and visible views of a program, its connectors and stream program, and the parts of its views that are recomputed.
 
     Its JSON form has a place for the dataflow graph, which only the engine knows (:mod:`airflow_pipelines.engine.dataflow`).
     """
@@ -66,7 +66,7 @@ class ProgramInfo:
     recomputed: tuple[RecomputedPart, ...] = ()
 
     def to_wire(self) -> dict[str, Any]:
-        """The JSON form, with fields for the stream program and for what is recomputed only where there is such a thing."""
+        """Return the JSON form, with fields for the stream program and for recomputed parts only if there are such."""
         return {
             "schema": {"inputs": [each.to_wire() for each in self.inputs], "outputs": [each.to_wire() for each in self.outputs]},
             "udf_stubs": "",

@@ -1,4 +1,4 @@
-"""Errors of a program's text, each with its place and a snippet of the text around it."""
+"""Errors in a program's text, each with its span and a snippet of the text around it."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any
 from airflow_pipelines.program.places import NOWHERE, Span
 
 SYNTAX_ERROR = "Error parsing SQL"
-"""Error type of a text that is not SQL, or of an unknown statement."""
+"""The error type of a text that is not SQL, or of an unknown statement."""
 COMPILATION_ERROR = "Compilation error"
-"""Error type of a program that parses but is semantically wrong."""
+"""The error type of a program that parses but is semantically wrong."""
 NOT_SUPPORTED = "Not supported yet"
-"""Error type of a statement or clause that is known but not implemented."""
+"""The error type of a statement or clause that is known but not implemented."""
 NO_EFFECT = "No effect"
-"""Type of the warnings about clauses that are accepted and ignored."""
+"""The type of the warnings about clauses that are accepted and ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramMessage:
     """One error or warning about a program's text.
 
-    :param snippet: empty when the message has no place
+    :param snippet: the text around the span; empty if the message has no span
     :param file: the file of a stream program that it is about; empty for the SQL text
     """
 
@@ -34,8 +34,9 @@ class ProgramMessage:
     file: str = ""
 
     def to_wire(self) -> dict[str, Any]:
-        """The message as ``program_error.sql_compilation.messages`` lists it; without a place all positions are 0, and there is a
-        field for the file only where it is not the SQL text.
+        """Return the message in the form of ``program_error.sql_compilation.messages``.
+
+        Without a span all positions are 0. There is a field for the file only if it is not the SQL text.
         """
         return {
             **(self.span or NOWHERE).to_wire(),
@@ -53,14 +54,14 @@ class ProgramMessage:
 
 
 def place_order(message: ProgramMessage) -> tuple[int, int]:
-    """Sorts messages by their places, those without one last."""
+    """Return the sort key of a message by its span; messages without one come last."""
     return (message.span.start_line, message.span.start_column) if message.span else (1 << 60, 0)
 
 
 class ProgramErrors(Exception):
-    """A program cannot be compiled.
+    """The errors of a program that cannot be compiled.
 
-    :param messages: all errors found, in the order of their places
+    :param messages: all errors found, in the order of their spans
     """
 
     def __init__(self, messages: Sequence[ProgramMessage]) -> None:

@@ -6,17 +6,17 @@ import re
 from collections.abc import Sequence
 
 RESERVED_PREFIX = "feldera"
-"""Relation names that start so, in any case, belong to the system."""
+"""The prefix of relation names, in any case, that belong to the system."""
 SYSTEM_VIEW = "error_view"
 """The view that every program has without declaring it."""
 INTERNAL_PREFIX = "__"
-"""Column names that start so belong to the engine (weights, operations)."""
+"""The prefix of column names that belong to the engine (weights, operations)."""
 
 _PLAIN = re.compile(r"^[^\W\d]\w*$")
 
 
 def fold(text: str) -> str:
-    """``text`` in lower case with its length unchanged: a character whose lower case is longer is kept."""
+    """Return ``text`` in lower case with its length unchanged: a character whose lower case is longer is kept."""
     lowered = text.lower()
     if len(lowered) == len(text):
         return lowered
@@ -24,7 +24,7 @@ def fold(text: str) -> str:
 
 
 def canonical(name: str) -> str:
-    """The canonical name of a relation or column as it is written in a URL or a call.
+    """Return the canonical name of a relation or column as it is written in a URL or a call.
 
     :param name: ``v0`` or ``V0`` (folds to ``v0``), or ``"V0"`` (verbatim, doubled quotes stand for one)
     """
@@ -34,12 +34,12 @@ def canonical(name: str) -> str:
 
 
 def quote(name: str) -> str:
-    """A canonical name as Spark SQL text: in back quotes, with back quotes inside doubled."""
+    """Return a canonical name as Spark SQL text: in back quotes, with back quotes inside doubled."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def display(name: str) -> str:
-    """A canonical name as a user would write it: in double quotes when it would fold to something else."""
+    """Return a canonical name as a user would write it: in double quotes if it would fold to something else."""
     if _PLAIN.match(name) and fold(name) == name:
         return name
     return '"' + name.replace('"', '""') + '"'
@@ -48,7 +48,7 @@ def display(name: str) -> str:
 def deduplicated(names: Sequence[str]) -> list[str]:
     """Make names unique: a name that occurred before gets a number, so that ``i, i`` becomes ``i, i0``.
 
-    The number is the smallest, from 0, that gives a name which no other column has before or after renaming.
+    The number is the smallest, from 0, whose name no other column has before or after renaming.
     """
     taken, found = set(names), list[str]()
     for name in names:

@@ -1,4 +1,4 @@
-"""Places in a program's text."""
+"""Spans in a program's text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A piece of the program's text; lines and columns count from 1 and both ends are included."""
+    """A span of the program's text; lines and columns count from 1 and both ends are inclusive."""
 
     start_line: int
     start_column: int
@@ -16,7 +16,7 @@ class Span:
     end_column: int
 
     def to_wire(self) -> dict[str, int]:
-        """Return the JSON form that messages and reasons have among their fields."""
+        """Return the JSON form, which messages and reasons include."""
         return {
             "start_line_number": self.start_line,
             "start_column": self.start_column,
@@ -26,4 +26,4 @@ class Span:
 
 
 NOWHERE: Final = Span(0, 0, 0, 0)
-"""The place of a message that has none."""
+"""The span of a message that has none."""

@@ -1,4 +1,4 @@
-"""Why a part of a view is recomputed, and which part of the program asks for that."""
+"""The reasons why a part of a view is recomputed, and the spans of the program that cause it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from airflow_pipelines.program.places import NOWHERE, Span
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a relation is recomputed in full instead of following the changes of what it reads.
+    """The reason why a relation is recomputed in full instead of incrementally.
 
     :param message: a sentence for people
-    :param span: the place in the program's text that it is about; None where that is not known, or where it is about no text
-    :param expression: what stands there; empty when it is about the whole query
+    :param span: the span in the program's text that causes it; None if it is not known, or there is no such text
+    :param expression: the text of the span; empty if the whole query is the cause
     """
 
     message: str
@@ -25,7 +25,7 @@ class Reason:
         return self.message
 
     def to_wire(self) -> dict[str, Any]:
-        """The JSON form; without a place all positions are 0, as in messages about a program."""
+        """Return the JSON form; without a span all positions are 0, as in messages about a program."""
         return {
             "message": self.message,
             "expression": self.expression,
@@ -38,9 +38,9 @@ class RecomputedPart:
     """A part of a view that is recomputed.
 
     :param view: the view
-    :param relation: the view itself, or the internal relation of it, that is recomputed
-    :param strategy: how it is evaluated (``full``, ``join by recomputing`` ...)
-    :param reason: why
+    :param relation: the relation that is recomputed: the view itself, or an internal relation of it
+    :param strategy: the strategy of its evaluation (``full``, ``join by recomputing`` ...)
+    :param reason: the reason
     """
 
     view: str
@@ -49,5 +49,5 @@ class RecomputedPart:
     reason: Reason
 
     def to_wire(self) -> dict[str, Any]:
-        """The JSON form."""
+        """Return the JSON form."""
         return {"view": self.view, "relation": self.relation, "strategy": self.strategy, **self.reason.to_wire()}

@@ -14,16 +14,16 @@ from airflow_pipelines.rows.schema import Column
 class DeclaredColumn(Column):
     """A column as a program declares it.
 
-    :param span: the place of its name
+    :param span: the span of its name
     """
 
     span: Span
 
 
 def span_of(column: Column) -> Span | None:
-    """Return the place of a column's name in the program, or None if no statement declares the column.
+    """Return the span of a column's name in the program, or None if no statement declares the column.
 
-    :param column: of a table or view
+    :param column: the column of a table or view
     """
     return column.span if isinstance(column, DeclaredColumn) else None
 
@@ -33,9 +33,9 @@ class Table:
     """A table.
 
     :param primary_key: the key's column names in order, None without a key
-    :param materialized: whether ad-hoc queries may read it
-    :param append_only: whether deletes are refused
-    :param skip_unused_columns: whether columns that no view reads may be left out
+    :param materialized: True if ad-hoc queries may read it
+    :param append_only: True if deletes are refused
+    :param skip_unused_columns: True if columns that no view reads may be left out
     """
 
     name: str
@@ -51,7 +51,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """The columns by which an output of a relation may tell which rows belong together.
+    """The columns by which an output of a relation may identify the rows that belong together.
 
     :param name: the canonical name
     :param relation: the canonical name of the table or view
@@ -63,7 +63,7 @@ class Index:
 
 
 class ViewKind(Enum):
-    """How a view was declared."""
+    """The kind of a view's declaration."""
 
     PLAIN = "plain"
     MATERIALIZED = "materialized"

@@ -1,4 +1,4 @@
-"""A program's text, which converts offsets to lines and columns, and spans to snippets."""
+"""The text of a program, with the conversion of offsets to lines and columns, and of spans to snippets."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ _LINE_END = re.compile(r"\r\n|\n|\r")
 
 
 class SourceText:
-    """A text that can say where an offset is. Lines end with LF, CR LF or CR; columns count characters from 1."""
+    """A text that maps offsets to positions. Lines end with LF, CR LF or CR; columns count characters from 1."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self._starts = [0, *(found.end() for found in _LINE_END.finditer(text))]
 
     def position(self, offset: int) -> tuple[int, int]:
-        """The line and column of the character at ``offset``."""
+        """Return the line and column of the character at ``offset``."""
         line = bisect_right(self._starts, offset)
         return line, offset - self._starts[line - 1] + 1
 
     def offset(self, line: int, column: int) -> int:
-        """The offset of a line and column, both from 1."""
+        """Return the offset of a line and column, both from 1."""
         return self._starts[line - 1] + column - 1
 
     def span(self, start: int, end: int) -> Span:
-        """The span of ``text[start:end]``; an empty piece spans the character at ``start``."""
+        """Return the span of ``text[start:end]``; an empty piece spans the character at ``start``."""
         return Span(*self.position(start), *self.position(max(start, end - 1)))
 
     def slice(self, span: Span) -> str:
-        """The text of a span."""
+        """Return the text of a span."""
         return self.text[self.offset(span.start_line, span.start_column) : self.offset(span.end_line, span.end_column) + 1]
 
     def snippet(self, span: Span) -> str:
-        """The line before the span and the span's first line with their numbers, and carets under the span."""
+        """Return the line before the span and the span's first line with their numbers, and carets under the span."""
         first = max(1, span.start_line - 1)
         lines = [f"{number:5}|{self._line(number)}" for number in range(first, span.start_line + 1)]
         last_column = span.end_column if span.end_line == span.start_line else len(self._line(span.start_line))
@@ -44,20 +44,20 @@ class SourceText:
         return "\n".join([*lines, " " * (5 + span.start_column) + carets]) + "\n"
 
     def message(self, span: Span, error_type: str, message: str) -> ProgramMessage:
-        """An error about a piece of this text, with its snippet.
+        """Return an error about a span of this text, with its snippet.
 
-        :param span: the piece
+        :param span: the span
         :param error_type: the heading of the message
-        :param message: what is wrong
+        :param message: the text of the error
         """
         return ProgramMessage(span, error_type, message, self.snippet(span))
 
     def warning(self, span: Span, error_type: str, message: str) -> ProgramMessage:
-        """A warning about a piece of this text, with its snippet.
+        """Return a warning about a span of this text, with its snippet.
 
-        :param span: the piece
+        :param span: the span
         :param error_type: the heading of the message
-        :param message: what is said about it
+        :param message: the text of the warning
         """
         return ProgramMessage(span, error_type, message, self.snippet(span), warning=True)
 
@@ -67,6 +67,6 @@ class SourceText:
 
 
 def twice(first: Span, again: Span) -> str:
-    """The end of a message about something that is declared twice: both places."""
+    """Return the end of a message about a double declaration: both positions."""
     places = [f"line {span.start_line}, column {span.start_column}" for span in (first, again)]
     return f"first at {places[0]}, again at {places[1]}"

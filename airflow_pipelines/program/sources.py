@@ -1,4 +1,4 @@
-"""The source of a program: what its author wrote, of one kind or of several."""
+"""The source of a program, of one kind or of several."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class ProgramSource:
 
     :param sql: the SQL text
     :param python_functions: the text of the Python module with the functions that the SQL text declares without a body
-    :param stream_files: the files of a stream program; the first is executed, the others are there for it
-    :param stream_arguments: what the program finds on its command line
+    :param stream_files: the files of a stream program; the first is executed, the others support it
+    :param stream_arguments: the command line of the stream program
     """
 
     sql: str
@@ -48,7 +48,7 @@ class ProgramSource:
 
     @property
     def digest(self) -> str:
-        """A SHA-256 in hexadecimal that is the same for the same texts only, white space included."""
+        """A SHA-256 in hexadecimal of all texts, including white space."""
         # Each text is preceded by its length, so that different texts cannot be concatenated to the same bytes.
         sql = _encoded(self.sql)
         content = b"%d\n%b%b" % (len(sql), sql, _encoded(self.python_functions))
@@ -58,7 +58,7 @@ class ProgramSource:
             path, text = _encoded(file.path), _encoded(file.text)
             content += b"%d %d\n%b%b" % (len(path), len(text), path, text)
         for argument in map(_encoded, self.stream_arguments):
-            # With one number where a file has two.
+            # An argument has one number, where a file has two.
             content += b"%d\n%b" % (len(argument), argument)
         return hashlib.sha256(content).hexdigest()
 
@@ -70,7 +70,7 @@ class ProgramSource:
         stream_files: tuple[SourceFile, ...] | None = None,
         stream_arguments: tuple[str, ...] | None = None,
     ) -> ProgramSource:
-        """The source with other texts; None leaves one as it is."""
+        """Return the source with other texts; None leaves one as it is."""
         return replace(
             self,
             sql=self.sql if sql is None else sql,
@@ -85,24 +85,24 @@ class ProgramSource:
         return {file.path: file.text for file in self.stream_files}
 
     def to_wire(self) -> dict[str, Any]:
-        """The fields of the REST contract and of deployments, with fields of a stream program only where there is one."""
+        """Return the fields of the REST contract and of deployments, with fields of a stream program only if there is one."""
         return {"program_code": self.sql, "udf_python": self.python_functions, **self._streams_to_json()}
 
     @classmethod
     def from_wire(cls, fields: Mapping[str, Any]) -> ProgramSource:
-        """The source that :meth:`to_wire` wrote, among other fields.
+        """Return the source that :meth:`to_wire` serialised, among other fields.
 
         :raises KeyError: when there is no SQL text
         """
         return cls(fields["program_code"], fields.get("udf_python", ""), _files(fields), _arguments(fields))
 
     def to_stored(self) -> dict[str, Any]:
-        """The fields of checkpoints and journals."""
+        """Return the fields of checkpoints and journals."""
         return {"program": self.sql, "udf_python": self.python_functions, **self._streams_to_json()}
 
     @classmethod
     def from_stored(cls, fields: Mapping[str, Any]) -> ProgramSource:
-        """The source that :meth:`to_stored` wrote, among other fields.
+        """Return the source that :meth:`to_stored` serialised, among other fields.
 
         :raises KeyError: when there is no SQL text
         """

@@ -1,4 +1,4 @@
-"""The files of a stream program: which paths they may have, how large they may be together, and how they get into a folder."""
+"""The files of a stream program: the limits of their paths and sizes, and writing them to a folder."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from airflow_pipelines.program.sources import SourceFile
 
 MAX_FILES: Final = 200
 MAX_PATH: Final = 200
-"""Characters of a path."""
+"""The maximum number of characters of a path."""
 MAX_BYTES: Final = 4 * 2**20
-"""Bytes of all texts of a program together, in UTF-8."""
+"""The maximum number of bytes of all texts of a program together, in UTF-8."""
 
 _PART: Final = re.compile(r'[^/\\:*?"<>|\x00-\x1f\x7f\ud800-\udfff]+')
-"""The names that every file system takes."""
+"""The pattern of names that every file system accepts."""
 PATH: Final = re.compile(f"{_PART.pattern}(/{_PART.pattern})*")
-"""Such names, one in the other. Not every such path can be used: a name has no spaces around it and is not '.' or '..'."""
+"""The pattern of paths of such names. Not every such path is valid: a name has no spaces around it and is not '.' or '..'."""
 
 
 class StreamFilesError(ValueError):
-    """The files of a stream program cannot be used; the message says which and why."""
+    """The error for files of a stream program that cannot be used; the message has the file and the reason."""
 
 
 class StreamFilesTooLarge(StreamFilesError):
-    """The files of a stream program have too many bytes."""
+    """The error for files of a stream program that have too many bytes."""
 
 
 def stream_files(texts: Mapping[str, str]) -> tuple[SourceFile, ...]:
-    """The files of a stream program, checked.
+    """Check the files of a stream program and return them.
 
     :param texts: the text of each file by its path, the program first and then the modules and files that it reads
     :return: the files in that order
-    :raises StreamFilesError: when a path is no relative path within the program's folder, two paths cannot stand beside each other,
+    :raises StreamFilesError: when a path is no relative path within the program's folder, two paths cannot be in one folder,
         the first is no Python file, or the files are too many or too large
     """
     if len(texts) > MAX_FILES:
@@ -57,10 +57,10 @@ def stream_files(texts: Mapping[str, str]) -> tuple[SourceFile, ...]:
 
 
 def write_stream_files(files: Iterable[SourceFile], folder: Path) -> None:
-    """Write the files of a stream program, as they were given.
+    """Write the files of a stream program, unchanged.
 
     :param files: the files
-    :param folder: where they are written; made when it is not there
+    :param folder: the folder to write to; created if it does not exist
     :raises StreamFilesError: when a path leads out of the folder; files before that one are written then
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -87,7 +87,7 @@ def _check_path(path: str) -> None:
 
 
 def _check_places(paths: list[str]) -> None:
-    """Find two paths that cannot both be in one folder, also where file systems do not tell upper from lower case."""
+    """Raise if two paths cannot both be in one folder, also on file systems that ignore case."""
     seen: dict[str, str] = {}
     for path in paths:
         folded = path.casefold()

@@ -1,6 +1,6 @@
-"""What a stream program is to the rest of the system: its operators, and where its elements come from and go to.
+"""The interface of a stream program to the rest of the system: its operators, its sources and its outputs.
 
-Its functions are in ``plan``, bytes that only the processes read in which the program's elements are worked on.
+Its functions are in ``plan``, bytes that only the processes read in which the program's elements are processed.
 """
 
 from __future__ import annotations
@@ -10,24 +10,24 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 STREAM_PROGRAM = "stream program"
-"""The hidden relation that a stream program's operators compute: what they give to other relations."""
+"""The hidden relation that a stream program's operators compute: their output for other relations."""
 STREAM_SOURCE = "stream_source"
 """The transport of the connectors that read sources of stream programs. No program can declare it."""
 STREAM_END = "stream_end"
-"""The transport of the connectors that say when a relation ends that a stream program reads. No program can declare it."""
+"""The transport of the connectors that signal the end of a relation that a stream program reads. No program can declare it."""
 _SOURCE = "stream source "
 
 
 def source_table(uid: str) -> str:
-    """The hidden table that has what a source of a stream program gives.
+    """Return the hidden table with the output of a source of a stream program.
 
-    :param uid: of the source
+    :param uid: the uid of the source
     """
     return _SOURCE + uid
 
 
 def is_hidden(relation: str) -> bool:
-    """Whether a relation is one of those that only a stream program reads and makes. No SQL text can declare such a name.
+    """Return True if a relation is one of those that only a stream program reads and makes. No SQL text can declare such a name.
 
     :param relation: its canonical name
     """
@@ -38,10 +38,10 @@ def is_hidden(relation: str) -> bool:
 class StreamSource:
     """A source of a stream program.
 
-    :param uid: of its operator
-    :param name: for people
-    :param kind: what makes its positions; another kind of source cannot go on from them
-    :param is_bounded: whether it ends by itself
+    :param uid: the uid of its operator
+    :param name: a name for people
+    :param kind: the kind of its positions; a source of another kind cannot resume from them
+    :param is_bounded: True if it ends by itself
     """
 
     uid: str
@@ -51,7 +51,7 @@ class StreamSource:
 
     @property
     def table(self) -> str:
-        """The hidden table that has what it gives."""
+        """The hidden table with its output."""
         return source_table(self.uid)
 
 
@@ -59,11 +59,11 @@ class StreamSource:
 class RelationInput:
     """A relation of the same pipeline that a stream program reads.
 
-    :param uid: of its operator
+    :param uid: the uid of its operator
     :param relation: its canonical name
-    :param with_changes: whether the stream has deleted rows as well, marked by the kind of each row
-    :param stays_open: whether it goes on when the connectors have ended from which the relation gets its rows
-    :param ends_with: the input connectors with which it ends; none for one that goes on
+    :param with_changes: True if the stream has deleted rows as well, marked by the kind of each row
+    :param stays_open: True if it continues after the end of the connectors from which the relation gets its rows
+    :param ends_with: the input connectors with which it ends; none for one that continues
     """
 
     uid: str
@@ -74,7 +74,7 @@ class RelationInput:
 
     @property
     def table(self) -> str:
-        """The hidden table that says when it ends."""
+        """The hidden table that signals its end."""
         return source_table(self.uid)
 
 
@@ -82,10 +82,10 @@ class RelationInput:
 class RelationOutput:
     """A relation that a stream program makes.
 
-    :param uid: of its operator
+    :param uid: the uid of its operator
     :param relation: its canonical name
     :param columns: names and Spark SQL types
-    :param primary_key: the columns by which a later row replaces an earlier one; None when rows are only added
+    :param primary_key: the columns by which a later row replaces an earlier one; None if rows are only added
     """
 
     uid: str
@@ -98,7 +98,7 @@ class RelationOutput:
 class StreamState:
     """A state that an operator keeps for each key.
 
-    :param name: that of its descriptor
+    :param name: the name of its descriptor
     :param kind: ``value``, ``list``, ``map``, ``reducing``, ``aggregating`` ...
     :param type: the declared type of its values as text; empty without one
     :param ttl: its time to live as text; empty without one
@@ -114,17 +114,17 @@ class StreamState:
 class StreamOperator:
     """An operator of a stream program.
 
-    :param uid: names its state across changes of the program
-    :param name: for people
-    :param kind: what it does, in one or two words
-    :param fingerprint: of its functions and parameters
+    :param uid: the name of its state across changes of the program
+    :param name: a name for people
+    :param kind: its function, in one or two words
+    :param fingerprint: the fingerprint of its functions and parameters
     :param inputs: uids of the operators that it reads
-    :param is_keyed: whether it keeps state by key
+    :param is_keyed: True if it keeps state by key
     :param key_type: the declared type of its keys as text; empty without one
-    :param max_parallelism: number of key groups
-    :param states: what it keeps by key; None when that is not known before it runs
-    :param position_kind: what makes the positions of a source; empty for others, and where that was not written down
-    :param places: where its positions are positions in; none where it goes on from them whatever it reads
+    :param max_parallelism: the number of key groups
+    :param states: the states that it keeps by key; None if they are not known before it runs
+    :param position_kind: the kind of the positions of a source; empty for others, and if it was not stored
+    :param places: the places to which its positions refer; none if it can resume from them whatever it reads
     """
 
     uid: str
@@ -142,11 +142,11 @@ class StreamOperator:
 
 @dataclass(frozen=True, slots=True)
 class StreamRestarts:
-    """What follows a failure of a stream program.
+    """The restart strategy of a stream program after a failure.
 
-    :param attempts: so many failures are followed by a restart, one more ends the program
+    :param attempts: the number of failures that are followed by a restart; one more ends the program
     :param delay_ms: ms before each restart
-    :param interval_ms: only failures of the last so many ms count; None when all do
+    :param interval_ms: the period in ms within which failures count; None if all count
     """
 
     attempts: int
@@ -156,10 +156,10 @@ class StreamRestarts:
 
 @dataclass(frozen=True, slots=True)
 class StreamRun:
-    """What a stream program sets for its run.
+    """The settings of a stream program for its run.
 
-    :param restarts: what follows a failure; None for the end
-    :param checkpoint_interval_ms: ms between checkpoints; None when the program does not say
+    :param restarts: the restart strategy; None for no restart
+    :param checkpoint_interval_ms: ms between checkpoints; None if the program does not set it
     """
 
     restarts: StreamRestarts | None = None
@@ -168,18 +168,18 @@ class StreamRun:
 
 @dataclass(frozen=True, slots=True)
 class StreamProgram:
-    """A stream program that was executed once, to find out what it consists of.
+    """A stream program that was executed once, to find its parts.
 
-    :param name: what ``execute`` was given
-    :param plan: what a process of the program runs, see :mod:`airflow_pipelines.streams.worker`
-    :param operators: each after what it reads
-    :param sources: those that are read outside of the engine
+    :param name: the argument of ``execute``
+    :param plan: the plan that a process of the program runs, see :mod:`airflow_pipelines.streams.worker`
+    :param operators: its operators, each after its inputs
+    :param sources: the sources that are read outside of the engine
     :param inputs: relations that it reads
     :param outputs: relations that it makes
-    :param execution_plan: the JSON that ``get_execution_plan`` gives
-    :param dependencies: what its processes need besides its files, as ``streams.python_environment`` reads it
-    :param run: what it sets for its run
-    :param references: what its sources and sinks name in the places of values that the program does not have
+    :param execution_plan: the JSON that ``get_execution_plan`` returns
+    :param dependencies: the needs of its processes besides its files, as ``streams.python_environment`` reads them
+    :param run: its settings for the run
+    :param references: the references of its sources and sinks in place of values that the program does not have
     """
 
     name: str
@@ -206,20 +206,20 @@ class StreamProgram:
 
     @property
     def hidden_relations(self) -> frozenset[str]:
-        """The relations that only it reads and makes: the tables with messages, and what its operators give."""
+        """The relations that only it reads and makes: the tables with messages, and the output of its operators."""
         return frozenset({STREAM_PROGRAM, *self.tables.values()})
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-ready object of all but the plan."""
+        """Return a JSON-ready object of everything except the plan."""
         parts = asdict(self)
         del parts["plan"]
         return parts
 
     @classmethod
     def from_json(cls, parts: Mapping[str, Any], plan: bytes) -> StreamProgram:
-        """The program that :meth:`to_json` wrote.
+        """Return the program that :meth:`to_json` serialised.
 
-        :param parts: what it wrote
+        :param parts: the JSON object
         :param plan: the plan
         """
         return cls(
@@ -237,9 +237,9 @@ class StreamProgram:
 
 
 def operator_from_json(parts: Mapping[str, Any]) -> StreamOperator:
-    """An operator as :meth:`StreamProgram.to_json` wrote it.
+    """Return an operator that :meth:`StreamProgram.to_json` serialised.
 
-    :param parts: what it wrote
+    :param parts: the JSON object
     """
     states = parts["states"]
     kept = None if states is None else tuple(StreamState(**each) for each in states)

@@ -10,4 +10,4 @@ ERROR_VIEW_COLUMNS: tuple[Column, ...] = (
     Column("message", ColumnType("VARCHAR", nullable=False)),
     Column("metadata", ColumnType("VARIANT", nullable=False)),
 )
-"""Columns of the system view that lists rows which were refused or came too late."""
+"""The columns of the system view that lists rows that were refused or came too late."""

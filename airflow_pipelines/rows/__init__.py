@@ -1,1 +1,1 @@
-"""Types, schemas and changes of rows, in terms of Arrow: the floor on which programs, connectors, streams and the engine stand."""
+"""Types, schemas and changes of rows, in terms of Arrow: the base layer of programs, connectors, streams and the engine."""

@@ -1,4 +1,4 @@
-"""Rows as Arrow tables hold them: their types, and how values come into those of a schema."""
+"""Rows in Arrow tables: their types, and the conversion of values to the types of a schema."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ArrowColumn: TypeAlias = pa.Array | pa.ChunkedArray
 def cast_to_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return the columns that a schema names, cast to its types.
 
-    :param table: with at least these columns
+    :param table: a table with at least these columns
     :param schema: names and types of the columns
     :raises ValueError: when a VARIANT lacks one of its parts
     """
@@ -41,7 +41,7 @@ def is_variant(kind: pa.DataType) -> bool:
 
 
 def _cast_array(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Cast an array to a type, with every VARIANT in Spark's form: its parts are not nullable, so those of a NULL are empty."""
+    """Cast an array to a type, with every VARIANT in Spark's form, whose parts are not nullable, so those of a NULL are empty."""
     if not _has_variant(kind):
         return array if array.type == kind else array.cast(kind)
     if is_variant(kind):
@@ -68,6 +68,6 @@ def fixed_width(schema: pa.Schema) -> int | None:
     for column in schema:
         if not (pa.types.is_primitive(column.type) or pa.types.is_decimal(column.type)):
             return None
-        # One says whether there is a value.
+        # One bit is for the validity.
         bits += 1 + int(column.type.bit_width)
     return -(-bits // 8)

@@ -1,4 +1,4 @@
-"""Changes of tables as inputs give them, before they are normalised to deltas."""
+"""Changes of tables as inputs produce them, before they are normalised to deltas."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from enum import IntEnum
 import pyarrow as pa
 
 OP = "__op"
-"""Name of the column that says what each row of a change does (an :class:`Op` as int8)."""
+"""The name of the column with the operation of each row of a change (an :class:`Op` as int8)."""
 GIVEN = "__given"
-"""Name of the optional list<string> column that names the columns an UPDATE row sets."""
+"""The name of the optional list<string> column with the columns that an UPDATE row sets."""
 
 
 class Op(IntEnum):
@@ -29,7 +29,7 @@ class TableChanges:
     Without one, rows form a multiset and UPDATE is not allowed.
 
     :param table: the table's name
-    :param rows: the table's columns, in the Arrow types of its schema, and :data:`OP`; perhaps :data:`GIVEN`
+    :param rows: the table's columns, in the Arrow types of its schema, and :data:`OP`; optionally :data:`GIVEN`
     :param truncates: True if the table is emptied first
     """
 

@@ -1,4 +1,4 @@
-"""Checks the parts of values that must not be NULL: fields of structs, elements of arrays, values of maps."""
+"""The check of the parts of values that must not be NULL: fields of structs, elements of arrays, values of maps."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ def missing_part(values: ArrowColumn, kind: ColumnType) -> str | None:
     """Find the first part that is NULL although its type is NOT NULL. Values that are NULL themselves have no parts.
 
     :param values: a column of the type's values
-    :returns: its path within the column, such as ``.x`` or ``[].y``; None when no part is missing
+    :returns: its path within the column, such as ``.x`` or ``[].y``; None if no part is missing
     """
     if kind.fields is None and kind.component is None and kind.value is None:
         return None
     chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
-    return next((found for chunk in chunks if (found := _missing(chunk.filter(chunk.is_valid()), kind)) is not None), None)
+    return next((found for chunk in chunks if (found := _find_missing(chunk.filter(chunk.is_valid()), kind)) is not None), None)
 
 
-def _missing(present: pa.Array, kind: ColumnType) -> str | None:
+def _find_missing(present: pa.Array, kind: ColumnType) -> str | None:
     """Find the first missing part of an array that has no NULLs and is not a slice of another."""
     parts: list[tuple[str, pa.Array, ColumnType]] = []
     if kind.fields is not None:

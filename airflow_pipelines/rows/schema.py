@@ -1,4 +1,4 @@
-"""Relations' columns, and the Arrow types in which processes hold their values."""
+"""The columns of relations, and the Arrow types in which processes hold their values."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def arrow_type(kind: ColumnType) -> pa.DataType:
     """Return the Arrow type in which processes hold values of a type.
 
     Any part of a value may be NULL in it, because Arrow refuses a NULL struct that has a field without NULL. Parts that must not be
-    NULL are checked where values come in, by :func:`~airflow_pipelines.rows.required_parts.missing_part`.
+    NULL are checked on input, by :func:`~airflow_pipelines.rows.required_parts.missing_part`.
 
-    :raises ValueError: for interval types, which relations that the engine stores cannot have
+    :raises ValueError: if Arrow has no type for it
     """
     if kind.is_decimal:
         return pa.decimal128(kind.precision or 38, kind.scale or 0)
@@ -66,11 +66,11 @@ def arrow_type(kind: ColumnType) -> pa.DataType:
 
 
 class EvaluatedDefaults(Protocol):
-    """The DEFAULTs that are not the same for each record."""
+    """The DEFAULTs that are evaluated anew for each record."""
 
     @property
     def columns(self) -> Set[str]:
-        """The columns that have one."""
+        """The columns with such a DEFAULT."""
 
     def row(self, now: int) -> Mapping[str, Any]:
         """Evaluate them for one record, as Python values by column.
@@ -81,17 +81,17 @@ class EvaluatedDefaults(Protocol):
 
 
 class DescribedDefaults(Protocol):
-    """The DEFAULTs that read what a connector says of a record (``CONNECTOR_METADATA()``)."""
+    """The DEFAULTs that read a connector's metadata of a record (``CONNECTOR_METADATA()``)."""
 
     @property
     def columns(self) -> Set[str]:
-        """The columns that have one."""
+        """The columns with such a DEFAULT."""
 
     def rows(self, now: int, metadata: pa.Table) -> Sequence[Mapping[str, Any]]:
         """Evaluate them for some records, as Python values by column.
 
         :param now: the time in microseconds since the epoch, as NOW() shows it
-        :param metadata: what is known of each record, by name
+        :param metadata: the metadata of the records, one column for each name
         :raises ValueError: when one cannot be evaluated
         """
 
@@ -100,11 +100,11 @@ class DescribedDefaults(Protocol):
 class Column:
     """A column of a table or view.
 
-    :param name: the canonical name, lower case when it was written unquoted, verbatim when quoted (``case_sensitive``)
-    :param type: with ``nullable`` False for NOT NULL and primary-key columns
+    :param name: the canonical name: lower case if it was written unquoted, verbatim if quoted (``case_sensitive``)
+    :param type: the type, with ``nullable`` False for NOT NULL and primary-key columns
     :param case_sensitive: True if the name was quoted
-    :param default: Spark SQL text, or None
-    :param lateness: the bound by which rows may be late, in SQL; None for no bound
+    :param default: the DEFAULT as Spark SQL text, or None
+    :param lateness: the bound on the lateness of rows, in SQL; None for no bound
     """
 
     name: str
@@ -116,19 +116,21 @@ class Column:
 
 @dataclass(frozen=True)
 class RelationSchema:
-    """The name and columns of a relation. Its Arrow schema is made when it is first asked for."""
+    """The name and columns of a relation. Its Arrow schema is made on first use."""
 
     name: str
     columns: tuple[Column, ...]
     primary_key: tuple[str, ...] = ()
     """A table's key columns; none for a table without a key, or a view."""
     defaults: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    """By column of a table, what a DEFAULT that is more than a literal was evaluated to, as Python has it."""
+    """The values of the DEFAULTs of a table that are more than a literal, as Python values by column."""
     varying: EvaluatedDefaults | None = field(default=None, compare=False)
-    """The DEFAULTs of a table that are not the same for each record, where it has any."""
+    """The DEFAULTs of a table that are evaluated anew for each record, if it has any."""
     described: DescribedDefaults | None = field(default=None, compare=False)
-    """The DEFAULTs of a table that read what a connector says of a record, where it has any. What they are without that is among
-    the others."""
+    """The DEFAULTs of a table that read a connector's metadata of a record, if it has any.
+
+    Their values without metadata are among the other DEFAULTs.
+    """
 
     @cached_property
     def column_names(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Column types: one value per SQL type, printable as Spark DDL and as the wire's column type object."""
+"""Column types: one value for each SQL type, printable as Spark DDL and as the wire's column type object."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 MAX_DECIMAL_PRECISION = 38
-"""The most digits a DECIMAL can have."""
+"""The maximum number of digits of a DECIMAL."""
 
 SPARK_NAMES: Mapping[str, str] = {
     "BOOLEAN": "BOOLEAN",
@@ -29,13 +29,13 @@ SPARK_NAMES: Mapping[str, str] = {
     "UUID": "STRING",
     "VARIANT": "VARIANT",
     "NULL": "VOID",
-    # Spark has no unsigned integers: the next wider type holds their values, which are checked wherever they come in.
+    # Spark has no unsigned integers: the next wider type holds their values, which are checked on input.
     "UTINYINT": "SMALLINT",
     "USMALLINT": "INT",
     "UINTEGER": "BIGINT",
     "UBIGINT": "DECIMAL(20,0)",
 }
-"""Wire names of the types without parameters in Spark, with Spark's own names for them."""
+"""The wire names of the types without parameters in Spark, with Spark's own names for them."""
 
 INTEGER_BOUNDS: Mapping[str, tuple[int, int]] = {
     "TINYINT": (-(2**7), 2**7 - 1),
@@ -102,7 +102,7 @@ _SPARK_JSON_NAMES: Mapping[str, str] = {
     "UBIGINT": "decimal(20,0)",
 }
 INTERVAL_UNITS = (("YEAR", "MONTH"), ("DAY", "HOUR", "MINUTE", "SECOND"))
-"""The units of year-month and of day-time intervals, which never mix: a month has no fixed number of days."""
+"""The units of year-month and of day-time intervals, which never mix, because a month has no fixed number of days."""
 CALENDAR_INTERVAL = (
     "an interval that mixes months with days or times, which has no fixed length and cannot be stored: "
     "write make_ym_interval(years, months) or make_dt_interval(days, hours, minutes, seconds) instead"
@@ -133,127 +133,127 @@ class ColumnType:
 
     @property
     def is_boolean(self) -> bool:
-        """Return True if values are truth values."""
+        """True if values are truth values."""
         return self.name == "BOOLEAN"
 
     @property
     def is_integer(self) -> bool:
-        """Return True if values are whole numbers, signed or unsigned."""
+        """True if values are whole numbers, signed or unsigned."""
         return self.name in INTEGERS
 
     @property
     def is_signed_integer(self) -> bool:
-        """Return True if values are whole numbers that may be below zero."""
+        """True if values are whole numbers that may be below zero."""
         return self.name in SIGNED_INTEGERS
 
     @property
     def is_unsigned_integer(self) -> bool:
-        """Return True if values are whole numbers that are never below zero."""
+        """True if values are whole numbers that are never below zero."""
         return self.name in UNSIGNED_INTEGERS
 
     @property
     def is_decimal(self) -> bool:
-        """Return True if values are decimal numbers with a fixed scale."""
+        """True if values are decimal numbers with a fixed scale."""
         return self.name == "DECIMAL"
 
     @property
     def is_floating(self) -> bool:
-        """Return True if values are floating-point numbers."""
+        """True if values are floating-point numbers."""
         return self.name in FLOATS
 
     @property
     def is_number(self) -> bool:
-        """Return True if values are numbers."""
+        """True if values are numbers."""
         return self.name in NUMBERS
 
     @property
     def is_text(self) -> bool:
-        """Return True if values are texts."""
+        """True if values are texts."""
         return self.name in TEXTS
 
     @property
     def is_binary(self) -> bool:
-        """Return True if values are bytes."""
+        """True if values are bytes."""
         return self.name in BINARIES
 
     @property
     def is_uuid(self) -> bool:
-        """Return True if values are UUIDs."""
+        """True if values are UUIDs."""
         return self.name == "UUID"
 
     @property
     def is_date(self) -> bool:
-        """Return True if values are dates."""
+        """True if values are dates."""
         return self.name == "DATE"
 
     @property
     def is_time(self) -> bool:
-        """Return True if values are times of day."""
+        """True if values are times of day."""
         return self.name == "TIME"
 
     @property
     def is_timestamp(self) -> bool:
-        """Return True if values are points in time, with or without a time zone."""
+        """True if values are points in time, with or without a time zone."""
         return self.name in TIMESTAMPS
 
     @property
     def is_temporal(self) -> bool:
-        """Return True if values are dates, times of day or points in time."""
+        """True if values are dates, times of day or points in time."""
         return self.name in TEMPORALS
 
     @property
     def is_interval(self) -> bool:
-        """Return True if values are lengths of time."""
+        """True if values are lengths of time."""
         return self.name.startswith("INTERVAL")
 
     @property
     def is_variant(self) -> bool:
-        """Return True if values are of any type, which each tells by itself."""
+        """True if values may be of any type, and each carries its own type."""
         return self.name == "VARIANT"
 
     @property
     def is_null(self) -> bool:
-        """Return True if no value is anything but NULL."""
+        """True if every value is NULL."""
         return self.name == "NULL"
 
     @property
     def is_array(self) -> bool:
-        """Return True if values are arrays."""
+        """True if values are arrays."""
         return self.component is not None
 
     @property
     def is_map(self) -> bool:
-        """Return True if values are maps."""
+        """True if values are maps."""
         return self.key is not None
 
     @property
     def is_struct(self) -> bool:
-        """Return True if values are rows."""
+        """True if values are rows."""
         return self.fields is not None
 
     @property
     def fits_long(self) -> bool:
-        """Return True if values are whole numbers of at most 64 bits with a sign."""
+        """True if values are whole numbers of at most 64 bits with a sign."""
         return self.is_integer and self.name != "UBIGINT"
 
     @property
     def is_single_precision(self) -> bool:
-        """Return True if values are floating-point numbers of 32 bits."""
+        """True if values are floating-point numbers of 32 bits."""
         return self.name == "REAL"
 
     @property
     def has_time_zone(self) -> bool:
-        """Return True if values are points in time that are the same everywhere."""
+        """True if values are points in time with a time zone."""
         return self.name == "TIMESTAMP_TZ"
 
     @property
     def is_year_month_interval(self) -> bool:
-        """Return True if values are lengths of time in years and months."""
+        """True if values are lengths of time in years and months."""
         return self.name.startswith(("INTERVAL_YEAR", "INTERVAL_MONTH"))
 
     @property
     def is_padded(self) -> bool:
-        """Return True if shorter values are filled up to a length: CHAR and BINARY."""
+        """True if shorter values are padded to a length: CHAR and BINARY."""
         return self.name in {"CHAR", "BINARY"}
 
     @property
@@ -266,7 +266,7 @@ class ColumnType:
 
     @property
     def parts(self) -> tuple[ColumnType, ...]:
-        """The types that this one is made of: of elements, keys and values, or fields; none for a type without parts."""
+        """The types of the parts of values: elements, keys and values, or fields; none for a type without parts."""
         inner = [each for each in (self.component, self.key, self.value) if each is not None]
         return (*inner, *(each for _, each in self.fields or ()))
 
@@ -314,7 +314,7 @@ class ColumnType:
         return _SPARK_JSON_NAMES[self.name]
 
     def to_wire(self) -> dict[str, Any]:
-        """Write the type as the REST contract does: always the same eight keys, null where one does not apply."""
+        """Write the type as the REST contract does: always the same eight keys, null if one does not apply."""
         fields = None
         if self.fields is not None:
             fields = [

@@ -1,8 +1,8 @@
-"""Reads and writes VARIANT values in the binary form of Spark and Parquet.
+"""The binary form of VARIANT values in Spark and Parquet: encoding and decoding.
 
 A value is a pair of byte strings: ``metadata``, a dictionary of object keys, and ``value``, a tree of tagged values that refers to
-keys by their number in the dictionary. All numbers are little-endian. The writer gives the same bytes as Spark's own builder: the
-keys of an object are in the order in which Java compares strings, and the dictionary has them in the order of the tree.
+keys by their number in the dictionary. All numbers are little-endian. The writer produces the same bytes as Spark's own builder:
+the keys of an object are in the order in which Java compares strings, and the dictionary has them in the order of the tree.
 
 Source: the Parquet project's "Variant Binary Encoding".
 """
@@ -20,11 +20,11 @@ NULL, TRUE, FALSE, INT8, INT16, INT32, INT64, DOUBLE, DECIMAL4, DECIMAL8, DECIMA
 DATE, TIMESTAMP, TIMESTAMP_NTZ, FLOAT, BINARY, STRING, TIME = range(11, 18)
 UUID = 20
 INTEGERS = {INT8: 1, INT16: 2, INT32: 4, INT64: 8}
-"""Integer types with their sizes in bytes, the smallest first."""
+"""The integer types with their sizes in bytes, the smallest first."""
 DECIMALS = {DECIMAL4: (4, 9), DECIMAL8: (8, 18), DECIMAL16: (16, 38)}
-"""Decimal types with the sizes of their numbers in bytes and their digits, the smallest first."""
+"""The decimal types with the sizes of their numbers in bytes and their digits, the smallest first."""
 DIGITS = Context(prec=60)
-"""For exact arithmetic with the decimals of a VARIANT."""
+"""The context for exact arithmetic with the decimals of a VARIANT."""
 
 _FIXED = {NULL: 0, TRUE: 0, FALSE: 0, DOUBLE: 8, DATE: 4, TIMESTAMP: 8, TIMESTAMP_NTZ: 8, FLOAT: 4, TIME: 8, 18: 8, 19: 8, UUID: 16}
 _MOST_SHORT = 63
@@ -50,9 +50,9 @@ def decode_variant(variant: Mapping[str, bytes]) -> Tree:
 
 
 def to_canonical_form(variant: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return the canonical form of a value: the same for all values that no function of SQL can tell apart.
+    """Return the canonical form of a value: the same for all values that no SQL function can distinguish.
 
-    Integers are as short as can be, decimals have no zeros at their end, a zero no sign; there is one NaN.
+    Integers are as short as possible, decimals have no trailing zeros, a zero has no sign, and there is one NaN.
     """
     return encode_variant(_tree_in_canonical_form(decode_variant(variant)))
 
@@ -75,7 +75,7 @@ def encode_text(text: bytes) -> bytes:
 
 
 def encode_integer(value: int) -> bytes | None:
-    """Encode an integer; None when it has more than 64 bits."""
+    """Encode an integer, or return None if it has more than 64 bits."""
     for kind, size in INTEGERS.items():
         if -(1 << (8 * size - 1)) <= value < 1 << (8 * size - 1):
             return _tag(kind) + value.to_bytes(size, "little", signed=True)
@@ -83,7 +83,7 @@ def encode_integer(value: int) -> bytes | None:
 
 
 def encode_decimal(value: Decimal) -> bytes | None:
-    """Encode a decimal without zeros at its end; None when it has more than 38 digits on a side of the point, or in all."""
+    """Encode a decimal without trailing zeros, or return None if it has more than 38 digits on a side of the point, or in all."""
     if not -38 <= value.adjusted() < 38:
         return None
     sign, digits, exponent = DIGITS.normalize(value).as_tuple()
@@ -113,8 +113,8 @@ def decode_unsigned(data: bytes, at: int, size: int) -> int:
     """Decode a little-endian unsigned number.
 
     :param data: the VARIANT's bytes
-    :param at: where the number begins
-    :param size: how many bytes it has
+    :param at: the offset of the number
+    :param size: the size of the number in bytes
     """
     return int.from_bytes(data[at : at + size], "little")
 
@@ -123,8 +123,8 @@ def decode_signed(data: bytes, at: int, size: int) -> int:
     """Decode a little-endian signed number.
 
     :param data: the VARIANT's bytes
-    :param at: where the number begins
-    :param size: how many bytes it has
+    :param at: the offset of the number
+    :param size: the size of the number in bytes
     """
     return int.from_bytes(data[at : at + size], "little", signed=True)
 
@@ -133,7 +133,7 @@ def decode_decimal(data: bytes, size: int) -> Decimal:
     """Decode a decimal: after the tag one byte with its scale, then its unscaled number.
 
     :param data: the VARIANT's bytes, from the tag on
-    :param size: how many bytes the number has
+    :param size: the size of the number in bytes
     """
     return Decimal(decode_signed(data, 2, size)).scaleb(-data[1], DIGITS)
 
@@ -142,7 +142,7 @@ def decode_float(data: bytes, kind: int) -> float:
     """Decode a floating-point number.
 
     :param data: the VARIANT's bytes, from the tag on
-    :param kind: the type in the tag, which says how long it is
+    :param kind: the type in the tag, which determines the size
     """
     return float(struct.unpack_from(_FLOATS[kind], data, 1)[0])
 

@@ -1,7 +1,7 @@
 """Z-set arithmetic on Arrow tables: rows with weights are merged and compared.
 
-The weight of a row says how often it is added or removed; a relation's change is a table of such rows (Budiu et al., DBSP:
-Automatic Incremental View Maintenance for Rich Query Languages, VLDB 2023).
+The weight of a row is the number of times that it is added or removed; a relation's change is a table of such rows (Budiu et al.,
+DBSP: Automatic Incremental View Maintenance for Rich Query Languages, VLDB 2023).
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import pyarrow.compute as pc
 
 
 class Merge(Enum):
-    """The aggregate that joins the values that a state's column has for the same key.
+    """The aggregate that merges the values of a state's column for the same key.
 
-    ``SUM``: they add up. ``MIN`` and ``MAX``: the least or the greatest stays; NULL is no value yet, and nothing can be taken back.
-    ``NEWEST``: the value that was written last stays.
+    ``SUM``: the sum. ``MIN`` and ``MAX``: the least or the greatest value; NULL means no value yet, and no value can be retracted.
+    ``NEWEST``: the value that was written last.
     """
 
     SUM = "SUM"
@@ -31,11 +31,14 @@ class Merge(Enum):
 
 
 WEIGHT = "__weight"
-"""The column with a row's weight: how often the row is added (positive) or removed (negative). A bigint, last in every batch."""
+"""The column with the weight of a row: how often the row is added (positive) or removed (negative).
+
+A bigint, last in every batch.
+"""
 VERSION = "__version"
-"""The column of a state that says which of several rows of the same key is the newest: a bigint."""
+"""The column of a state with the version of a row, a bigint: the greatest of several rows of the same key is the newest."""
 SEQUENCE = "__sequence"
-"""The column that says in which order rows have arrived, where an operator depends on it: a bigint before the weight."""
+"""The column with the arrival order of rows, if an operator depends on it: a bigint before the weight."""
 WEIGHTS_ADD_UP: Mapping[str, Merge] = MappingProxyType({WEIGHT: Merge.SUM})
 """The merge of a relation's rows: weights of equal rows add up."""
 _PLACE = "__place"
@@ -53,11 +56,11 @@ def can_group(schema: pa.Schema) -> bool:
 def consolidate_groupable(table: pa.Table, merges: Mapping[str, Merge] = WEIGHTS_ADD_UP) -> pa.Table:
     """Merge rows of the same key, and drop rows whose sums are all 0.
 
-    A row of weight 0 that has another sum stays: it changes an accumulator of a row in another batch. Floating-point numbers are
-    compared bit by bit.
+    A row of weight 0 with another sum stays, because it changes an accumulator of a row in another batch. Floating-point numbers
+    are compared bit by bit.
 
     :param table: rows whose key columns pass :func:`can_group`
-    :param merges: by column, how values become one; all other columns are the key
+    :param merges: the merge of each column; all other columns are the key
     """
     merged = merge_groupable(table, merges)
     added = [name for name, merge in merges.items() if merge is Merge.SUM]
@@ -79,7 +82,7 @@ def merge_groupable(table: pa.Table, merges: Mapping[str, Merge]) -> pa.Table:
 
 
 def _merge_by_version(table: pa.Table, merges: Mapping[str, Merge], newest: Sequence[str]) -> pa.Table:
-    """Merge equal rows; ``newest`` columns have the values of the row with the greatest version."""
+    """Merge equal rows; ``newest`` columns get the values of the row with the greatest version."""
     ordered = table.sort_by(VERSION)
     numbered = ordered.drop_columns(list(newest)).append_column(_PLACE, pa.array(np.arange(ordered.num_rows)))
     others = {name: merge for name, merge in merges.items() if merge is not Merge.NEWEST}
@@ -104,7 +107,7 @@ def consolidate(table: pa.Table) -> pa.Table:
 
 
 def row_keys(rows: pa.Table) -> list[RowKey]:
-    """Return a key for each row. Rows in canonical form have equal keys when no function of SQL can tell them apart."""
+    """Return a key for each row. Rows in canonical form have equal keys if no SQL function can distinguish them."""
     if not rows.num_columns:
         return [()] * rows.num_rows
     columns = [[_frozen(value) for value in rows[name].to_pylist()] for name in rows.column_names]

@@ -1,1 +1,1 @@
-"""``airflow-pipelines run``: makes a pipeline of a program, starts it and follows it."""
+"""The command ``airflow-pipelines run``: creates a pipeline from a program, starts it and follows it."""

@@ -21,11 +21,11 @@ from airflow_pipelines.sdk.errors import PipelinesError
 from airflow_pipelines.sdk.stream_collecting import collect_stream_files
 
 FAILED, DECLINED, INTERRUPTED = 1, 3, 130
-"""Exit codes: the program, the pipeline or an output failed, a change was not approved, Ctrl-C."""
+"""Exit codes, in this order: the program, the pipeline or an output failed; a change was not approved; Ctrl-C."""
 
 
 class FaultTolerance(StrEnum):
-    """What a crash may cost."""
+    """The guarantee after a crash."""
 
     NONE = "none"
     AT_LEAST_ONCE = "at_least_once"
@@ -34,11 +34,11 @@ class FaultTolerance(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How a pipeline is run.
+    """The options of a run.
 
-    :param approves_all: whether changes are approved without a question
-    :param waits: whether it is followed until its inputs have ended
-    :param stays_up: whether it goes on after its inputs have ended
+    :param approves_all: True if changes are approved without a question
+    :param waits: True if the pipeline is followed until its inputs have ended
+    :param stays_up: True if the pipeline keeps running after its inputs have ended
     """
 
     approves_all: bool = False
@@ -69,10 +69,10 @@ def run(
     ] = None,
     home: Annotated[Path | None, typer.Option(help="Folder of the store, for a run without a service")] = None,
 ) -> None:
-    """Run a stream program as a pipeline: make or change the pipeline, start it, and follow it until its inputs have ended.
+    """Run a stream program as a pipeline: create or change the pipeline, start it, and follow it until its inputs have ended.
 
-    The pipeline outlives this command: Ctrl-C leaves it running. Exit codes: 0 when it ended well, 1 when the program or the
-    pipeline failed, or an output did, after which the pipeline runs on, 3 when a change was not approved, 130 after Ctrl-C.
+    The pipeline outlives this command: Ctrl-C leaves it running. Exit codes: 0 if it ended well; 1 if the program or the pipeline
+    failed, or if an output failed (the pipeline then keeps running); 3 if a change was not approved; 130 after Ctrl-C.
     """
     console = Console(stderr=True, highlight=False)
     options = RunOptions(approves_all=approve, waits=wait, stays_up=keep_running)
@@ -95,7 +95,7 @@ def run(
         except PipelinesError as error:
             _fail(str(error))
         except KeyboardInterrupt:
-            console.print(_left_running(wanted.name, url, home), markup=False)
+            console.print(_describe_left_running(wanted.name, url, home), markup=False)
             raise SystemExit(INTERRUPTED) from None
 
 
@@ -128,7 +128,7 @@ def _run(client: PipelineClient, wanted: Wanted, options: RunOptions, console: C
 
 
 def _runtime_config(fault_tolerance: FaultTolerance | None, checkpoint_interval: int | None, workers: int | None) -> dict[str, Any]:
-    """The given values of the runtime configuration in wire form."""
+    """Return the given values of the runtime configuration in wire form."""
     model = {} if fault_tolerance is None else {"model": fault_tolerance.value}
     interval = {} if checkpoint_interval is None else {"checkpoint_interval_secs": checkpoint_interval}
     config: dict[str, Any] = {} if workers is None else {"workers": workers}
@@ -139,7 +139,7 @@ def _name_of(program: Path) -> str:
     return program.resolve().stem
 
 
-def _left_running(name: str, url: str | None, home: Path | None) -> str:
+def _describe_left_running(name: str, url: str | None, home: Path | None) -> str:
     where = f" --url {url}" if url else f" --home {home}" if home else ""
     return f"Pipeline {name!r} goes on running. To stop it: airflow-pipelines pipelines stop {name}{where}"
 

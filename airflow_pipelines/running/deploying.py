@@ -1,4 +1,4 @@
-"""Brings a pipeline up with the program that is wanted, after somebody has agreed to what that changes."""
+"""The deployment of a wanted program: brings its pipeline up once a person has agreed to the changes."""
 
 from __future__ import annotations
 
@@ -22,53 +22,53 @@ _PROGRAM = ("stream_files", "stream_arguments", "program_code")
 
 
 class Person(Protocol):
-    """Who is told what happens, and decides about changes."""
+    """The person who is informed of progress and decides about changes."""
 
     def tell(self, text: str) -> None:
-        """Say what happens.
+        """Report progress.
 
         :param text: a sentence
         """
 
     def approves(self, change: str, question: str) -> bool:
-        """Show a change and ask whether to make it.
+        """Show a change and ask for approval.
 
-        :param change: what changes, in several lines
+        :param change: the changes, in several lines
         :param question: the question
         """
 
 
 class ChangeDeclined(PipelinesError):
-    """Nobody agreed to a change. The pipeline is as it was."""
+    """The error of a change that nobody approved. The pipeline is as it was."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A pipeline that can be changed and started, or is up as it is to be.
+    """A pipeline that can be changed and started, or that already runs as wanted.
 
     :param pipeline: the pipeline
-    :param agreed: the programs of the change that was agreed to while the pipeline was up; None when nobody was asked
+    :param agreed: the programs of the change that was approved while the pipeline was up; None if nobody was asked
     """
 
     pipeline: Pipeline
     agreed: Mapping[str, Any] | None = None
 
     def is_agreed(self, change: PendingChange) -> bool:
-        """Whether a change is the one that was agreed to.
+        """Return True if a change is the one that was approved.
 
-        :param change: what the pipeline waits with
+        :param change: the change that the pipeline waits with
         """
         return self.agreed is not None and _hashes(change.programs) == _hashes(self.agreed)
 
 
 @dataclass(frozen=True, slots=True)
 class Deploying:
-    """Brings one pipeline up.
+    """The steps that bring one pipeline up.
 
     :param client: the client to reach the service with
-    :param wanted: what the pipeline is to be
-    :param person: who decides about changes
-    :param timeout_s: seconds to wait at most for each part; None waits without limit
+    :param wanted: the pipeline as it should be
+    :param person: the person who decides about changes
+    :param timeout_s: the maximum number of seconds to wait for each step; None waits without limit
     """
 
     client: PipelineClient
@@ -77,9 +77,9 @@ class Deploying:
     timeout_s: float | None = None
 
     def prepare(self) -> Prepared:
-        """Make the pipeline, or have an existing one that is up stopped when it has to change. Nothing is started.
+        """Create the pipeline, or stop an existing one that is up and has to change. Nothing is started.
 
-        :raises ChangeDeclined: when the change of a pipeline that is up was not agreed to
+        :raises ChangeDeclined: when the change of a pipeline that is up was not approved
         :raises ProgramCompilationError: when the program does not compile
         :raises PipelinesError: when the service refuses something
         """
@@ -93,10 +93,10 @@ class Deploying:
         return Prepared(pipeline)
 
     def bring_up(self, prepared: Prepared) -> None:
-        """Change the pipeline where it differs, start it, and have changes of what is stored approved.
+        """Apply the differences, start the pipeline, and ask for approval of changes of its stored state.
 
-        :param prepared: what :meth:`prepare` gave
-        :raises ChangeDeclined: when a change was not agreed to; what was changed is taken back then
+        :param prepared: the result of :meth:`prepare`
+        :raises ChangeDeclined: when a change was not approved; the changes are reverted then
         :raises PipelineFailedError: when the pipeline does not come up
         :raises PipelinesError: when the service refuses something
         """
@@ -112,7 +112,7 @@ class Deploying:
             self._modify(changes)
             self.person.tell(f"Pipeline {self.wanted.name!r} was changed: {_named(changes)}")
         elif ProgramStatus.from_value(descriptor["program_status"]) == ProgramStatus.SystemError:
-            # The program may be right, and the compiler was not there. Given again, it is compiled again.
+            # The program may be valid and the compiler unavailable; setting the program again compiles it again.
             self._modify({"stream_files": dict(self.wanted.stream_files)})
             self.person.tell(f"The program of pipeline {self.wanted.name!r} is compiled again")
         self.person.tell(f"Starting pipeline {self.wanted.name!r}")
@@ -139,9 +139,9 @@ class Deploying:
         ).create(timeout_s=self.timeout_s)
 
     def _agree_while_up(self, pipeline: Pipeline, changes: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Show what changes while the pipeline goes on, and stop it when that is agreed to.
+        """Show the changes while the pipeline keeps running, and stop it once they are approved.
 
-        :return: the programs of what was shown; None when that could not be found out
+        :returns: the programs of the change that was shown; None if they could not be determined
         """
         plan = None
         program = {name: changes[name] for name in _PROGRAM if name in changes}
@@ -174,11 +174,11 @@ class Deploying:
             self._decide(pipeline, change, {})
 
     def _decide(self, pipeline: Pipeline, change: PendingChange, former: Mapping[str, Any]) -> None:
-        """Have the change approved that the pipeline waits with, or leave everything as it was."""
+        """Ask for approval of the change that the pipeline waits with; if it is declined, restore the former state."""
         if self.person.approves(change_text(change), f"Let pipeline {self.wanted.name!r} go on with this?"):
             self._approve(pipeline, change)
             return
-        # What is stored stays as it is: a pipeline that waits for approval has changed nothing of it.
+        # The stored state is unchanged: a pipeline that waits for approval has not touched it.
         pipeline.stop(force=False, timeout_s=self.timeout_s)
         if former:
             self._modify(former)
@@ -217,5 +217,5 @@ def _named(changes: Mapping[str, Any]) -> str:
 
 
 def _hashes(programs: Mapping[str, Any]) -> dict[str, str]:
-    """The programs without their versions, which a program has only when it is kept."""
+    """Return the hashes of the programs. Versions are left out: a program has one only once it is stored."""
     return {which: program["hash"] for which, program in programs.items()}

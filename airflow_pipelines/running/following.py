@@ -1,4 +1,4 @@
-"""Follows a pipeline that is up: its log, and how far it has come."""
+"""The following of a pipeline that is up: its log and its progress."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from airflow_pipelines.streams.elements import MAX_TIMESTAMP
 POLL_S = 0.2
 STATISTICS_S = 1.0
 LAST_LINES_S = 1.0
-"""For how long nothing more must have come of the log of a pipeline that has ended."""
+"""The number of seconds without a new log line after which the log of a pipeline that has ended counts as complete."""
 LAST_LINES_LIMIT_S = 10.0
 _COUNTING_TRIES = 3
 _UNREADY = 503
-"""The status of what a pipeline cannot be asked at the moment."""
+"""The HTTP status of a request that the pipeline cannot answer at the moment."""
 
 
 class End(Enum):
-    """How following a pipeline has ended."""
+    """The outcome of following a pipeline."""
 
     COMPLETE = "all inputs have ended, and all is processed"
     STOPPED = "somebody stopped it"
@@ -37,7 +37,7 @@ class End(Enum):
 
 
 class Screen(Protocol):
-    """Where lines and progress are shown."""
+    """The place where log lines and progress are shown."""
 
     def line(self, text: str) -> None:
         """Show a line of the log.
@@ -46,24 +46,24 @@ class Screen(Protocol):
         """
 
     def progress(self, statistics: PipelineStatistics) -> None:
-        """Show how far the pipeline has come.
+        """Show the pipeline's progress.
 
-        :param statistics: what it says of itself
+        :param statistics: the statistics of the pipeline
         """
 
 
 class LogLines:
-    """The lines that a pipeline's log gains from now on, read in a thread of its own."""
+    """The new lines of a pipeline's log, read in a thread of their own."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
         following = pipeline.logs(from_end=True)
-        # The first line says that the log begins: from here on nothing is missed.
+        # The first line marks the beginning of the log: no later line is missed.
         next(following, None)
         threading.Thread(target=self._read, args=(following,), name="log", daemon=True).start()
 
     def arrived(self) -> Iterator[str]:
-        """The lines that have come since the last call."""
+        """Yield the lines that have arrived since the last call."""
         while not self._lines.empty():
             yield self._lines.get()
 
@@ -77,25 +77,25 @@ class LogLines:
 
 @dataclass
 class Following:
-    """Follows one pipeline until it ends.
+    """A loop that follows one pipeline until it ends.
 
     :param pipeline: the pipeline
-    :param log: what its log gains
-    :param screen: where it is shown
+    :param log: the new lines of its log
+    :param screen: the place where lines and progress are shown
     """
 
     pipeline: Pipeline
     log: LogLines
     screen: Screen
     failed_outputs: Mapping[str, str] = field(default_factory=dict)
-    """Why outputs have failed, by their names, once that has ended the following."""
+    """The reasons why outputs have failed, by their names, once a failure has ended the loop."""
     _next_statistics: float = 0.0
 
     def until_end(self) -> End:
-        """Follow until all inputs have ended, an output has failed, or the pipeline stops.
+        """Follow the pipeline until all inputs have ended, an output has failed, or the pipeline stops.
 
-        :return: which of them
-        :raises PipelinesError: when the service cannot be asked any more
+        :returns: the outcome
+        :raises PipelinesError: when the service cannot be reached any more
         """
         while True:
             self._show_lines()
@@ -108,10 +108,11 @@ class Following:
             time.sleep(POLL_S)
 
     def what_waits(self) -> list[str]:
-        """Find out which operators of a stream program wait for event time that nothing moves any more. They count that when event
-        time stands still, so that it may take several looks.
+        """Find the operators of a stream program that wait for an event time that will not come any more.
 
-        :return: a sentence for each operator with timers that have not fired; none when the pipeline cannot be asked
+        Operators count their waiting keys only while event time stands still, so this may need several attempts.
+
+        :returns: a sentence for each operator with timers that have not fired; empty if the pipeline cannot be asked
         """
         for look in range(_COUNTING_TRIES):
             if look:
@@ -119,7 +120,7 @@ class Following:
             try:
                 operators = (self.pipeline.stats().stream_metrics or {}).values()
             except PipelineAPIError:
-                # It has ended well, whatever may be said of it besides.
+                # The pipeline has ended well; missing statistics do not matter.
                 continue
             found = waiting_texts(operators)
             if found or _is_counted(operators):
@@ -127,7 +128,7 @@ class Following:
         return []
 
     def last_lines(self) -> None:
-        """Show what still comes of the log of a pipeline that has ended."""
+        """Show the remaining log lines of a pipeline that has ended."""
         limit = time.monotonic() + LAST_LINES_LIMIT_S
         quiet = time.monotonic() + LAST_LINES_S
         while time.monotonic() < min(quiet, limit):
@@ -142,7 +143,7 @@ class Following:
         return bool(found)
 
     def _end_of_inputs_or_output(self) -> End | None:
-        """Show how far the pipeline has come, when it is time to, and find out whether that is as far as it comes."""
+        """Show the progress if it is due, and return the outcome if the pipeline has reached its end."""
         if time.monotonic() < self._next_statistics:
             return None
         self._next_statistics = time.monotonic() + STATISTICS_S
@@ -161,11 +162,12 @@ class Following:
 
 
 def _is_counted(operators: Collection[StreamOperatorMetrics]) -> bool:
-    """Tell whether it is known how many keys wait: tasks have counted them, or event time has come to its end, where none do.
+    """Return True if the number of waiting keys is known.
 
-    All tasks count at the same time, but for those without keys or with too many.
+    It is known once tasks have counted them, or once event time has reached its end, where no key waits. All tasks count at the
+    same time, except those without keys and those with too many.
 
-    :param operators: what they say of themselves
+    :param operators: the metrics of the operators
     """
     tasks = [task for operator in operators for task in operator.tasks or ()]
     return any(task.waiting_keys is not None for task in tasks) or all(task.watermark == MAX_TIMESTAMP for task in tasks)

@@ -1,4 +1,4 @@
-"""What a line of a pipeline's log is: something that its program has written, or something that the pipeline says."""
+"""The lines of a pipeline's log: output of its program, or messages of the pipeline."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _WRITTEN: Final = re.compile(r"\S+Z [A-Z]+ \[.*?\] (stdout|stderr): (.*)", re.DO
 
 
 class LogSource(StrEnum):
-    """Who has written a line."""
+    """The origin of a log line."""
 
     STDOUT = "stdout"
     STDERR = "stderr"
@@ -20,10 +20,10 @@ class LogSource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """A line.
+    """A log line.
 
-    :param source: who has written it
-    :param text: what the program has written, or the line as it is in the log
+    :param source: the origin of the line
+    :param text: the text that the program has written, or the whole line as it is in the log
     """
 
     source: LogSource
@@ -31,7 +31,7 @@ class LogLine:
 
     @classmethod
     def of(cls, line: str) -> LogLine:
-        """Read a line of the log.
+        """Parse a line of the log.
 
         :param line: the line, without its end
         """

@@ -1,4 +1,4 @@
-"""How far a pipeline has come, in one line."""
+"""The progress of a pipeline in one line."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from airflow_pipelines.streams.progress_text import Progress, ProgressText
 
 
 class StatisticsText:
-    """Says what is worth knowing of statistics that come one after the other."""
+    """A formatter of statistics that are read one after the other."""
 
     def __init__(self) -> None:
         self._progress = ProgressText()
 
     def line(self, statistics: PipelineStatistics, now_s: float) -> str:
-        """The line.
+        """Return the statistics as one line.
 
         :param statistics: the newest ones
-        :param now_s: when they were read, on a clock that never goes back
+        :param now_s: the time at which they were read, in seconds of a monotonic clock
         """
         return self._progress.line(_progress(statistics), now_s) + _warnings(statistics)
 
@@ -35,16 +35,16 @@ def _progress(statistics: PipelineStatistics) -> Progress:
 
 
 def _warnings(statistics: PipelineStatistics) -> str:
-    """How many warnings there are, and the newest one."""
+    """Return the number of warnings and the newest one."""
     warnings = statistics.warnings or ()
     return f", {len(warnings)} warning{'' if len(warnings) == 1 else 's'}: {warnings[-1]}" if warnings else ""
 
 
 def waiting_texts(operators: Iterable[StreamOperatorMetrics]) -> list[str]:
-    """Say for what operators of a stream program wait that has not come.
+    """Describe the operators of a stream program that wait for event time.
 
-    :param operators: what they say of themselves
-    :return: a sentence for each that has timers of event time
+    :param operators: the metrics of the operators
+    :returns: a sentence for each operator that has pending timers of event time
     """
     return [
         f"{operator.name}: event time stands at {_event_time(operator.watermark)}, and the timers of {operator.waiting_keys} keys"

@@ -1,4 +1,4 @@
-"""What ``airflow-pipelines run`` shows: lines that come, changes, questions, and in a terminal a line with the progress."""
+"""The output of ``airflow-pipelines run``: log lines, changes, questions, and in a terminal a line with the progress."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _STYLES: Final = {"+": "green", "-": "red", "~": "yellow", "@": "cyan"}
 
 
 class TerminalPerson:
-    """Somebody at a terminal, or nobody: then changes are approved only when the command says so.
+    """A person at a terminal. Without one, changes are approved only if the command line says so.
 
-    :param console: where to write
-    :param approves_all: whether every change is approved without a question
+    :param console: the console to write to
+    :param approves_all: True if every change is approved without a question
     """
 
     def __init__(self, console: Console, *, approves_all: bool) -> None:
@@ -48,15 +48,16 @@ class TerminalPerson:
 
 
 class TerminalScreen:
-    """Shows the lines of a log, and below them how far the pipeline has come. In files and pipes the standard output has what the
-    program writes there and nothing else, as when it runs as a script.
+    """A view of the log lines, with the progress below them.
 
-    :param console: where to write all else
+    In files and pipes the standard output has only the program's own standard output, as when it runs as a script.
+
+    :param console: the console for everything else
     """
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        # In a terminal all goes the same way, so that the line with the progress stays below.
+        # In a terminal everything goes through one console, so that the progress line stays below.
         self._output = console if console.is_terminal and sys.stdout.isatty() else Console(highlight=False)
         self._text = StatisticsText()
         self._live: Live | None = None

@@ -1,4 +1,4 @@
-"""What a pipeline is to be, and in what an existing one differs from it."""
+"""The pipeline that is wanted, and its differences from an existing one."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from airflow_pipelines.sdk.likeness import Likeness, compare_configs, compare_pr
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A pipeline as it is to be.
+    """A pipeline as it should be.
 
     :param name: its name
-    :param stream_files: the texts of its stream program by path, the one that is executed first; empty for none
+    :param stream_files: the texts of its stream program by path, with the file that is executed first; empty for none
     :param stream_arguments: the command line of its stream program
-    :param sql: its SQL text; None leaves that of an existing pipeline as it is
-    :param runtime_config: the values of its runtime configuration that are given, in wire form
+    :param sql: its SQL text; None keeps that of an existing pipeline
+    :param runtime_config: the given values of its runtime configuration, in wire form
     """
 
     name: str
@@ -27,7 +27,7 @@ class Wanted:
     runtime_config: Mapping[str, Any] = field(default_factory=dict)
 
     def changes(self, descriptor: Mapping[str, Any]) -> dict[str, Any]:
-        """The fields of an existing pipeline that have to change, with their new values; empty when it is as it is to be.
+        """Return the fields of an existing pipeline that have to change, with their new values; empty if there are none.
 
         :param descriptor: the pipeline as the service sends it, with all fields
         """
@@ -44,7 +44,7 @@ class Wanted:
 
 
 def former_values(changes: Mapping[str, Any], descriptor: Mapping[str, Any]) -> dict[str, Any]:
-    """What takes changes back.
+    """Return the values that revert changes.
 
     :param changes: the fields that were changed
     :param descriptor: the pipeline as it was before

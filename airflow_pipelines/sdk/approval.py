@@ -1,4 +1,4 @@
-"""What an approval expects, as the SDK and the hook send it."""
+"""The expectation of an approval, as the SDK and the hook send it."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any, Final
 
 
 class NotGiven(Enum):
-    """The kind of :data:`NOT_GIVEN`."""
+    """The type of :data:`NOT_GIVEN`."""
 
     DEFAULT = "not given"
 
 
 NOT_GIVEN: Final = NotGiven.DEFAULT
-"""Default of an expectation. None is no default: a value that got lost on its way must not approve whatever waits."""
+"""The default of an expectation. None is not the default: a value that got lost on its way must not approve whatever waits."""
 
 
 def approval_body(expected_programs: Mapping[str, Any] | NotGiven) -> dict[str, Any] | None:
-    """The body of an approval.
+    """Return the body of an approval.
 
     :param expected_programs: the ``programs`` of the change that is approved, or NOT_GIVEN for whatever waits
     :returns: the JSON value; None for no body

@@ -1,6 +1,6 @@
 """Clients of the pipeline service: one REST contract, over the network or in-process.
 
-Nothing is connected and no service is made before the first request, so building a client costs nothing where DAGs are parsed.
+No connection is opened and no service is created before the first request, so that a client costs nothing where DAGs are parsed.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ DEFAULT_TIMEOUT_S = 120.0
 CONNECT_TIMEOUT_S = 10.0
 Verify = bool | str | ssl.SSLContext
 _KEPT_OPEN = 8
-"""Connections that wait for their next request. Each request looks through all of them, so that many cost more than they save."""
+"""The maximum number of idle connections. Each request looks through all of them, so many cost more than they save."""
 _KEPT_OPEN_S = 30.0
-"""Longer than most intervals between two looks, so that these need no new connection where the service agrees."""
+"""The number of seconds for which an idle connection is kept: longer than most polling intervals, so that polls reuse it."""
 _EMBEDDED_URL = "http://localhost"
 _USER_AGENT = "airflow-pipelines-sdk/v1"
 
 
 def tls_context(ca_file: str | None = None) -> ssl.SSLContext:
-    """A context that verifies certificates; a client may be given one that was made before.
+    """Return a context that verifies certificates; it can be passed to clients.
 
     :param ca_file: path of a CA bundle; None for the one that comes with the HTTP library
-    :raises ValueError: it cannot be read, or has no certificate
+    :raises ValueError: when the file cannot be read, or has no certificate
     """
     if ca_file is None:
         return httpx.create_ssl_context()
@@ -59,7 +59,7 @@ def tls_context(ca_file: str | None = None) -> ssl.SSLContext:
 
 
 class _Endpoint:
-    """Where a client's requests go, and with what: shared by the synchronous and the asynchronous client."""
+    """The target of a client's requests, and their headers: shared by the synchronous and the asynchronous client."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class _Endpoint:
         return headers
 
     def local_app(self) -> LocalApp:
-        """The embedded service of this process for this endpoint."""
+        """Return the embedded service of this process for this endpoint."""
         if self._app is not None:
             app = self._app
             return local_app(("app", id(app)), lambda: app)
@@ -115,7 +115,7 @@ class _Endpoint:
             try:
                 return create_embedded_app(settings, deployers)
             except Problem as problem:
-                # A store that cannot be used: over the network it would have come as an answer.
+                # An unusable store; over the network the error would have been an answer.
                 raise PipelineAPIError(http_status(problem.code), problem.code.value, problem.message, problem.details) from problem
 
         return local_app((settings, deployers), make)
@@ -127,7 +127,7 @@ class _Endpoint:
 
 
 class _ClientBase:
-    """What both clients know: the endpoint, the limits, and how to describe themselves without the key."""
+    """The common part of both clients: the endpoint, the limits, and a representation without the key."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class _ClientBase:
         self.outage_budget_s = outage_budget_s
         self._verify = verify
         self._reached = False
-        """Whether a request came through before; only then is a refused connection worth a retry (a service that restarts)."""
+        """True once the service has answered. Only then is a refused connection worth a retry (a service that restarts)."""
 
     @property
     def url(self) -> str | None:
@@ -158,7 +158,7 @@ class _ClientBase:
 
     @property
     def is_embedded(self) -> bool:
-        """Whether the service runs in this process."""
+        """True if the service runs in this process."""
         return self._endpoint.url is None
 
     def _timeout(self, seconds: float | None) -> httpx.Timeout:
@@ -169,16 +169,19 @@ class _ClientBase:
         return httpx.Timeout(self.timeout_s, connect=self.connect_timeout_s, read=read_timeout_s)
 
     def _worth_retrying(self, error: BaseException) -> bool:
-        # What never answered is at another address, or has a store that cannot be used; waiting does not help that.
+        # A service that never answered is at another address, or has an unusable store; waiting does not help.
         return is_retryable(error) and self._reached
 
     def _patience(self, outage_budget_s: float | None, repeatable: bool) -> Patience | None:
-        """How a request is to be tried again, where an outage is to be waited for."""
+        """Return the retry policy of a request, or None if outages are not waited for."""
         budget_s = self.outage_budget_s if outage_budget_s is None else outage_budget_s
         return Patience(budget_s, repeatable, repr(self._endpoint)) if budget_s else None
 
     def _tls(self) -> bool | ssl.SSLContext:
-        """What httpx is to verify certificates with; making a context takes tens of milliseconds, which HTTP without TLS saves."""
+        """Return the value of httpx's ``verify``.
+
+        Creating a context takes tens of milliseconds, which is avoided for HTTP without TLS.
+        """
         if self._endpoint.url is None or self._endpoint.url.startswith("http://"):
             return False
         return tls_context(self._verify) if isinstance(self._verify, str) else self._verify
@@ -193,22 +196,22 @@ class _ClientBase:
 class PipelineClient(_ClientBase, ServiceRequests):
     """A client of the pipeline service. Thread-safe, and usable in forked children.
 
-    With a ``url`` (or ``AIRFLOW_PIPELINES_URL``) it talks to ``airflow-pipelines serve``. Without, the same service runs inside
-    this process over the store in ``home`` (default ``AIRFLOW_PIPELINES_HOME``, else ``~/.airflow_pipelines``): nothing to
-    start, nothing to leave running but the Spark host that pipelines run in.
+    With a ``url`` (or ``AIRFLOW_PIPELINES_URL``) it talks to ``airflow-pipelines serve``. Without one, the same service runs inside
+    this process over the store in ``home`` (default ``AIRFLOW_PIPELINES_HOME``, else ``~/.airflow_pipelines``): there is nothing to
+    start, and nothing keeps running except the Spark host that pipelines run in.
 
     :param url: base URL of a service, such as ``http://pipelines:8080``
     :param api_key: sent as a bearer token; default ``AIRFLOW_PIPELINES_API_KEY``. Never shown.
     :param home: folder of the embedded service's store. Not together with ``url``; takes precedence over ``AIRFLOW_PIPELINES_URL``.
-    :param deployer: how the embedded service runs pipelines: ``shared`` or ``dedicated`` (default: the settings')
-    :param deployers: the embedded service's deployers, for callers that submit Spark applications their own way
+    :param deployer: the way in which the embedded service runs pipelines: ``shared`` or ``dedicated`` (default: the settings')
+    :param deployers: the embedded service's deployers, for callers that submit Spark applications in their own way
     :param app: an ASGI app to call in-process instead of one made for ``home``
     :param timeout_s: seconds to wait for an answer, or for the next part of one
     :param connect_timeout_s: seconds to wait for a connection
-    :param outage_budget_s: seconds for which requests are made again while the service is away: all as long as no connection is
-        made, and those that may be repeated also when it broke. None: the latter only, three more times, and only once the
+    :param outage_budget_s: seconds for which requests are retried while the service is away: all requests while no connection can
+        be made, and repeatable ones also when the connection broke. None: only repeatable ones, three more times, and only once the
         service has answered.
-    :param verify: whether to verify TLS certificates, or the path of a CA bundle, or a context made before
+    :param verify: True to verify TLS certificates, False not to, the path of a CA bundle, or a ready context
     """
 
     def __init__(
@@ -280,7 +283,7 @@ class PipelineClient(_ClientBase, ServiceRequests):
         json: Any = None,
         read_timeout_s: float | None = None,
     ) -> Iterator[httpx.Response]:
-        """Make one call and read its answer as it comes. Leaving the context closes the answer and cancels the call.
+        """Make one call and read its answer as it arrives. Leaving the context closes the answer and cancels the call.
 
         :param method: HTTP method
         :param path: as for :meth:`request`
@@ -290,7 +293,7 @@ class PipelineClient(_ClientBase, ServiceRequests):
         :returns: the response, its status already checked and its body not read
         :raises PipelineAPIError: when the service answers with an error
         :raises PipelineConnectionError: when the service cannot be reached or the answer breaks off
-        :raises PipelineTimeoutError: when the next part does not come in time
+        :raises PipelineTimeoutError: when the next part does not arrive in time
         """
         payload = Payload(method, json, None, None)
         limit = self._limit_of_parts(read_timeout_s)
@@ -322,7 +325,7 @@ class PipelineClient(_ClientBase, ServiceRequests):
         self.close()
 
     def _client(self) -> httpx.Client:
-        """The httpx client of this process: sockets must not be shared with a forked child."""
+        """Return the httpx client of this process; sockets must not be shared with a forked child."""
         pid = os.getpid()
         http = self._http
         if http is None or http[0] != pid:
@@ -362,7 +365,7 @@ class PipelineClient(_ClientBase, ServiceRequests):
 
 
 class AsyncPipelineClient(_ClientBase):
-    """The asynchronous client, for Airflow triggers and other event loops. Bound to the loop it is first used in.
+    """An asynchronous client, for Airflow triggers and other event loops. Bound to the loop in which it is first used.
 
     :param url: as for :class:`PipelineClient`, and so are all other arguments
     :param api_key: see there
@@ -398,8 +401,8 @@ class AsyncPipelineClient(_ClientBase):
         :param json: body as a JSON value. A POST, PUT or PATCH without any body sends ``null``.
         :param content: body as is, instead of ``json``
         :param timeout_s: seconds to wait for the answer; default the client's
-        :param idempotent: whether the call may be repeated when the service is busy or away. Default: GETs are.
-        :param outage_budget_s: seconds for which to try again while the service is away; default the client's, 0 for one try
+        :param idempotent: True if the call may be repeated when the service is busy or away. Default: True for GET.
+        :param outage_budget_s: seconds for which to retry while the service is away; default the client's, 0 for a single attempt
         :returns: as :meth:`PipelineClient.request`
         :raises PipelineAPIError: when the service answers with an error
         :raises PipelineConnectionError: when the service cannot be reached
@@ -436,7 +439,7 @@ class AsyncPipelineClient(_ClientBase):
         return await tenacity.AsyncRetrying(**options)(once)
 
     async def get(self, path: str, **options: Any) -> Any:
-        """GET ``path``.
+        """Make a GET request to ``path``.
 
         :param path: path with percent-encoded parts
         :param options: as for :meth:`request`, and so are the result and the errors
@@ -444,7 +447,7 @@ class AsyncPipelineClient(_ClientBase):
         return await self.request("GET", path, **options)
 
     async def post(self, path: str, **options: Any) -> Any:
-        """POST to ``path``.
+        """Make a POST request to ``path``.
 
         :param path: path with percent-encoded parts
         :param options: as for :meth:`request`, and so are the result and the errors
@@ -461,7 +464,7 @@ class AsyncPipelineClient(_ClientBase):
         json: Any = None,
         read_timeout_s: float | None = None,
     ) -> AsyncIterator[httpx.Response]:
-        """Make one call and read its answer as it comes, as :meth:`PipelineClient.stream` does.
+        """Make one call and read its answer as it arrives, as :meth:`PipelineClient.stream` does.
 
         :param method: HTTP method
         :param path: path with percent-encoded parts
@@ -471,7 +474,7 @@ class AsyncPipelineClient(_ClientBase):
         :returns: the response, its status already checked and its body not read
         :raises PipelineAPIError: when the service answers with an error
         :raises PipelineConnectionError: when the service cannot be reached or the answer breaks off
-        :raises PipelineTimeoutError: when the next part does not come in time
+        :raises PipelineTimeoutError: when the next part does not arrive in time
         """
         payload = Payload(method, json, None, None)
         limit = self._limit_of_parts(read_timeout_s)
@@ -488,7 +491,7 @@ class AsyncPipelineClient(_ClientBase):
             raise transport_error(error, method, path, repr(self._endpoint)) from error
 
     async def pipeline(self, name: str) -> dict[str, Any]:
-        """A pipeline's descriptor with its status fields.
+        """Return a pipeline's descriptor with its status fields.
 
         :param name: name of the pipeline
         :returns: the wire object of selector ``status``
@@ -498,33 +501,33 @@ class AsyncPipelineClient(_ClientBase):
         return descriptor
 
     async def stats(self, name: str) -> dict[str, Any]:
-        """A pipeline's statistics.
+        """Return a pipeline's statistics.
 
         :param name: name of the pipeline
         :returns: the wire object
-        :raises PipelineAPIError: when there is no such pipeline, or it does not run
+        :raises PipelineAPIError: when there is no such pipeline, or it is not running
         """
         stats: dict[str, Any] = await self.get(path_of("pipelines", name, "stats"), idempotent=False)
         return stats
 
     async def completion_status(self, name: str, token: str, *, checkpoint: bool = False) -> dict[str, Any]:
-        """What became of a completion token: ``{"status": "complete" | "inprogress", "step": ..., "durable": ...}``.
+        """Return the status of a completion token: ``{"status": "complete" | "inprogress", "step": ..., "durable": ...}``.
 
         :param name: the pipeline's name
         :param token: the token
-        :param checkpoint: whether it is to be complete only when durable, with a checkpoint where that is needed
-        :raises PipelineAPIError: when the token is none of the pipeline's, or the pipeline does not run
+        :param checkpoint: True to count the token as complete only once it is durable, and to make a checkpoint if that is needed
+        :raises PipelineAPIError: when the token is not of this pipeline, or the pipeline is not running
         """
         params = {"token": token, "checkpoint": True if checkpoint else None}
         answer: dict[str, Any] = await self.get(path_of("pipelines", name, "completion_status"), params=params, idempotent=False)
         return answer
 
     async def query(self, name: str, query: str, limit: int) -> list[Mapping[str, Any]]:
-        """The first rows of an ad-hoc query, as :meth:`Pipeline.query` gives them.
+        """Return the first rows of an ad-hoc query, as :meth:`Pipeline.query` gives them.
 
         :param name: name of the pipeline
         :param query: a SELECT
-        :param limit: how many rows at most
+        :param limit: the maximum number of rows
         :raises PipelineAPIError: when the pipeline is neither running nor paused, or the query is invalid or fails
         """
         found: list[Mapping[str, Any]] = []

@@ -1,4 +1,4 @@
-"""The errors of the SDK. Each says what was asked for, what was found, and carries the contract's code when there is one."""
+"""The errors of the SDK. Each names the request and the outcome, and carries the contract's code if there is one."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from airflow_pipelines.contract.error_codes import ErrorCode
 
 
 class PipelinesError(Exception):
-    """Base of every error this SDK raises on its own account."""
+    """The base of all errors that the SDK itself raises."""
 
 
 class PipelineAPIError(PipelinesError):
-    """The service answered with an error.
+    """An error answer of the service.
 
     :param status_code: HTTP status
-    :param error_code: the contract's code, such as ``UnknownPipelineName``; empty when the answer had none
-    :param message: what the service said
+    :param error_code: the contract's code, such as ``UnknownPipelineName``; empty if the answer had none
+    :param message: the message of the service
     :param details: structured details, of a shape that depends on the code
     """
 
@@ -34,28 +34,28 @@ class PipelineAPIError(PipelinesError):
 
 
 class PipelineConnectionError(PipelinesError, ConnectionError):
-    """The service could not be reached, or the connection broke before the answer was complete."""
+    """The error of a service that could not be reached, or of a connection that broke before the answer was complete."""
 
 
 class PipelineUnreachableError(PipelineConnectionError):
-    """No connection to the service was made, so it has not seen the request: it may be made again, whatever it asks for."""
+    """The error of a connection that could not be made. The service has not seen the request, so any request may be repeated."""
 
 
 class UntrustedServiceError(PipelinesError):
-    """The service's certificate is not trusted, so nothing was sent. Trying again does not help."""
+    """The error of a service whose certificate is not trusted. Nothing was sent, and trying again does not help."""
 
 
 class PipelineTimeoutError(PipelinesError, TimeoutError, RuntimeError):
-    """A wait or a request ran out of time. The message says what was awaited and the last state seen.
+    """The error of a wait or a request that timed out. The message names what was awaited and the last state seen.
 
     It is a ``RuntimeError`` too, because some waits of the reference are documented to raise that on a timeout.
     """
 
 
 class PipelineFailedError(PipelinesError, RuntimeError):
-    """The pipeline stopped, or never came up, while somebody waited for it.
+    """The error of a pipeline that stopped, or never came up, while a caller waited for it.
 
-    :param deployment_error: the pipeline's deployment error (``message, error_code, details``), or None when it was stopped on
+    :param deployment_error: the pipeline's deployment error (``message, error_code, details``), or None if it was stopped on
         request
     """
 
@@ -68,9 +68,9 @@ class PipelineFailedError(PipelinesError, RuntimeError):
 
 
 class ProgramCompilationError(PipelinesError, RuntimeError):
-    """The program does not compile. The text shows each message with the lines it is about.
+    """The error of a program that does not compile. The text shows each message with the lines that it refers to.
 
-    :param program_error: the pipeline's ``program_error`` as the service keeps it
+    :param program_error: the pipeline's ``program_error`` as the service stores it
     """
 
     def __init__(self, message: str, program_error: Mapping[str, Any]) -> None:
@@ -82,11 +82,11 @@ class ProgramCompilationError(PipelinesError, RuntimeError):
 
 
 def refused_program(error: PipelineAPIError, name: str) -> PipelinesError:
-    """The error of a program that was refused because it does not compile and the pipeline has one that does.
+    """Convert the error of a new program that does not compile, while the pipeline keeps the one it has.
 
-    :param error: what the service answered
+    :param error: the service's answer
     :param name: the pipeline's name
-    :returns: a ProgramCompilationError with the compiler's messages; any other error as it is
+    :returns: a ProgramCompilationError with the compiler's messages; any other error unchanged
     """
     if error.error_code != ErrorCode.INVALID_NEW_PROGRAM_SQL:
         return error
@@ -98,7 +98,7 @@ def refused_program(error: PipelineAPIError, name: str) -> PipelinesError:
 
 
 def describe_program_error(program_error: Mapping[str, Any]) -> str:
-    """A readable text of a pipeline's ``program_error``: every SQL message with its place and snippet, then other causes.
+    """Return a readable text of a pipeline's ``program_error``: every SQL message with its place and snippet, then other causes.
 
     :param program_error: the wire object ``{sql_compilation, rust_compilation, system_error}``
     :returns: one paragraph per message; empty when there is nothing to tell

@@ -1,4 +1,4 @@
-"""Whether a pipeline already is what somebody wants, as far as its descriptor can tell: secrets in it are references."""
+"""The comparison of a pipeline with the wanted one, as far as its descriptor allows: secrets in it are references."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from typing import Any, Final
 from airflow_pipelines.sql.program.connector_secrets import replace_secrets
 
 _KEPT: Final = re.compile(r"\$\{secret:pipelines/[^}]*\}")
-"""What stands in the place of a secret that was sent in clear."""
+"""The pattern of the references that replace secrets sent in clear."""
 
 
 class Likeness(IntEnum):
-    """How alike what is stored and what is given are; the larger, the less."""
+    """The degree of difference between a stored value and a given one; greater values mean greater differences."""
 
     SAME = 0
     SAME_BUT_FOR_SECRETS = 1
-    """Only the service can compare the secrets: what it is sent again unchanged changes nothing."""
+    """Equal except for secrets, which only the service can compare. Sending it the same value again changes nothing."""
     SAME_BUT_FOR_COMMENTS = 2
-    """The text differs in comments and white space only, so the program is the same."""
+    """Equal except for comments and white space, so the program is the same."""
     DIFFERENT = 3
 
 
 def compare_programs(stored: str, given: str) -> Likeness:
     """Compare the texts of programs.
 
-    :param stored: the program as the service keeps it, with references in the places of secrets
+    :param stored: the program as the service stores it, with references in place of secrets
     :param given: the wanted program
     """
     if stored == given:
@@ -40,7 +40,7 @@ def compare_programs(stored: str, given: str) -> Likeness:
 
 
 def _says_the_same(one: str, other: str) -> bool:
-    """Whether two programs consist of the same words, so that only comments and white space between them differ."""
+    """Return True if two programs consist of the same tokens and differ only in comments and white space."""
     # Imported here: most programs are compared without being read, and this loads the SQL library.
     from airflow_pipelines.program.messages import ProgramErrors
     from airflow_pipelines.sql.syntax.tokens import fold_text
@@ -53,7 +53,7 @@ def _says_the_same(one: str, other: str) -> bool:
 
 
 def compare_stream_files(descriptor: Mapping[str, Any], files: Mapping[str, str]) -> Likeness:
-    """Compare the files of stream programs, in their order: another first file is another program.
+    """Compare the files of stream programs, including their order: another first file is another program.
 
     :param descriptor: the pipeline as the service sends it, with all fields
     :param files: the wanted texts by path
@@ -65,7 +65,7 @@ def compare_stream_files(descriptor: Mapping[str, Any], files: Mapping[str, str]
 def compare_configs(stored: Any, given: Any) -> Likeness:
     """Compare configurations.
 
-    :param stored: JSON as the service keeps it, with all defaults filled in
+    :param stored: JSON as the service stores it, with all defaults filled in
     :param given: the wanted JSON, which may leave fields out
     """
     if isinstance(given, Mapping) and isinstance(stored, Mapping):
@@ -82,9 +82,9 @@ def compare_configs(stored: Any, given: Any) -> Likeness:
 
 
 def merged_configs(stored: Any, given: Any) -> Any:
-    """A stored configuration with what is given in the places of what it has there.
+    """Return a stored configuration with the given values in it.
 
-    :param stored: JSON as the service keeps it
+    :param stored: JSON as the service stores it
     :param given: the JSON that replaces parts of it
     """
     if isinstance(given, Mapping) and isinstance(stored, Mapping):

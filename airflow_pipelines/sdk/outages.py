@@ -1,4 +1,4 @@
-"""Requests while the service is away: which are made again, and for how long."""
+"""The retry policy while the service is away: the requests that are repeated, and the time for which they are."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ PHASE_CODES: Final = frozenset(
         ErrorCode.SUSPENDED,
     }
 )
-"""503s that tell of a pipeline, not of the service: a runtime request in one of these phases is early, not wrong."""
+"""The codes of 503s that are about a pipeline and not the service: a runtime request in such a phase is early, not wrong."""
 _AWAY: Final = frozenset({408, 429, 502, 503, 504})
 _FIRST_PAUSE_S: Final = 0.5
 _LONGEST_PAUSE_S: Final = 5.0
 
 
 def is_outage(error: BaseException | None) -> bool:
-    """Whether an error says that the service as a whole is away, busy or restarting."""
+    """Return True if an error means that the service as a whole is away, busy or restarting."""
     if isinstance(error, PipelineAPIError):
         return error.status_code in _AWAY and not (error.status_code == 503 and error.error_code in PHASE_CODES)
     return isinstance(error, PipelineConnectionError)
 
 
 class Patience:
-    """The tries of one request.
+    """The attempts of one request.
 
-    :param budget_s: seconds from the first failure on for which an outage is waited for
-    :param repeatable: whether the request may be made again when the service may have seen it. A request that it cannot have seen
-        is always made again.
-    :param where: who is asked, for the log
+    :param budget_s: seconds, from the first failure on, for which an outage is waited for
+    :param repeatable: True if the request may be repeated when the service may have seen it. A request that it cannot have seen is
+        always repeated.
+    :param where: the service's address, for the log
     """
 
     def __init__(self, budget_s: float, repeatable: bool, where: str) -> None:
@@ -56,17 +56,17 @@ class Patience:
         self._away_since: float | None = None
 
     def options(self) -> dict[str, Any]:
-        """Arguments for tenacity."""
+        """Return the arguments for tenacity."""
         return {
             "retry": tenacity.retry_if_exception(self._may_be_made_again),
             "stop": self._is_over,
             "wait": _pause_s,
-            "before_sleep": self._tell,
+            "before_sleep": self._log_outage,
             "reraise": True,
         }
 
     def succeeded(self) -> None:
-        """The request came through: tell so if it did not at first."""
+        """Log that the service answers again, if the first attempt failed."""
         if self._away_since is not None:
             logger.info("The service at %s answers again, after %.0f s", self._where, time.monotonic() - self._away_since)
 
@@ -79,7 +79,7 @@ class Patience:
         away_s = 0.0 if self._away_since is None else time.monotonic() - self._away_since
         return away_s >= self._budget_s
 
-    def _tell(self, state: tenacity.RetryCallState) -> None:
+    def _log_outage(self, state: tenacity.RetryCallState) -> None:
         error = _error_of(state)
         if self._away_since is None and is_outage(error):
             self._away_since = time.monotonic()
@@ -91,7 +91,10 @@ def _error_of(state: tenacity.RetryCallState) -> BaseException | None:
 
 
 def _pause_s(state: tenacity.RetryCallState) -> float:
-    """Short at first, for a service that is back at once; those who wait for the same one come at different times."""
+    """Return the pause before the next attempt.
+
+    It is short at first, for a service that is back at once, and random, so that waiting clients come at different times.
+    """
     if not is_outage(_error_of(state)):
         return wire.RETRY_WAITS_S[min(state.attempt_number, len(wire.RETRY_WAITS_S)) - 1]
     longest = min(_FIRST_PAUSE_S * 2 ** (state.attempt_number - 1), _LONGEST_PAUSE_S)

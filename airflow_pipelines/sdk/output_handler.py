@@ -1,4 +1,4 @@
-"""Following the changes of a view in a thread of its own."""
+"""The following of a view's changes in a separate thread."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SILENCE_S = 60.0
-"""The service sends an empty chunk every few seconds, so a stream that is silent for so long is dead."""
+"""The number of seconds of silence after which a stream is dead, since the service sends an empty chunk every few seconds."""
 
 ENDING_S = 2.0
-"""A stream ends a moment before its pipeline is seen to stop; for this long its end is looked for."""
+"""The number of seconds to wait, after the end of a stream, for its pipeline to stop; the stream ends a moment earlier."""
 
 _DOWN = frozenset({"Suspended", "Stopping", "Stopped"})
 _INTEGERS = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"})
@@ -33,12 +33,13 @@ _FLOATS = frozenset({"REAL", "DOUBLE", "FLOAT"})
 
 
 class OutputHandler:
-    """Gathers the changes of one view of a running or paused pipeline, from its start on until the pipeline stops.
+    """A collector of the changes of one view of a running or paused pipeline, from its start until the pipeline stops.
 
-    :param client: the client to follow with
+    :param client: the client to reach the service with
     :param pipeline_name: the pipeline
     :param view_name: the view, or a table. Unquoted names fold to lower case; ``'"Name"'`` is taken as it is.
-    :param on_chunk: called with each chunk and its sequence number instead of gathering; see :meth:`Pipeline.foreach_chunk`
+    :param on_chunk: a function to call with each chunk and its sequence number instead of collecting; see
+        :meth:`Pipeline.foreach_chunk`
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class OutputHandler:
         self.pipeline_name = pipeline_name
         self.view_name = view_name
         self.error: Exception | None = None
-        """What ended the following, when it was not the end of the stream."""
+        """The error that ended the following; None if it ended with the stream."""
         self._on_chunk = on_chunk
         self._types: dict[str, str] = {}
         self._rows: list[dict[str, Any]] = []
@@ -64,7 +65,7 @@ class OutputHandler:
         self._response: httpx.Response | None = None
 
     def start(self) -> None:
-        """Start to follow, and return once every change from now on will be seen.
+        """Start to follow, and return once no later change can be missed.
 
         :raises RuntimeError: when the handler was started before
         :raises PipelineAPIError: when there is no such view, or the pipeline has no host
@@ -83,12 +84,11 @@ class OutputHandler:
             raise self.error
 
     def to_dict(self, clear_buffer: bool = True) -> list[dict[str, Any]]:
-        """The changes gathered so far.
+        """Return the changes collected so far.
 
-        :param clear_buffer: whether to forget them afterwards
+        :param clear_buffer: True to discard them afterwards
         :returns: one dictionary per change: the view's columns and ``insert_delete``, which is 1 for an insert and -1 for a delete
-        :raises PipelinesError: when nothing is left and the following has broken off or the pipeline has failed, so that more can
-            never come
+        :raises PipelinesError: when no change is left and none can follow, because the stream broke off or the pipeline failed
         """
         with self._lock:
             rows = list(self._rows)
@@ -99,9 +99,9 @@ class OutputHandler:
         return rows
 
     def to_pandas(self, clear_buffer: bool = True) -> pandas.DataFrame:
-        """The changes gathered so far, as a DataFrame.
+        """Return the changes collected so far as a DataFrame.
 
-        :param clear_buffer: whether to forget them afterwards
+        :param clear_buffer: True to discard them afterwards
         :returns: the view's columns and ``insert_delete``. Integers with NULLs have pandas' nullable types; DECIMAL stays
             ``Decimal``.
         :raises PipelinesError: as for :meth:`to_dict`
@@ -110,11 +110,11 @@ class OutputHandler:
 
     @property
     def is_alive(self) -> bool:
-        """Whether more changes may come."""
+        """True while more changes may arrive."""
         return self._thread is not None and self._thread.is_alive()
 
     def stop(self, timeout_s: float | None = 10.0) -> None:
-        """Stop to follow. What was gathered stays readable.
+        """Stop following. The collected changes stay readable.
 
         :param timeout_s: seconds to wait for the thread to end
         """
@@ -128,8 +128,8 @@ class OutputHandler:
     def join(self, timeout_s: float | None = None) -> bool:
         """Wait until the stream ends, as it does when the pipeline stops.
 
-        :param timeout_s: seconds to wait at most; None waits without limit
-        :returns: whether it has ended
+        :param timeout_s: maximum number of seconds to wait; None waits without limit
+        :returns: True if it has ended
         """
         thread = self._thread
         if thread is None or thread is threading.current_thread():
@@ -138,7 +138,7 @@ class OutputHandler:
         return not thread.is_alive()
 
     def _column_types(self) -> dict[str, str]:
-        """The SQL types of the view's columns, which say how to read decimals and what an empty frame looks like."""
+        """Return the SQL types of the view's columns, which are needed to parse decimals and to build an empty frame."""
         descriptor = self.client.get(path_of("pipelines", self.pipeline_name), params={"selector": "all"})
         schema = (descriptor.get("program_info") or {}).get("schema") or {}
         quoted = self.view_name.startswith('"')
@@ -177,7 +177,10 @@ class OutputHandler:
             logger.error("Following view %r of pipeline %r broke off", self.view_name, self.pipeline_name, exc_info=error)
 
     def _ended(self, broken: Exception | None) -> None:
-        """The stream is over; ``broken`` says how, when it did not end properly. Only an end that nobody asked for is an error."""
+        """Handle the end of the stream; only an end that nobody asked for is an error.
+
+        :param broken: the error that broke the stream off; None if it ended properly
+        """
         deadline = time.monotonic() + ENDING_S
         while not self._stopping.is_set():
             descriptor = self._descriptor()

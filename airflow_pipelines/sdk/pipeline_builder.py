@@ -1,4 +1,4 @@
-"""Creating pipelines."""
+"""The creation of pipelines."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from airflow_pipelines.sdk.runtime_config import RuntimeConfig
 from airflow_pipelines.sdk.stream_collecting import StreamProgramArguments, StreamProgramSource
 
 _POSSIBLE_NAME = re.compile(r"[A-Za-z0-9_-]+")
-"""No pipeline has another name. Such a name is not put into a path, where it would mean something else."""
+"""The pattern of valid pipeline names. Other names are not put into a path, where they would have another meaning."""
 
 
 class PipelineBuilder:
-    """What a pipeline is to be, and the two ways to make it so.
+    """The definition of a pipeline, and the two ways to create it.
 
     :param client: the client to reach the service with
     :param name: letters, digits, ``-`` and ``_``, at most 63, beginning and ending with a letter or digit
     :param sql: the program's SQL text; may be empty beside a stream program
-    :param udf_rust: Rust code of user-defined functions; anything but an empty text is a program error, since programs run on Spark
+    :param udf_rust: Rust code of user-defined functions; any non-empty text is a program error, since programs run on Spark
     :param udf_toml: Rust dependencies; as ``udf_rust``
     :param description: at most 300 characters
-    :param compilation_profile: kept for compatibility; programs run on Spark, whatever it says
-    :param runtime_config: how the pipeline runs; default :meth:`RuntimeConfig.default`
+    :param compilation_profile: kept for compatibility and without effect, since programs run on Spark
+    :param runtime_config: the runtime configuration; default :meth:`RuntimeConfig.default`
     :param runtime_version: the version to compile with; default the service's
     :param tags: tags of the pipeline
-    :param udf_python: a Python module with the functions that the program declares by ``CREATE FUNCTION`` without ``AS``. One whose
-        type hints are pandas Series works on many rows at once.
-    :param stream_program: a stream program in Python: the path of its file, with which the modules of its folder come along that
-        it imports; or of a folder with a ``__main__.py``; or the program's text (a str with a line break); or the texts of all its
-        files by path, the one that is executed first
+    :param udf_python: a Python module with the functions that the program declares by ``CREATE FUNCTION`` without ``AS``. A
+        function whose type hints are pandas Series works on many rows at once.
+    :param stream_program: a stream program in Python: the path of its file, which brings along the modules of its folder that it
+        imports; or of a folder with a ``__main__.py``; or the program's text (a str with a line break); or the texts of all its
+        files by path, with the file that is executed first
     :param stream_files: other files and folders that the stream program needs, relative to its folder
     :param stream_arguments: the stream program's command line
     :raises StreamFilesError: when a file of the stream program is missing or cannot be used
@@ -76,38 +76,38 @@ class PipelineBuilder:
     def create(self, wait: bool = True, timeout_s: float | None = None) -> Pipeline:
         """Create the pipeline.
 
-        :param wait: whether to wait until its program is compiled
-        :param timeout_s: seconds to wait at most for that; None waits without limit
+        :param wait: True to wait until its program is compiled
+        :param timeout_s: the maximum number of seconds to wait for that; None waits without limit
         :returns: the pipeline, stopped
         :raises RuntimeError: when a pipeline of that name exists, or the program does not compile (``ProgramCompilationError``,
             with the compiler's messages); in the second case the pipeline exists and can be modified
-        :raises PipelineAPIError: when the service refuses, such as for an invalid name
+        :raises PipelineAPIError: when the service refuses, for instance an invalid name
         :raises PipelineTimeoutError: when compiling takes too long
         """
-        if self._existing() is not None:
+        if self._find_existing() is not None:
             raise PipelineFailedError(
                 f"pipeline {self.name!r} exists already: use create_or_replace(), or Pipeline.get() and modify()"
             )
         descriptor = self.client.post("/v0/pipelines", json=self._body())
-        return self._made(descriptor, wait, timeout_s)
+        return self._finish_creation(descriptor, wait, timeout_s)
 
     def create_or_replace(self, wait: bool = True, timeout_s: float | None = None) -> Pipeline:
-        """Create the pipeline, or replace one of its name: that is stopped by force and loses everything it has stored.
+        """Create the pipeline, or replace one of its name, which is stopped by force and loses everything it has stored.
 
-        Nothing happens to the existing pipeline when the new one's configuration makes no sense, its program is empty, or does
-        not compile while the existing one's does.
+        The existing pipeline is left alone if the new one's configuration is invalid, its program is empty, or its program does not
+        compile while the existing one's does.
 
-        :param wait: whether to wait until its program is compiled
-        :param timeout_s: seconds to wait at most for each part; None waits without limit
+        :param wait: True to wait until its program is compiled
+        :param timeout_s: the maximum number of seconds to wait for each step; None waits without limit
         :returns: the pipeline, stopped and empty
         :raises RuntimeError: when the program does not compile (``ProgramCompilationError``, with the compiler's messages)
-        :raises PipelineAPIError: when the service refuses, such as for an invalid name
+        :raises PipelineAPIError: when the service refuses, for instance an invalid name
         :raises PipelineTimeoutError: when stopping, clearing or compiling takes too long
         """
         if not self._is_possible():
             # The service refuses it, with the contract's code and what a name may look like.
-            return self._made(self.client.post("/v0/pipelines", json=self._body()), wait, timeout_s)
-        existing = self._existing()
+            return self._finish_creation(self.client.post("/v0/pipelines", json=self._body()), wait, timeout_s)
+        existing = self._find_existing()
         if existing is not None:
             self._check_replaces(existing)
             existing.stop(force=True, timeout_s=timeout_s)
@@ -116,10 +116,10 @@ class PipelineBuilder:
         probe = Pipeline(self.client)
         probe._name = self.name
         descriptor = self.client.put(probe._path(), json=self._body(), params={"allow_compile_errors": False})
-        return self._made(descriptor, wait, timeout_s)
+        return self._finish_creation(descriptor, wait, timeout_s)
 
     def _check_replaces(self, existing: Pipeline) -> None:
-        """Find out before anything is thrown away whether this may take the place of the existing pipeline."""
+        """Check that this pipeline may replace the existing one, before anything is deleted."""
         try:
             self.client.post(existing._path("validate"), json=self._body(), idempotent=True)
         except PipelineAPIError as error:
@@ -128,7 +128,7 @@ class PipelineBuilder:
     def _is_possible(self) -> bool:
         return _POSSIBLE_NAME.fullmatch(self.name or "") is not None
 
-    def _existing(self) -> Pipeline | None:
+    def _find_existing(self) -> Pipeline | None:
         if not self._is_possible():
             return None
         try:
@@ -139,7 +139,7 @@ class PipelineBuilder:
             raise
         return None if pipeline.status() is PipelineStatus.NOT_FOUND else pipeline
 
-    def _made(self, descriptor: dict[str, Any], wait: bool, timeout_s: float | None) -> Pipeline:
+    def _finish_creation(self, descriptor: dict[str, Any], wait: bool, timeout_s: float | None) -> Pipeline:
         pipeline = Pipeline._of(descriptor, self.client)
         if wait:
             pipeline._wait_for_compilation(int(descriptor["program_version"]), timeout_s)

@@ -1,4 +1,4 @@
-"""Rows of ad-hoc queries as they come: a JSON object in each line, and in the last line the reason when the query fails."""
+"""The rows of ad-hoc queries while they arrive: a JSON object in each line, and the error in the last line if the query fails."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from airflow_pipelines.contract.problems import QUERY_FAILED_HEADER
 from airflow_pipelines.sdk.errors import PipelineAPIError
 
 _LONGEST_IN_URL: Final = 2_000
-"""Bytes of SQL up to which it travels in the URL, whose length every proxy on the way limits; a longer text goes in a body."""
+"""The maximum number of bytes of SQL in the URL, whose length every proxy limits; a longer text is sent in the body."""
 
 
 def query_request(name: str, query: str, result_format: str) -> tuple[str, dict[str, Any]]:
-    """The method, and the parameters and body, that carry an ad-hoc request of this length.
+    """Return the method, and the parameters and body, of an ad-hoc request, depending on its length.
 
     :param name: the pipeline's name
-    :param query: the request
+    :param query: the SQL text
     :param result_format: ``json``, ``text`` and so on
     """
     params = {"format": result_format, "pipeline_name": name}
@@ -31,17 +31,17 @@ def query_request(name: str, query: str, result_format: str) -> tuple[str, dict[
 
 
 def query_failed(reason: str) -> PipelineAPIError:
-    """The error of a query that failed while it ran, which the service answers with 200 as some rows may have come.
+    """Return the error of a query that failed while it ran. The service answers it with 200, since some rows may have been sent.
 
-    :param reason: what the service said
+    :param reason: the service's message
     """
     return PipelineAPIError(200, ErrorCode.AD_HOC_QUERY_ERROR.value, f"the query failed: {reason.strip()}")
 
 
 class QueryRows:
-    """Reads the lines of one answer.
+    """A reader of the lines of one answer.
 
-    :param response: the answer, of which the headers are there
+    :param response: the answer, whose headers have arrived
     """
 
     def __init__(self, response: httpx.Response) -> None:
@@ -49,10 +49,10 @@ class QueryRows:
         self._names: list[str] | None = None
 
     def row(self, line: str | bytes) -> Mapping[str, Any] | None:
-        """The row in a line; None when the line is empty.
+        """Parse the row in a line; return None if the line is empty.
 
         :param line: the line
-        :raises PipelineAPIError: the query failed
+        :raises PipelineAPIError: when the query failed
         """
         if not line.strip():
             return None

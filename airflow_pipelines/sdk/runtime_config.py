@@ -1,4 +1,4 @@
-"""How a pipeline runs, as a program in Python says it: what is set is sent, all else is left to the service.
+"""The runtime configuration in a Python program: values that are set are sent, all others are left to the service.
 
 The fields, their defaults, bounds and effects are those of :class:`airflow_pipelines.contract.runtime_config.RuntimeConfig`.
 """
@@ -13,15 +13,15 @@ from airflow_pipelines.contract.enums import FaultToleranceModel
 
 
 class Resources:
-    """What a pipeline may use of the cluster it runs on.
+    """The limits of a pipeline's use of its cluster.
 
-    :param config: the values by wire name, as one mapping; the other arguments win over it
-    :param cpu_cores_max: most CPU cores
-    :param cpu_cores_min: least CPU cores
-    :param memory_mb_max: most memory, in megabytes
-    :param memory_mb_min: least memory, in megabytes
+    :param config: the values by wire name, as one mapping; the other arguments take precedence over it
+    :param cpu_cores_max: maximum number of CPU cores
+    :param cpu_cores_min: minimum number of CPU cores
+    :param memory_mb_max: maximum memory, in megabytes
+    :param memory_mb_min: minimum memory, in megabytes
     :param storage_class: class of the storage volume
-    :param storage_mb_max: most storage, in megabytes
+    :param storage_mb_max: maximum storage, in megabytes
     """
 
     def __init__(
@@ -35,16 +35,16 @@ class Resources:
         storage_mb_max: int | None = None,
     ) -> None:
         known = dict(config or {})
-        self.cpu_cores_max: int | None = _either(cpu_cores_max, known.pop("cpu_cores_max", None))
-        self.cpu_cores_min: int | None = _either(cpu_cores_min, known.pop("cpu_cores_min", None))
-        self.memory_mb_max: int | None = _either(memory_mb_max, known.pop("memory_mb_max", None))
-        self.memory_mb_min: int | None = _either(memory_mb_min, known.pop("memory_mb_min", None))
-        self.storage_class: str | None = _either(storage_class, known.pop("storage_class", None))
-        self.storage_mb_max: int | None = _either(storage_mb_max, known.pop("storage_mb_max", None))
+        self.cpu_cores_max: int | None = _choose(cpu_cores_max, known.pop("cpu_cores_max", None))
+        self.cpu_cores_min: int | None = _choose(cpu_cores_min, known.pop("cpu_cores_min", None))
+        self.memory_mb_max: int | None = _choose(memory_mb_max, known.pop("memory_mb_max", None))
+        self.memory_mb_min: int | None = _choose(memory_mb_min, known.pop("memory_mb_min", None))
+        self.storage_class: str | None = _choose(storage_class, known.pop("storage_class", None))
+        self.storage_mb_max: int | None = _choose(storage_mb_max, known.pop("storage_mb_max", None))
         self._others = known
 
     def to_dict(self) -> dict[str, Any]:
-        """The wire form; what is None is left out."""
+        """Return the wire form, without values that are None."""
         return _set_values(self)
 
     def __eq__(self, other: object) -> bool:
@@ -57,7 +57,7 @@ class Resources:
 
 
 class Storage:
-    """Where and how a pipeline keeps its state.
+    """The settings for a pipeline's state.
 
     :param config: the values by wire name, such as ``{"backend": {"name": "file", "config": {"sync": {...}}}}``
     :param min_storage_bytes: the size from which a batch of rows is written to storage rather than kept in memory, in bytes
@@ -65,11 +65,11 @@ class Storage:
 
     def __init__(self, config: Mapping[str, Any] | None = None, min_storage_bytes: int | None = None) -> None:
         known = dict(config or {})
-        self.min_storage_bytes: int | None = _either(min_storage_bytes, known.pop("min_storage_bytes", None))
+        self.min_storage_bytes: int | None = _choose(min_storage_bytes, known.pop("min_storage_bytes", None))
         self.config: dict[str, Any] = known
 
     def to_dict(self) -> dict[str, Any]:
-        """The wire form; what is None is left out."""
+        """Return the wire form, without values that are None."""
         wire = {name: value for name, value in self.config.items() if value is not None}
         if self.min_storage_bytes is not None:
             wire["min_storage_bytes"] = self.min_storage_bytes
@@ -89,26 +89,26 @@ class Storage:
 class RuntimeConfig:
     """The runtime configuration of a pipeline. None, and an empty tracing endpoint, leave a value to the service's defaults.
 
-    What each field does here, and which do nothing and why, is in docs/runtime-config.md; the pipeline's log names those that are
-    set in vain.
+    The effect of each field, and the reason why some have none, is in docs/runtime-config.md; the pipeline's log names those that
+    are set in vain.
 
     :param workers: number of shuffle partitions on a dedicated host
     :param hosts: number of hosts; only 1 in this release
     :param storage: storage settings, or True or False to switch storage on or off
-    :param tracing: whether to send traces
-    :param tracing_endpoint_jaeger: where traces go, as ``address:port``
-    :param cpu_profiler: whether to keep figures of the time each operator takes
-    :param max_buffering_delay_usecs: how long a step may wait for more input, in microseconds
-    :param min_batch_size_records: for how many input records a step waits at most ``max_buffering_delay_usecs``
-    :param clock_resolution_usecs: how often NOW() moves, in microseconds
-    :param provisioning_timeout_secs: how long a host may take to come up, in seconds
+    :param tracing: True to send traces
+    :param tracing_endpoint_jaeger: the destination of traces, as ``address:port``
+    :param cpu_profiler: True to record the time that each operator takes
+    :param max_buffering_delay_usecs: the number of microseconds that a step may wait for more input
+    :param min_batch_size_records: the number of input records for which a step waits, at most for ``max_buffering_delay_usecs``
+    :param clock_resolution_usecs: the interval at which NOW() moves, in microseconds
+    :param provisioning_timeout_secs: the number of seconds that a host may take to come up
     :param resources: limits of the pipeline's host
-    :param fault_tolerance_model: what a crash may do to outputs; None for explicit checkpoints only
+    :param fault_tolerance_model: the guarantee for outputs after a crash; None for explicit checkpoints only
     :param checkpoint_interval_secs: seconds between periodic checkpoints (with a fault tolerance model)
     :param dev_tweaks: experimental settings: ``now_http_driven`` and ``now_offset`` (the clock), ``prepared_queries`` (False plans
-        every query anew), ``verify_batches`` (how often the files of the state are compared with their hashes: ``once`` per
-        run, ``always`` or ``never``)
-    :param env: what ``${env:NAME}`` in the connectors of the pipeline's tables stands for
+        every query anew), ``verify_batches`` (the times at which the files of the state are compared with their hashes: ``once``
+        per run, ``always`` or ``never``)
+    :param env: the values of ``${env:NAME}`` in the connectors of the pipeline's tables
     :param logging: log filter
     :param clock_timezone_offset: offset of NOW() from UTC
     :param datafusion_memory_mb: memory for ad-hoc queries, in megabytes
@@ -135,11 +135,11 @@ class RuntimeConfig:
     datafusion_memory_mb: int | None = None
     max_rss_mb: int | None = None
     _others: dict[str, Any] = field(default_factory=dict, repr=False, init=False)
-    """Values read from the service that have no attribute here: kept, so that reading and writing back changes nothing."""
+    """The values from the service that have no attribute here: kept, so that reading and writing back changes nothing."""
 
     @staticmethod
     def default() -> RuntimeConfig:
-        """The configuration of a pipeline that asks for nothing special.
+        """Return the default configuration.
 
         :returns: a configuration with storage on and the service's defaults elsewhere
         """
@@ -149,7 +149,7 @@ class RuntimeConfig:
     def from_dict(cls, d: Mapping[str, Any]) -> Self:
         """Read a configuration in wire form.
 
-        :param d: the mapping, as :meth:`to_dict` gives or the service answers
+        :param d: the mapping, as :meth:`to_dict` returns it or the service answers it
         :returns: the configuration. Values without an attribute here are kept for :meth:`to_dict`
         :raises ValueError: when the fault tolerance model is unknown
         """
@@ -174,7 +174,7 @@ class RuntimeConfig:
         return config
 
     def to_dict(self) -> dict[str, Any]:
-        """The configuration in wire form; what is left to the service's defaults is left out.
+        """Return the configuration in wire form, without values that are left to the service's defaults.
 
         :returns: a JSON-like mapping
         """
@@ -186,9 +186,9 @@ class RuntimeConfig:
         if not self.tracing_endpoint_jaeger:
             wire.pop("tracing_endpoint_jaeger", None)
         if self.storage is not None:
-            wire["storage"] = _wire(self.storage)
+            wire["storage"] = _to_wire(self.storage)
         if self.resources is not None:
-            wire["resources"] = _wire(self.resources)
+            wire["resources"] = _to_wire(self.resources)
         if self.fault_tolerance_model is not None or self.checkpoint_interval_secs is not None:
             model = self.fault_tolerance_model
             wire["fault_tolerance"] = {
@@ -206,12 +206,12 @@ _PLAIN = tuple(each.name for each in fields(RuntimeConfig) if each.name not in _
 """The attributes whose wire form is their value."""
 
 
-def _wire(value: Storage | Resources | Mapping[str, Any] | bool) -> Any:
-    """Storage or resources in wire form, also when they were given as a plain mapping."""
+def _to_wire(value: Storage | Resources | Mapping[str, Any] | bool) -> Any:
+    """Return storage or resources in wire form, also if they were given as a plain mapping."""
     return value.to_dict() if isinstance(value, Storage | Resources) else value
 
 
-def _either(first: Any, second: Any) -> Any:
+def _choose(first: Any, second: Any) -> Any:
     return second if first is None else first
 
 

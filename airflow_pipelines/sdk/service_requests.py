@@ -1,4 +1,4 @@
-"""What can be asked of the service itself, and the verbs with which everything is asked of it."""
+"""The requests about the service itself, and the HTTP methods with which all requests are made."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from airflow_pipelines.sdk.stream_collecting import StreamProgramArguments, Stre
 from airflow_pipelines.sdk.wire import path_of
 
 HEALTH_TIMEOUT_S: Final = 10.0
-"""Seconds to wait at most to be told that the service is healthy."""
+"""The maximum number of seconds to wait for the answer of a health check."""
 
 
 class ServiceRequests(ABC):
-    """Requests about the service, for a client that says how a request is made."""
+    """The requests about the service, for a client that implements :meth:`request`."""
 
     timeout_s: float
 
@@ -44,9 +44,9 @@ class ServiceRequests(ABC):
         :param content: body as is, instead of ``json``
         :param headers: extra headers
         :param timeout_s: seconds to wait for the answer; default the client's
-        :param idempotent: whether the call may be repeated when the service is busy or away (after 2, 4 and 8 seconds). Default:
-            GETs are.
-        :param outage_budget_s: seconds for which to try again while the service is away; default the client's, 0 for one try
+        :param idempotent: True if the call may be repeated when the service is busy or away (after 2, 4 and 8 seconds). Default:
+            True for GET.
+        :param outage_budget_s: seconds for which to retry while the service is away; default the client's, 0 for a single attempt
         :returns: text for ``text/plain`` and pictures in SVG, bytes for ``application/octet-stream``, None for an empty answer,
             else the JSON value
         :raises PipelineAPIError: when the service answers with an error
@@ -55,7 +55,7 @@ class ServiceRequests(ABC):
         """
 
     def get(self, path: str, **options: Any) -> Any:
-        """GET ``path``.
+        """Make a GET request to ``path``.
 
         :param path: path with percent-encoded parts
         :param options: as for :meth:`request`, and so are the result and the errors
@@ -63,7 +63,7 @@ class ServiceRequests(ABC):
         return self.request("GET", path, **options)
 
     def post(self, path: str, **options: Any) -> Any:
-        """POST to ``path``.
+        """Make a POST request to ``path``.
 
         :param path: path with percent-encoded parts
         :param options: as for :meth:`request`, and so are the result and the errors
@@ -71,7 +71,7 @@ class ServiceRequests(ABC):
         return self.request("POST", path, **options)
 
     def put(self, path: str, **options: Any) -> Any:
-        """PUT to ``path``.
+        """Make a PUT request to ``path``.
 
         :param path: path with percent-encoded parts
         :param options: as for :meth:`request`, and so are the result and the errors
@@ -79,7 +79,7 @@ class ServiceRequests(ABC):
         return self.request("PUT", path, **options)
 
     def patch(self, path: str, **options: Any) -> Any:
-        """PATCH ``path``.
+        """Make a PATCH request to ``path``.
 
         :param path: path with percent-encoded parts
         :param options: as for :meth:`request`, and so are the result and the errors
@@ -87,7 +87,7 @@ class ServiceRequests(ABC):
         return self.request("PATCH", path, **options)
 
     def delete(self, path: str, **options: Any) -> Any:
-        """DELETE ``path``.
+        """Make a DELETE request to ``path``.
 
         :param path: path with percent-encoded parts
         :param options: as for :meth:`request`, and so are the result and the errors
@@ -95,16 +95,16 @@ class ServiceRequests(ABC):
         return self.request("DELETE", path, **options)
 
     def get_config(self) -> dict[str, Any]:
-        """The service's configuration: ``version``, ``edition``, ``revision`` and more."""
+        """Return the service's configuration: ``version``, ``edition``, ``revision`` and more."""
         config: dict[str, Any] = self.get(path_of("config"))
         return config
 
     def version(self) -> str:
-        """The service's version."""
+        """Return the service's version."""
         return str(self.get_config()["version"])
 
     def is_healthy(self) -> bool:
-        """Whether the service answers and says that it is healthy."""
+        """Return True if the service answers and reports that it is healthy."""
         try:
             answer = self.request("GET", "/healthz", idempotent=False, timeout_s=min(self.timeout_s, HEALTH_TIMEOUT_S))
         except (PipelineAPIError, PipelineConnectionError, PipelineTimeoutError):
@@ -112,9 +112,9 @@ class ServiceRequests(ABC):
         return bool(answer == {"status": "healthy"})
 
     def cluster_health(self) -> dict[str, Any]:
-        """The health of the service's parts: ``all_healthy, api, compiler, runner``.
+        """Return the health of the service's parts: ``all_healthy, api, compiler, runner``.
 
-        :returns: the report, also when a part is unhealthy (which the service answers with 503)
+        :returns: the report, also if a part is unhealthy (which the service answers with 503)
         """
         try:
             answer: Any = self.request("GET", path_of("cluster_healthz"), idempotent=False)
@@ -126,7 +126,7 @@ class ServiceRequests(ABC):
         return health
 
     def get_cluster_events(self, selector: str = "status") -> list[dict[str, Any]]:
-        """Changes of the health of the service's parts, newest first.
+        """Return the changes of the health of the service's parts, newest first.
 
         :param selector: ``status``, or ``all`` for the parts' own messages too
         """
@@ -134,7 +134,7 @@ class ServiceRequests(ABC):
         return events
 
     def get_cluster_event(self, event_id: str, selector: str = "status") -> dict[str, Any]:
-        """One change of the health of the service's parts.
+        """Return one change of the health of the service's parts.
 
         :param event_id: its ``id``, or ``latest``
         :param selector: as for :meth:`get_cluster_events`
@@ -157,8 +157,8 @@ class ServiceRequests(ABC):
         """Compile a program that belongs to no pipeline.
 
         :param program_code: the SQL text
-        :param ir: whether the description has the dataflow graph
-        :param runtime_version: the version to compile it with; None for the service's, which is the only one that there is
+        :param ir: True to include the dataflow graph in the description
+        :param runtime_version: the version to compile it with; None for the service's, which is the only one available
         :param udf_python: the text of a Python module with the program's functions
         :param stream_program: a stream program, see :class:`~airflow_pipelines.sdk.pipeline_builder.PipelineBuilder`
         :param stream_files: other files of the stream program
@@ -173,23 +173,25 @@ class ServiceRequests(ABC):
         return answer
 
     def api_keys(self) -> list[dict[str, Any]]:
-        """The API keys' names and roles, without the keys themselves."""
+        """Return the API keys' names and roles, without the keys themselves."""
         keys: list[dict[str, Any]] = self.get(path_of("api_keys"))
         return keys
 
     def create_api_key(self, name: str, role: str = "write") -> str:
-        """Make an API key. From the first one on, requests need one; so that one is made on the service's machine, by
+        """Create an API key.
+
+        From the first key on, requests need one. So the first key is created on the service's machine, with
         ``airflow-pipelines keys create NAME`` or a client with its ``home``.
 
-        :param name: what it is called
+        :param name: the name of the key
         :param role: ``read``, or ``write`` for everything
-        :returns: the key, which is shown this once
-        :raises PipelineAPIError: when there is one of that name, or the service at an address has none yet
+        :returns: the key, which is shown only this once
+        :raises PipelineAPIError: when there is one of that name, or the service is at a URL and has no key yet
         """
         return str(self.post(path_of("api_keys"), json={"name": name, "role": role})["api_key"])
 
     def delete_api_key(self, name: str) -> None:
-        """Take an API key away.
+        """Delete an API key.
 
         :param name: its name
         :raises PipelineAPIError: when there is none of that name

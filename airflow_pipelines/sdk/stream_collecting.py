@@ -1,4 +1,4 @@
-"""Finds the files of a stream program on this machine: the program, the modules that it imports, and what else it is given."""
+"""The collection of a stream program's files on this machine: the program, the modules that it imports, and further given files."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ StreamProgramSource: TypeAlias = str | os.PathLike[str] | Mapping[str, str]
 """A stream program as callers give it: the path of its file or folder, its text (a str with a line break), or all texts by path."""
 
 TEXT_NAME: Final = "program.py"
-"""What a program that was given as a text is called."""
+"""The file name of a program that was given as a text."""
 _MAIN: Final = "__main__.py"
 _OURS: Final = __name__.partition(".")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class StreamProgramArguments:
-    """A stream program as it is sent; None leaves a part of a pipeline as it is.
+    """A stream program as it is sent; None leaves a part of a pipeline unchanged.
 
     :param files: the text of each file by its path, the program first
     :param arguments: the program's command line
@@ -38,7 +38,7 @@ class StreamProgramArguments:
         more: Sequence[str | os.PathLike[str]] = (),
         arguments: Sequence[str] | None = None,
     ) -> StreamProgramArguments:
-        """What callers of the SDK give, read from their files.
+        """Read the files of a stream program that a caller of the SDK gives.
 
         :param program: see :func:`collect_stream_files`; None for none
         :param more: see :func:`collect_stream_files`
@@ -53,7 +53,7 @@ class StreamProgramArguments:
         return cls(files, None if arguments is None else tuple(map(str, arguments)))
 
     def to_wire(self) -> dict[str, object]:
-        """The fields of the REST contract that are not None."""
+        """Return the fields of the REST contract that are not None."""
         files = {} if self.files is None else {"stream_files": dict(self.files)}
         return files | ({} if self.arguments is None else {"stream_arguments": list(self.arguments)})
 
@@ -61,18 +61,18 @@ class StreamProgramArguments:
 def collect_stream_files(
     program: StreamProgramSource, more: Sequence[str | os.PathLike[str]] = (), folder: Path | None = None
 ) -> dict[str, str]:
-    """The texts of a stream program's files by their paths, the file that is executed first.
+    """Return the texts of a stream program's files by their paths, with the file that is executed first.
 
-    Of a program that is a file come along the modules and packages of its own folder that it imports, and those that they import,
-    as far as ``import`` statements tell. Of a folder, which has to have a ``__main__.py``, come along all of its Python files.
+    A program that is a file brings along the modules and packages of its own folder that it imports, and those that they import, as
+    far as ``import`` statements show. A folder must have a ``__main__.py``, and brings along all of its Python files.
 
     :param program: the path of the program's file or folder; or its text, which is a str with a line break; or the texts of all its
         files by path, in which case no file is read
-    :param more: other files and folders of the program's folder that it needs: modules that are imported by name only, data,
+    :param more: other files and folders of the program's folder that it needs: modules that are imported only by name, data,
         requirements; relative to the program's folder
     :param folder: the folder that the paths are relative to; default the current one
-    :raises StreamFilesError: when a file is missing, is no text, or lies outside of the program's folder, or when the program has
-        too much
+    :raises StreamFilesError: when a file is missing, is not a text, or lies outside of the program's folder, or when the program is
+        too large
     """
     base = Path.cwd() if folder is None else folder
     if isinstance(program, Mapping):
@@ -81,14 +81,14 @@ def collect_stream_files(
         found, root = {TEXT_NAME: program}, base
     else:
         path = base / Path(program).expanduser()
-        found, root = (_of_folder(path), path) if path.is_dir() else (_of_file(path), path.parent)
+        found, root = (_collect_folder(path), path) if path.is_dir() else (_collect_file(path), path.parent)
     for each in more:
         for path in _given(root, each):
-            found.setdefault(_relative(path, root), _text(path))
+            found.setdefault(_make_relative(path, root), _text(path))
     return {file.path: file.text for file in stream_files(found)}
 
 
-def _of_file(path: Path) -> dict[str, str]:
+def _collect_file(path: Path) -> dict[str, str]:
     if not path.is_file():
         raise StreamFilesError(
             f"there is no stream program {path}: give the path of its file or folder (a program's text is told from a path by "
@@ -97,21 +97,21 @@ def _of_file(path: Path) -> dict[str, str]:
     found = {path.name: _text(path)}
     waiting = [found[path.name]]
     while waiting:
-        for name in sorted(_imported(waiting.pop())):
+        for name in sorted(_find_imports(waiting.pop())):
             for module in _module(path.parent, name):
-                place = _relative(module, path.parent)
+                place = _make_relative(module, path.parent)
                 if place not in found:
                     found[place] = _text(module)
                     waiting.append(found[place])
     return found
 
 
-def _of_folder(folder: Path) -> dict[str, str]:
+def _collect_folder(folder: Path) -> dict[str, str]:
     if not (folder / _MAIN).is_file():
         raise StreamFilesError(
             f"the folder {folder} has no {_MAIN}, which is what is executed of a folder: give the path of a file instead"
         )
-    return {_MAIN: _text(folder / _MAIN)} | {_relative(path, folder): _text(path) for path in _files_below(folder, "*.py")}
+    return {_MAIN: _text(folder / _MAIN)} | {_make_relative(path, folder): _text(path) for path in _files_below(folder, "*.py")}
 
 
 def _given(root: Path, each: str | os.PathLike[str]) -> Iterator[Path]:
@@ -124,8 +124,11 @@ def _given(root: Path, each: str | os.PathLike[str]) -> Iterator[Path]:
         raise StreamFilesError(f"there is no file or folder {path}, which the stream program is to come with")
 
 
-def _imported(text: str) -> set[str]:
-    """The outermost names of the modules that a Python text imports; none when it is no Python, which compiling will say better."""
+def _find_imports(text: str) -> set[str]:
+    """Return the top-level names of the modules that a Python text imports.
+
+    The result is empty if the text is not valid Python; the compiler gives a better message for that.
+    """
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):
@@ -140,7 +143,7 @@ def _imported(text: str) -> set[str]:
 
 
 def _module(folder: Path, name: str) -> Iterator[Path]:
-    """The files of a module or package of a folder; a package comes whole, for its modules import each other in many ways."""
+    """Yield the files of a module or package of a folder; a package is whole, since its modules import each other in many ways."""
     if (folder / name).is_dir():
         yield from _files_below(folder / name, "*.py")
     elif (folder / f"{name}.py").is_file():
@@ -148,7 +151,7 @@ def _module(folder: Path, name: str) -> Iterator[Path]:
 
 
 def _files_below(folder: Path, pattern: str) -> list[Path]:
-    """The files in a folder and its folders, in an order that does not change; hidden ones and caches are left out."""
+    """Return the files below a folder in a stable order, without hidden ones and caches."""
     found = (path for path in folder.rglob(pattern) if path.is_file())
     return sorted(path for path in found if not any(_is_left_out(part) for part in path.relative_to(folder).parts))
 
@@ -157,7 +160,7 @@ def _is_left_out(part: str) -> bool:
     return part.startswith(".") or part == "__pycache__"
 
 
-def _relative(path: Path, root: Path) -> str:
+def _make_relative(path: Path, root: Path) -> str:
     try:
         return Path(os.path.normpath(path)).relative_to(os.path.normpath(root)).as_posix()
     except ValueError:

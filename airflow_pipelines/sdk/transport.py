@@ -1,11 +1,11 @@
-"""The in-process transport: httpx requests answered by an ASGI app on a loop of its own, in this process.
+"""The in-process transport: httpx requests that an ASGI app answers on its own event loop in this process.
 
-Why our own and not an existing bridge: ``httpx.ASGITransport`` gathers the whole body before it answers, so following a view or
-a log would never begin; ``httpx.WSGITransport`` over ``a2wsgi`` streams, but it has no time limits, runs no lifespan, and tells
-the app of a closed response only when the app sends its next chunk - a silent stream would keep its handler for ever. Here the
-app runs on one background event loop and a request is an :class:`_Exchange` on it: chunks flow through a bounded queue (a slow
-reader slows the app, as a socket would), httpx's read timeout holds for the head and for each chunk, and closing a response
-sends ``http.disconnect`` and cancels the handler at once. Both faces, synchronous and asynchronous, share that loop; so the app
+Existing bridges do not suffice: ``httpx.ASGITransport`` gathers the whole body before it answers, so following a view or a log
+would never begin; ``httpx.WSGITransport`` over ``a2wsgi`` streams, but it has no timeouts, runs no lifespan, and tells the app of a
+closed response only when the app sends its next chunk - a silent stream would keep its handler for ever. Here the app runs on one
+background event loop and a request is an :class:`_Exchange` on it: chunks flow through a bounded queue (a slow reader slows the
+app, as a socket would), httpx's read timeout holds for the head and for each chunk, and closing a response sends
+``http.disconnect`` and cancels the handler at once. The synchronous and the asynchronous transport share that loop; so the app
 never sees the caller's loop, and a blocking handler never blocks a triggerer.
 """
 
@@ -94,7 +94,7 @@ class LocalApp:
 
 
 class _Exchange:
-    """One request and its response on the app's loop. All coroutines run there."""
+    """A request and its response on the app's loop. All coroutines run there."""
 
     def __init__(self, app: ASGIApp, request: httpx.Request, body: bytes) -> None:
         self._app = app
@@ -105,10 +105,10 @@ class _Exchange:
         self._task: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
         self._complete = False
-        """Whether the app has sent its whole answer; what it does or raises afterwards is no concern of the caller's."""
+        """True once the app has sent its whole answer; later actions and errors of the app do not concern the caller."""
 
     async def begin(self) -> tuple[int, list[tuple[bytes, bytes]]]:
-        """Call the app and wait for the head of its answer."""
+        """Call the app and return the head of its answer."""
         self._head: asyncio.Future[tuple[int, list[tuple[bytes, bytes]]]] = asyncio.get_running_loop().create_future()
         self._task = asyncio.ensure_future(self._run())
         try:
@@ -118,14 +118,14 @@ class _Exchange:
             raise
 
     async def next_chunk(self) -> bytes | None:
-        """The next part of the body; None at its end."""
+        """Return the next part of the body; None at its end."""
         chunk = await self._chunks.get()
         if chunk is None and self._failure is not None and not self._complete:
             raise httpx.RemoteProtocolError(f"the service failed while answering: {self._failure!r}") from self._failure
         return chunk
 
     def close(self) -> None:
-        """The caller wants no more: tell the app, and do not wait for it. A caller that waits for a chunk gets the end."""
+        """Tell the app, without waiting, that the caller has closed the response. A caller that waits for a chunk gets the end."""
         self._closed.set()
         while self._chunks.full():
             self._chunks.get_nowait()
@@ -254,7 +254,7 @@ async def _async_result(future: concurrent.futures.Future[T], request: httpx.Req
 def interrupt(response: httpx.Response) -> None:
     """End a streamed response while another thread reads it; that thread sees the end of the body, or an error.
 
-    Closing alone would do for neither: a read that blocks on a socket does not notice that another thread has closed it.
+    Closing alone would not suffice: a read that blocks on a socket does not notice that another thread has closed it.
 
     :param response: the response; one of a :class:`LocalTransport` or over a socket
     """
@@ -268,18 +268,18 @@ def interrupt(response: httpx.Response) -> None:
 
 
 class LocalTransport(httpx.BaseTransport):
-    """Synchronous httpx transport to a :class:`LocalApp`.
+    """A synchronous httpx transport to a :class:`LocalApp`.
 
-    :param local_app: gives the app at each request, so that a forked child gets its own
+    :param local_app: a function that returns the app at each request, so that a forked child gets its own
     """
 
     def __init__(self, local_app: Callable[[], LocalApp]) -> None:
         self._local_app = local_app
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Answer one request; the body streams.
+        """Answer one request; the body is streamed.
 
-        :raises httpx.ReadTimeout: when the head of the answer does not come in time
+        :raises httpx.ReadTimeout: when the head of the answer does not arrive in time
         """
         local = self._local_app()
         exchange = _Exchange(local.app, request, request.read())
@@ -289,13 +289,13 @@ class LocalTransport(httpx.BaseTransport):
 
 
 class AsyncLocalTransport(httpx.AsyncBaseTransport):
-    """Asynchronous httpx transport to a :class:`LocalApp`; see :class:`LocalTransport`."""
+    """An asynchronous httpx transport to a :class:`LocalApp`; see :class:`LocalTransport`."""
 
     def __init__(self, local_app: Callable[[], LocalApp]) -> None:
         self._local_app = local_app
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Answer one request; the body streams."""
+        """Answer one request; the body is streamed."""
         # Making the app opens its store, which is no work for the caller's loop.
         local = await asyncio.to_thread(self._local_app)
         exchange = _Exchange(local.app, request, await request.aread())
@@ -304,7 +304,7 @@ class AsyncLocalTransport(httpx.AsyncBaseTransport):
 
 
 class _Apps:
-    """The apps of this process by key: one each, made when first asked for, and made anew in a forked child."""
+    """The apps of this process by key: one each, created on first use, and created anew in a forked child."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -328,10 +328,10 @@ _APPS = _Apps()
 
 
 def local_app(key: Any, make: Callable[[], ASGIApp]) -> LocalApp:
-    """The process's one running app for ``key``.
+    """Return the one running app of this process for ``key``.
 
-    :param key: what tells apps apart, such as the home folder; hashable
-    :param make: builds the app when this process has none for ``key`` yet
+    :param key: a hashable value that identifies the app, such as the home folder
+    :param make: a function that builds the app if this process has none for ``key`` yet
     :returns: the app with its loop running
     """
     return _APPS.get(key, make)

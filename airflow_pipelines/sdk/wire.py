@@ -1,4 +1,4 @@
-"""The REST contract's wire form: paths, parameters and bodies out, values and errors back, and what is worth a second try."""
+"""The wire form of the REST contract: paths, parameters and bodies, values and errors, and the errors that are worth a retry."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ RETRY_WAITS_S = (2.0, 4.0, 8.0)
 STATE_CODES = frozenset(
     {ErrorCode.PIPELINE_INTERACTION_NOT_DEPLOYED, ErrorCode.AWAITING_APPROVAL, ErrorCode.SUSPENDED, ErrorCode.STANDBY}
 )
-"""503s that say what state the pipeline is in. Waiting 14 seconds would not change it, so these are never retried."""
+"""The codes of 503s that report the pipeline's state. Waiting 14 seconds would not change it, so these are never retried."""
 
 
 def path_of(*parts: str) -> str:
-    """The path ``/v0/<part>/...`` with every part percent-encoded, so that no name can leave its place.
+    """Return the path ``/v0/<part>/...`` with every part percent-encoded, so that no name can change the path's structure.
 
     :param parts: the segments of the path, such as ``pipelines`` and a name
-    :raises ValueError: for a part that is empty or made of dots, since such a path would name something else
+    :raises ValueError: when a part is empty or made of dots, since such a path would name something else
     """
     for part in parts:
         if part in ("", ".", ".."):
@@ -41,9 +41,10 @@ def path_of(*parts: str) -> str:
 
 
 def lines_of(response: httpx.Response) -> Iterator[bytes]:
-    """The lines of a streamed answer, without their ends, each as soon as it is there.
+    """Yield the lines of a streamed answer, without their line ends, as soon as each has arrived.
 
-    Only a line feed ends a line: httpx's own ``iter_lines`` also splits at U+2028 and its like, which may stand in JSON text.
+    Only a line feed ends a line: httpx's own ``iter_lines`` also splits at U+2028 and similar characters, which may occur in JSON
+    text.
     """
     rest = b""
     for chunk in response.iter_bytes():
@@ -55,7 +56,7 @@ def lines_of(response: httpx.Response) -> Iterator[bytes]:
 
 
 async def async_lines_of(response: httpx.Response) -> AsyncIterator[bytes]:
-    """The lines of a streamed answer, as :func:`lines_of` gives them."""
+    """Yield the lines of a streamed answer, as :func:`lines_of` does."""
     rest = b""
     async for chunk in response.aiter_bytes():
         *lines, rest = (rest + chunk).split(b"\n")
@@ -66,7 +67,7 @@ async def async_lines_of(response: httpx.Response) -> AsyncIterator[bytes]:
 
 
 class Payload:
-    """The request body in wire form: JSON, raw content, or the JSON text ``null`` for a POST without one."""
+    """A request body in wire form: JSON, raw content, or the JSON text ``null`` for a POST without one."""
 
     def __init__(self, method: str, json: Any, content: bytes | str | None, headers: Mapping[str, str] | None) -> None:
         self.headers = dict(headers or {})
@@ -83,7 +84,7 @@ class Payload:
 
 
 def wire_params(params: Mapping[str, Any] | None) -> dict[str, str]:
-    """Query parameters as the service reads them: booleans in lower case, None left out."""
+    """Return query parameters in the service's format: booleans in lower case, None left out."""
     wire: dict[str, str] = {}
     for name, value in (params or {}).items():
         if isinstance(value, bool):
@@ -94,11 +95,11 @@ def wire_params(params: Mapping[str, Any] | None) -> dict[str, str]:
 
 
 def parse(response: httpx.Response) -> Any:
-    """The value of a successful answer by its content type.
+    """Return the value of a successful answer, according to its content type.
 
     :param response: the answer, its body already read
     :returns: as :meth:`~airflow_pipelines.sdk.client.PipelineClient.request`
-    :raises PipelineAPIError: when the body is not what its content type says
+    :raises PipelineAPIError: when the body does not match its content type
     """
     if not response.content:
         return None
@@ -114,7 +115,7 @@ def parse(response: httpx.Response) -> Any:
 
 
 def api_error(response: httpx.Response) -> PipelineAPIError:
-    """The error that an answer with an error status stands for.
+    """Return the error for an answer with an error status.
 
     :param response: the answer, its body already read
     """
@@ -135,14 +136,14 @@ def api_error(response: httpx.Response) -> PipelineAPIError:
 
 
 def is_retryable(error: BaseException) -> bool:
-    """Whether an error may go away by itself: a busy or unreachable service or host, not a pipeline in the wrong state."""
+    """Return True if an error is temporary: a busy or unreachable service or host, not a pipeline in the wrong state."""
     if isinstance(error, PipelineAPIError):
         return error.status_code in RETRIED_STATUSES and error.error_code not in STATE_CODES
     return isinstance(error, PipelineConnectionError)
 
 
 def retry_options() -> dict[str, Any]:
-    """Arguments for tenacity: three more tries, after the contract's waits."""
+    """Return the arguments for tenacity: three more attempts, after the contract's waits."""
     return {
         "stop": tenacity.stop_after_attempt(len(RETRY_WAITS_S) + 1),
         "wait": tenacity.wait_chain(*(tenacity.wait_fixed(seconds) for seconds in RETRY_WAITS_S)),
@@ -152,12 +153,12 @@ def retry_options() -> dict[str, Any]:
 
 
 def transport_error(error: httpx.TransportError, method: str, path: str, where: str) -> Exception:
-    """The SDK's error for one of httpx.
+    """Return the SDK's error for an error of httpx.
 
-    :param error: what httpx raised
+    :param error: the error of httpx
     :param method: HTTP method of the call
     :param path: path of the call
-    :param where: who was asked, for the message
+    :param where: the service's address, for the message
     """
     cause = error or type(error).__name__
     if isinstance(error, httpx.ConnectTimeout):
@@ -173,7 +174,7 @@ def transport_error(error: httpx.TransportError, method: str, path: str, where: 
 
 
 def _is_untrusted(error: BaseException) -> bool:
-    """Whether a failed verification of a certificate is behind an error."""
+    """Return True if an error was caused by a certificate that could not be verified."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):

@@ -1,4 +1,4 @@
-"""Sensors: what a DAG waits for on pipelines. All can be imported from here; a module is loaded when one of its names is used."""
+"""Sensors that wait for pipelines. All can be imported from here; a module is loaded when one of its names is used."""
 
 from __future__ import annotations
 

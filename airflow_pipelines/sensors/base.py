@@ -1,4 +1,4 @@
-"""What all sensors share: poking, rescheduling and deferring use the same conditions, so every mode gives the same answer."""
+"""The base class of sensors: poking, rescheduling and deferring use the same conditions, so every mode gives the same answer."""
 
 from __future__ import annotations
 
@@ -45,22 +45,22 @@ _WAIT_KEY = "airflow_pipelines.wait"
 
 
 class PipelineSensor(BaseSensorOperator):
-    """Waits until a condition holds on a pipeline: the common part of all sensors.
+    """The base class of sensors that wait until a condition holds on a pipeline.
 
-    A pipeline that fails, or a wait that cannot succeed any more, fails the task at once and without retries, with the
-    deployment error and the host's last log lines. A service that is away is waited for, up to ``[airflow_pipelines]
-    outage_budget`` seconds. With ``soft_fail`` the task is skipped when somebody has stopped the pipeline, and when the time is up
-    while it was seen; it fails all the same when the pipeline has failed or does not exist, when the service refuses or is away,
-    and when an argument is wrong. Clearing or killing the task leaves the pipeline as it is. XCom: what the condition
-    found, a small JSON object. Assets given as ``outlets`` get the figures of it as ``extra``.
+    A pipeline that fails, or a wait that cannot succeed any more, fails the task at once and without retries, with the deployment
+    error and the host's last log lines. If the service is away, the sensor waits for it for up to ``[airflow_pipelines]
+    outage_budget`` seconds. With ``soft_fail`` the task is skipped if somebody has stopped the pipeline, and if the time is up
+    while the pipeline was visible. It still fails if the pipeline has failed or does not exist, if the service refuses or is away,
+    and if an argument is wrong. Clearing or killing the task leaves the pipeline as it is. XCom: the result of the condition, a
+    small JSON object. The assets in ``outlets`` get its figures as ``extra``.
 
     :param pipeline_name: the pipeline
     :param pipeline_conn_id: the Airflow connection
-    :param deferrable: wait in the triggerer; default ``[operators] default_deferrable``
+    :param deferrable: True to wait in the triggerer; default ``[operators] default_deferrable``
     :param poke_interval: seconds between polls
-    :param timeout: seconds to wait at most, in every mode
-    :param start_from_trigger: begin in the triggerer, so that no worker is needed until the wait is over. It needs arguments
-        without templates, and is not for tasks that are mapped
+    :param timeout: maximum seconds to wait, in every mode
+    :param start_from_trigger: True to begin in the triggerer, so that no worker is needed until the wait is over. It needs
+        arguments without templates, and does not support mapped tasks
     """
 
     template_fields: Sequence[str] = ("pipeline_name", "pipeline_conn_id")
@@ -84,9 +84,9 @@ class PipelineSensor(BaseSensorOperator):
         self.start_from_trigger = start_from_trigger
 
     def constructed(self) -> None:
-        """Called last by the constructor of each sensor, when all arguments are there.
+        """Complete the construction. The constructor of each sensor calls it last, after all arguments are set.
 
-        :raises ValueError: the wait is to start in the triggerer, which needs to know by now what is awaited
+        :raises ValueError: if the wait starts in the triggerer, and its condition cannot be built yet
         """
         if self.start_from_trigger:
             self.start_trigger_args = self._start_trigger_args()
@@ -97,20 +97,19 @@ class PipelineSensor(BaseSensorOperator):
         return PipelineHook(self.pipeline_conn_id)
 
     def check_arguments(self) -> None:
-        """Check what the rendered arguments came to, and replace texts by the values that they stand for. Overriding methods call
-        this one.
+        """Validate the rendered arguments, and replace texts by the values that they stand for. Overriding methods call this one.
 
-        :raises AirflowFailException: an argument means nothing; the message has its name
+        :raises AirflowFailException: if an argument is invalid; the message has its name
         """
         self.pipeline_name = arguments.text("pipeline_name", self.pipeline_name)
         self.pipeline_conn_id = arguments.text("pipeline_conn_id", self.pipeline_conn_id)
 
     def condition(self) -> Condition:
-        """What this sensor waits for, from its rendered and checked fields."""
+        """Return the condition of this sensor, from its rendered and checked fields."""
         raise NotImplementedError
 
     def execute(self, context: Context) -> Any:
-        """Check and wait; a time limit that passes is reported with what was awaited and what was seen last."""
+        """Check the arguments and wait. The error of a timeout has the goal and the last observation."""
         self.check_arguments()
         try:
             result = self._measured(context)
@@ -122,19 +121,19 @@ class PipelineSensor(BaseSensorOperator):
         return result
 
     def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
-        """Go on after the triggerer's wait; ``soft_fail`` means there what it means in a worker."""
+        """Continue after the triggerer's wait; ``soft_fail`` has the same meaning as in a worker."""
         try:
             return super().resume_execution(next_method, next_kwargs, context)
         except AirflowSkipException as skip:
             raise self._skipped(skip) from skip
 
     def _measured(self, context: Context) -> Any:
-        """Wait, and count how that ended unless it goes on elsewhere or later."""
+        """Wait, and count the outcome unless the wait continues elsewhere or later."""
         since = self._since(context)
         try:
             result = super().execute(context)
         except (AirflowSensorTimeout, AirflowFailException, AirflowSkipException) as error:
-            # With soft_fail a task is skipped: for a failure, which is the cause then, or because the time is up.
+            # With soft_fail a task is skipped because of a failure, which is the cause then, or because the time is up.
             cause = error.__cause__ if isinstance(error, AirflowSkipException) else error
             timed_out = not isinstance(cause, AirflowFailException)
             wait_ended(self._wait.condition.kind, WaitOutcome.TIMEOUT if timed_out else WaitOutcome.FAILED, time.time() - since)
@@ -145,16 +144,16 @@ class PipelineSensor(BaseSensorOperator):
         return result
 
     def _skipped(self, skip: AirflowSkipException) -> Exception:
-        """Choose the error where Airflow wants to skip the task: that, with the reason, or the failure that is no reason for it.
+        """Choose the error if Airflow wants to skip the task: the skip with its reason, or the failure that must not skip it.
 
-        :param skip: what Airflow's own sensor raised; its cause is the failure, none when the time was up in a worker
+        :param skip: the exception of Airflow's own sensor; its cause is the failure, none if the time was up in a worker
         """
         failure = skip.__cause__
         if not isinstance(failure, Exception):
             if self._wait.away_since is not None:
                 return UnseenTimeoutError(str(skip))
             failure = AirflowSensorTimeout(f"{self._wait.subject}: {skip} Last seen: {self._wait.last_seen}")
-        # A deferral that Airflow itself had to end is one that no triggerer has worked on.
+        # No triggerer has worked on a deferral that Airflow itself had to end.
         was_seen = not isinstance(failure, UnseenTimeoutError) and not isinstance(failure.__cause__, TaskDeferralTimeout)
         if (
             self.never_fail
@@ -166,12 +165,12 @@ class PipelineSensor(BaseSensorOperator):
         return failure
 
     def _since(self, context: Context) -> float:
-        """When the wait began, which with rescheduling was in another process."""
+        """Return the start of the wait, which with rescheduling was in another process."""
         first: datetime | None = context["ti"].get_first_reschedule_date(context) if self.reschedule and "ti" in context else None
         return time.time() if first is None else first.timestamp()
 
     def poke(self, context: Context) -> PokeReturnValue | bool:
-        """Poll once. When it is too early a deferrable sensor defers from here; otherwise the base class polls again."""
+        """Poll once. If the condition does not hold yet, a deferrable sensor defers here; otherwise the base class polls again."""
         wait = self._wait
         if self.reschedule:
             earlier = context["task_state_store"].get(_WAIT_KEY)
@@ -198,13 +197,13 @@ class PipelineSensor(BaseSensorOperator):
         return False
 
     def execute_complete(self, context: Context, event: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Read the trigger's event."""
+        """Return the result of the trigger's event."""
         result = sensor_result_of(event)
         tell_outlets(self, context, self.pipeline_name, result)
         return result
 
     def on_kill(self) -> None:
-        """The task was cleared or marked: stop looking. The pipeline is left as it is."""
+        """Log that the wait ends, because the task was cleared or marked. The pipeline is left as it is."""
         self.log.info("No longer waiting on pipeline %s; it is left as it is", self.pipeline_name)
         end_task_of_dag_test()
 
@@ -237,7 +236,7 @@ class PipelineSensor(BaseSensorOperator):
         )
 
     def _start_trigger_args(self) -> StartTriggerArgs:
-        """How Airflow makes the trigger without the task."""
+        """Return the arguments from which Airflow makes the trigger without the task."""
         if self.execution_timeout is not None:
             raise ValueError(
                 f"task {self.task_id!r}: a wait that starts in the triggerer is limited by timeout, not execution_timeout"

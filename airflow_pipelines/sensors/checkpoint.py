@@ -1,4 +1,4 @@
-"""Sensors on how much of a pipeline is safe: in a checkpoint, and in a checkpoint's copy."""
+"""Sensors on checkpoints and on their copies in the object store."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from airflow_pipelines.sensors.base import PipelineSensor
 
 
 class PipelineCheckpointSensor(PipelineSensor):
-    """Waits until the pipeline has a checkpoint newer than another one, or than a moment. It takes none itself.
+    """The sensor that waits until the pipeline has a checkpoint newer than another one, or than a time.
 
-    One that is there already counts, also of a stopped pipeline. XCom: ``{"checkpoint", "taken_at", "steps", "processed_records",
-    "size"}`` of the newest.
+    It takes no checkpoint itself.
 
-    :param newer_than: the UUID of a checkpoint, or a moment: a datetime or ISO 8601, such as ``"{{ data_interval_end }}"``
+    A checkpoint that exists already counts, also if the pipeline is stopped. XCom: ``{"checkpoint", "taken_at", "steps",
+    "processed_records", "size"}`` of the newest checkpoint.
+
+    :param newer_than: the UUID of a checkpoint, or a time: a datetime or ISO 8601, such as ``"{{ data_interval_end }}"``
     """
 
     template_fields: Sequence[str] = (*PipelineSensor.template_fields, "newer_than")
@@ -34,16 +36,20 @@ class PipelineCheckpointSensor(PipelineSensor):
         self.newer_than = _text("newer_than", self.newer_than)
 
     def condition(self) -> Condition:
-        """A newer checkpoint."""
+        """Return the condition on a newer checkpoint."""
         return CheckpointCondition(str(self.newer_than))
 
 
 class PipelineSyncSensor(PipelineSensor):
-    """Waits until the object store has the copy of a checkpoint newer than another one, or than a moment. It copies none itself.
+    """The sensor that waits until the object store has the copy of a checkpoint newer than another one, or than a time.
 
-    The running pipeline is asked what its object store has, at each poll. XCom: ``{"checkpoint", "taken_at"}`` of the newest copy.
+    It copies no checkpoint itself.
 
-    :param newer_than: as of PipelineCheckpointSensor; it is compared with when the checkpoint was taken, not when it was copied
+    Each poll asks the running pipeline for the content of its object store. XCom: ``{"checkpoint", "taken_at"}`` of the newest
+    copy.
+
+    :param newer_than: as for PipelineCheckpointSensor; it is compared with the time when the checkpoint was taken, not when it was
+        copied
     """
 
     template_fields: Sequence[str] = (*PipelineSensor.template_fields, "newer_than")
@@ -59,7 +65,7 @@ class PipelineSyncSensor(PipelineSensor):
         self.newer_than = _text("newer_than", self.newer_than)
 
     def condition(self) -> Condition:
-        """A copy of a newer checkpoint."""
+        """Return the condition on a copy of a newer checkpoint."""
         return SyncCondition(str(self.newer_than))
 
 

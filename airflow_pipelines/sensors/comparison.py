@@ -1,4 +1,4 @@
-"""Sensors that compare what a running pipeline says with a value."""
+"""Sensors that compare figures of a running pipeline with a value."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from airflow_pipelines.sensors.base import PipelineSensor
 
 
 class PipelineMetricSensor(PipelineSensor):
-    """Waits until a metric of the pipeline compares with a value, such as ``records_input_buffered < 1000``.
+    """The sensor that waits until a metric of the pipeline compares with a value, such as ``records_input_buffered < 1000``.
 
     XCom: ``{"metric", "series"}``, the series as the pipeline's metrics have them: ``{"labels", "value"}``. A metric that does not
     exist fails the task at once, with the names of those that do.
 
     :param metric: the metric's name
     :param operator: ``<``, ``<=``, ``==``, ``!=``, ``>=`` or ``>``
-    :param value: what the metric is compared with
+    :param value: the value to compare the metric with
     :param labels: the labels that a series has to have, such as ``{"endpoint": "orders.topic"}``. The comparison has to hold for
         each series that has them
     """
@@ -48,20 +48,22 @@ class PipelineMetricSensor(PipelineSensor):
             self.labels = {str(name): arguments.text(f"labels[{name!r}]", value) for name, value in labels.items()}
 
     def condition(self) -> Condition:
-        """The comparison."""
+        """Return the condition with the comparison."""
         return MetricCondition(self.metric, self.operator, float(self.value), dict(self.labels or {}))
 
 
 class PipelineViewSensor(PipelineSensor):
-    """Waits until a query over materialized tables and views finds a row, or one whose first column compares with a value.
+    """The sensor that waits until a query over materialized tables and views finds a row.
 
-    Of the rows only the first is looked at. The query runs on the pipeline at each poll, so choose ``poke_interval`` by what it
-    costs. XCom: ``{"row"}``, the row by the names of its columns.
+    With ``operator`` and ``value`` it waits until the first column of the row compares with the value.
+
+    Only the first row is compared. The query runs on the pipeline at each poll, so choose ``poke_interval`` by the cost of the
+    query. XCom: ``{"row"}``, the row by the names of its columns.
 
     :param query: a SELECT, or the path of a ``.sql`` file
-    :param operator: ``<``, ``<=``, ``==``, ``!=``, ``>=`` or ``>``; None when any row will do
-    :param value: what the first column is compared with: a number, a text or a truth value. What a template gives is a text; it is
-        compared as a number with a column of numbers when it is one
+    :param operator: ``<``, ``<=``, ``==``, ``!=``, ``>=`` or ``>``; None if any row is enough
+    :param value: the value to compare the first column with: a number, a text or a truth value. A template gives a text; it is
+        compared as a number with a column of numbers if it is one
     """
 
     template_fields: Sequence[str] = (*PipelineSensor.template_fields, "query", "operator", "value")
@@ -88,5 +90,5 @@ class PipelineViewSensor(PipelineSensor):
             arguments.present("value", self.value)
 
     def condition(self) -> Condition:
-        """The query and the comparison."""
+        """Return the condition with the query and the comparison."""
         return ViewCondition(self.query, self.operator, self.value)

@@ -11,9 +11,11 @@ from airflow_pipelines.sensors.base import PipelineSensor
 
 
 class PipelineConnectorEndSensor(PipelineSensor):
-    """Waits until one input connector reached the end of its input and all of it is processed and delivered, whatever others do.
+    """The sensor that waits until one input connector reached the end of its input and all of it is processed and delivered.
 
-    XCom: ``{"connector", "total_records"}``. A connector that gave up, or is not there, fails the task at once.
+    Other connectors may go on.
+
+    XCom: ``{"connector", "total_records"}``. A connector that failed for good, or does not exist, fails the task at once.
 
     :param connector: the connector as ``table.connector``
     """
@@ -31,19 +33,20 @@ class PipelineConnectorEndSensor(PipelineSensor):
         self.connector = arguments.text("connector", self.connector)
 
     def condition(self) -> Condition:
-        """The connector's end."""
+        """Return the condition on the connector's end."""
         return ConnectorEndCondition(self.connector)
 
 
 class PipelineLagSensor(PipelineSensor):
-    """Waits until inputs are at most so far behind their sources. Each limit that is given has to be kept; one is needed.
+    """The sensor that waits until the lag of inputs is within limits. Each limit that is given must hold; at least one is needed.
 
-    Inputs whose sources do not say how much they have, such as rows that are pushed, are left out; at least one has to say it.
+    Inputs whose sources do not report their size, such as rows that are pushed, are left out; at least one source has to report it.
+
     XCom: ``{"lag"}``, the lag of each input as ``{"records", "bytes", "seconds"}``.
 
-    :param max_records: records that the source has and that are not processed, at most
-    :param max_bytes: bytes that the source has and that were not read, at most
-    :param max_seconds: how far behind in time, at most
+    :param max_records: the maximum number of records that the source has and that are not processed
+    :param max_bytes: the maximum number of bytes that the source has and that were not read
+    :param max_seconds: the maximum lag in seconds
     :param connector: the connector as ``table.connector``; None for all
     """
 
@@ -59,7 +62,7 @@ class PipelineLagSensor(PipelineSensor):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        # What a DAG gives and a template loses must not become a limit that nobody set.
+        # A limit that the DAG gives but a template loses must not count as "no limit".
         self.given = arguments.given(max_records=max_records, max_bytes=max_bytes, max_seconds=max_seconds, connector=connector)
         if not self.given - {"connector"}:
             raise ValueError("a limit is needed: give max_records, max_bytes or max_seconds")
@@ -82,7 +85,7 @@ class PipelineLagSensor(PipelineSensor):
             self.connector = arguments.text("connector", self.connector)
 
     def condition(self) -> Condition:
-        """The limits."""
+        """Return the condition with the limits."""
         return LagCondition(
             None if self.max_records is None else int(self.max_records),
             None if self.max_bytes is None else int(self.max_bytes),

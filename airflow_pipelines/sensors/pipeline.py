@@ -1,4 +1,4 @@
-"""Sensors on a pipeline's status, and on how far it is with its input."""
+"""Sensors on a pipeline's status, and on its progress with its input."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from airflow_pipelines.sensors.base import PipelineSensor
 
 
 class PipelineStatusSensor(PipelineSensor):
-    """Waits until the pipeline has one of some statuses. XCom: ``{"status"}``.
+    """The sensor that waits until the pipeline has one of some statuses. XCom: ``{"status"}``.
 
-    A status that can no longer come ends the wait: the pipeline went down with an error, or somebody stopped it while a running one
-    was awaited, or it has started already and only statuses of the start are awaited. One that was down from the beginning may
-    still be started by somebody.
+    A status that can no longer come fails the wait in three cases. The pipeline went down with an error. Somebody stopped it while
+    a status of a running pipeline was awaited. It has started already and only statuses of the start are awaited. A pipeline that
+    was down from the beginning may still be started by somebody.
 
     :param status: a status, or several: names such as ``RUNNING`` or members of PipelineStatus
     """
@@ -41,18 +41,21 @@ class PipelineStatusSensor(PipelineSensor):
         self.status = arguments.statuses("status", self.status)
 
     def condition(self) -> Condition:
-        """The status."""
+        """Return the condition on the status."""
         return StatusCondition(arguments.statuses("status", self.status))
 
 
 class PipelineCompletionTokenSensor(PipelineSensor):
-    """Waits until everything a completion token stands for is processed and delivered. XCom: ``{"status", "step", "durable"}``.
+    """The sensor that waits until everything a completion token covers is processed and delivered.
 
-    With the fault tolerance ``exactly_once`` no kill of the pipeline can lose it then. With ``none`` and ``at_least_once`` pushed
-    rows are lost if it is killed before its next checkpoint, unless ``checkpoint`` is set; ``durable`` says how it is.
+    XCom: ``{"status", "step", "durable"}``.
 
-    :param token: the token, mostly ``"{{ ti.xcom_pull('push_rows')['token'] }}"`` or the ``.output`` of a task that returns it
-    :param checkpoint: wait until no kill can lose it; takes a checkpoint where that is needed
+    With the fault tolerance ``exactly_once`` the rows then survive a kill of the pipeline. With ``none`` and ``at_least_once``
+    pushed rows are lost if it is killed before its next checkpoint, unless ``checkpoint`` is set; ``durable`` is True if they
+    survive.
+
+    :param token: the token, usually ``"{{ ti.xcom_pull('push_rows')['token'] }}"`` or the ``.output`` of a task that returns it
+    :param checkpoint: True to wait until a kill cannot lose the rows; a checkpoint is taken if that is needed
     """
 
     template_fields: Sequence[str] = (*PipelineSensor.template_fields, "token")
@@ -69,14 +72,16 @@ class PipelineCompletionTokenSensor(PipelineSensor):
         self.token = arguments.text("token", self.token)
 
     def condition(self) -> Condition:
-        """The token."""
+        """Return the condition on the token."""
         return TokenCondition(self.token, self.checkpoint)
 
 
 class PipelineIdleSensor(PipelineSensor):
-    """Waits until no record came in for a while and all that came in is processed. XCom: the counters of records and steps.
+    """The sensor that waits until no record came in for a while and all that came in is processed.
 
-    :param idle_interval_s: how long nothing must have come in, in seconds
+    XCom: the counters of records and steps.
+
+    :param idle_interval_s: the seconds without new input
     """
 
     template_fields: Sequence[str] = (*PipelineSensor.template_fields, "idle_interval_s")
@@ -92,12 +97,14 @@ class PipelineIdleSensor(PipelineSensor):
         self.idle_interval_s = arguments.number("idle_interval_s", self.idle_interval_s, least=0)
 
     def condition(self) -> Condition:
-        """Idleness."""
+        """Return the condition on idleness."""
         return IdleCondition(float(self.idle_interval_s))
 
 
 class PipelineCompletionSensor(PipelineSensor):
-    """Waits until every input connector reached its end and all of it is processed and delivered. XCom: the counters.
+    """The sensor that waits until every input connector reached its end and all of it is processed and delivered.
+
+    XCom: the counters.
 
     A pipeline with a connector that never ends, such as one that follows a folder, never completes: give a ``timeout``, or wait
     for one connector with :class:`~airflow_pipelines.sensors.inputs.PipelineConnectorEndSensor`.
@@ -108,15 +115,15 @@ class PipelineCompletionSensor(PipelineSensor):
         self.constructed()
 
     def condition(self) -> Condition:
-        """Completion."""
+        """Return the condition on completion."""
         return CompletionCondition()
 
 
 class PipelineApprovalSensor(PipelineSensor):
-    """Waits until a changed program of the pipeline waits for approval, however long the pipeline runs or is stopped until then.
+    """The sensor that waits until a changed program waits for approval, however long the pipeline runs or is stopped until then.
 
-    XCom: ``{"status", "diff", "programs", "views_evaluated_anew"}``, the last three as of StartPipelineOperator; ``programs`` is
-    what ApprovePipelineOperator takes as ``expected_programs``.
+    XCom: ``{"status", "diff", "programs", "views_evaluated_anew"}``, the last three as for StartPipelineOperator.
+    ApprovePipelineOperator takes ``programs`` as ``expected_programs``.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -124,5 +131,5 @@ class PipelineApprovalSensor(PipelineSensor):
         self.constructed()
 
     def condition(self) -> Condition:
-        """A change that waits."""
+        """Return the condition on a pending change."""
         return ApprovalCondition()

@@ -1,4 +1,4 @@
-"""Answers that can always be sent."""
+"""JSON answers that can always be sent."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from airflow_pipelines.contract.strict_json import keepable
 
 
 class JsonAnswer(JSONResponse):
-    """A JSON answer. What cannot be sent of a value that an older release kept is replaced, so that the rest is answered."""
+    """A JSON answer. Parts of a value from an older release that cannot be sent are replaced, so that the rest is answered."""
 
     def render(self, content: Any) -> bytes:
-        """The answer's bytes."""
+        """Return the bytes of the answer."""
         try:
             return super().render(content)
         except (ValueError, RecursionError):

@@ -1,7 +1,7 @@
-"""API keys: who may read, and who may change things.
+"""API keys and their scopes: reading only, or reading and changing.
 
-A key is shown once, when it is made; the store has its SHA-256. Keys are long and random, so that nobody finds one by its hash, and
-comparing hashes says nothing about a key by the time it takes.
+A key is shown once, when it is created; the store has its SHA-256. Keys are long and random, so that nobody finds one by its hash,
+and the time to compare hashes reveals nothing about a key.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from airflow_pipelines.service import errors
 
 
 class Scope(StrEnum):
-    """What a key opens: ``read`` what changes nothing, ``write`` everything."""
+    """The scope of a key: ``read`` for requests that change nothing, ``write`` for all."""
 
     READ = "read"
     WRITE = "write"
 
 
 class ApiKeyRow(Base):
-    """An API key, without the key."""
+    """The row of an API key, without the key."""
 
     __tablename__ = "api_keys"
 
@@ -48,7 +48,7 @@ class ApiKeyRow(Base):
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """An API key as it can be shown."""
+    """The public part of an API key."""
 
     id: UUID
     name: str
@@ -60,15 +60,15 @@ _SHOWN: Final = (ApiKeyRow.id, ApiKeyRow.name, ApiKeyRow.scope)
 
 
 class ApiKeys:
-    """The keys of a store, and those of ``given``, which open everything. Thread-safe."""
+    """The keys of a store, and those of ``given``, which have the scope ``write``. Thread-safe."""
 
     def __init__(self, engine: Engine, given: Iterable[str] = ()) -> None:
         self._engine = engine
-        self._given = frozenset(_hashed(key) for key in given)
+        self._given = frozenset(_hash_key(key) for key in given)
         self._required = bool(self._given)
 
     def are_required(self) -> bool:
-        """Whether requests need a key. Once they do, deleting the last key does not open the service to everybody."""
+        """Return True if requests need a key. Once they do, deleting the last key does not open the service to everybody."""
         if not self._required:
             with Session(self._engine) as session:
                 self._required = session.scalar(select(ApiKeyRow.id).limit(1)) is not None
@@ -77,8 +77,8 @@ class ApiKeys:
         return self._required
 
     def scope_of(self, key: str) -> Scope | None:
-        """What a key opens; None when it is no key."""
-        hashed = _hashed(key)
+        """Return the scope of a key; None if there is no such key."""
+        hashed = _hash_key(key)
         if hashed in self._given:
             return Scope.WRITE
         with Session(self._engine) as session:
@@ -86,18 +86,18 @@ class ApiKeys:
         return None if found is None else Scope(found)
 
     def unreadable(self, error: SQLAlchemyError) -> Problem:
-        """What is answered to a caller whose key cannot be looked up."""
+        """Return the error for a caller whose key cannot be looked up."""
         return errors.store_unusable(error, self._engine.url)
 
     def create(self, name: str, scope: Scope) -> tuple[ApiKey, str]:
-        """Make a key.
+        """Create a key.
 
-        :returns: its entry, and the key itself, which nobody can ask for again
-        :raises Problem: DuplicateName
+        :returns: its entry, and the key itself, which cannot be retrieved again
+        :raises Problem: DuplicateName, when there is a key of this name
         """
         key = new_key()
         made = ApiKey(uuid7(), name, scope)
-        values = {"id": made.id, "name": name, "key_hash": _hashed(key), "scope": scope.value, "created_at": datetime.now(UTC)}
+        values = {"id": made.id, "name": name, "key_hash": _hash_key(key), "scope": scope.value, "created_at": datetime.now(UTC)}
         try:
             with Session(self._engine) as session, session.begin():
                 session.execute(insert(ApiKeyRow).values(values))
@@ -106,14 +106,14 @@ class ApiKeys:
         return made, key
 
     def all(self) -> list[ApiKey]:
-        """The keys of the store, oldest first."""
+        """Return the keys of the store, oldest first."""
         with Session(self._engine) as session:
             return [_shown(row) for row in session.execute(select(*_SHOWN).order_by(ApiKeyRow.created_at, ApiKeyRow.id))]
 
     def get(self, name: str) -> ApiKey:
-        """The key of this name.
+        """Return the key of this name.
 
-        :raises Problem: UnknownApiKey
+        :raises Problem: UnknownApiKey, when there is none
         """
         with Session(self._engine) as session:
             row = session.execute(select(*_SHOWN).where(ApiKeyRow.name == name)).one_or_none()
@@ -122,9 +122,9 @@ class ApiKeys:
         return _shown(row)
 
     def delete(self, name: str) -> None:
-        """Take a key away; it opens nothing from now on.
+        """Delete a key, which is not accepted from now on.
 
-        :raises Problem: UnknownApiKey
+        :raises Problem: UnknownApiKey, when there is none
         """
         with Session(self._engine) as session, session.begin():
             if not session.connection().execute(delete(ApiKeyRow).where(ApiKeyRow.name == name)).rowcount:
@@ -132,11 +132,11 @@ class ApiKeys:
 
 
 def new_key() -> str:
-    """A key that nobody can guess; its beginning says what it is to those who find one where it should not be."""
+    """Return a new unguessable key; its prefix identifies it to those who find one where it should not be."""
     return f"apk_{secrets.token_urlsafe(32)}"
 
 
-def _hashed(key: str) -> str:
+def _hash_key(key: str) -> str:
     return hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
 
 

@@ -44,12 +44,12 @@ from airflow_pipelines.serving.path_segments import EncodedSlashes
 
 _INGRESS = re.compile(r"/v0/pipelines/[^/]*/ingress/.*")
 _ROUTING_ERRORS = {404: ErrorCode.UNKNOWN_ENDPOINT, 405: ErrorCode.METHOD_NOT_ALLOWED}
-"""The codes of what FastAPI itself answers about paths and methods."""
+"""The error codes for FastAPI's own answers about paths and methods."""
 logger = logging.getLogger(__name__)
 
 
 def create_app(settings: Settings, dedicated: DedicatedHosts | None = None) -> FastAPI:
-    """The REST API as it is served: :func:`create_embedded_app` with the page, keys, bounds, and no answers for other sites' pages.
+    """Return the REST API as it is served: :func:`create_embedded_app` with the page, keys, bounds and the cross-site guard.
 
     :param settings: as for :func:`create_embedded_app`
     :param dedicated: as for :func:`create_embedded_app`
@@ -65,12 +65,12 @@ def create_app(settings: Settings, dedicated: DedicatedHosts | None = None) -> F
 
 
 def create_embedded_app(settings: Settings, dedicated: DedicatedHosts | None = None) -> FastAPI:
-    """The REST API over the store that ``settings`` names, to be called within the process.
+    """Return the REST API over the store that ``settings`` names, for calls within the process.
 
     The application works without its lifespan being run; running it adds a thread that looks after pipelines nobody reads.
     ``app.state.control_plane`` is the :class:`ControlPlane`; call its ``close`` when the application is not needed any more.
 
-    :param settings: where the store and the storage are, and how hosts are started
+    :param settings: the settings of the store, of the storage and of the start of hosts
     :param dedicated: replaces the way in which the hosts of new incarnations are submitted
     :raises Problem: when the store cannot be used
     """
@@ -94,23 +94,24 @@ def create_embedded_app(settings: Settings, dedicated: DedicatedHosts | None = N
         cluster.router(control_plane),
         api_keys.router(control_plane.api_keys),
         secrets.router(control_plane.secrets.files),
-        # Before the 501s and the records, whose paths are wider.
+        # Before the 501s and the records, whose paths are less specific.
         lifecycle.router(control_plane),
         runtime.router(proxy),
         diagnostics.router(control_plane),
         pipelines.router(control_plane),
         unsupported.router(control_plane),
     )
-    # To include routers, FastAPI would make each route anew, which is most of the time that an application takes to be made.
+    # FastAPI's include_router would build each route again, which is most of the time to create an application.
     app.router.routes += [route for router in routers for route in router.routes]
     _answer_errors(app, control_plane)
     return app
 
 
 def create_watching_app(settings: Settings) -> FastAPI:
-    """The REST API for who only reads it: nothing is carried forward, so that no program is compiled and no host is started.
+    """Return the REST API for a caller that only reads it.
 
-    It does what is asked of it all the same; who must not change anything has to ask for nothing else.
+    It does no background work, so that no program is compiled and no host is started. It still executes every request, so a caller
+    that must not change anything has to send only reading requests.
 
     :param settings: as for :func:`create_embedded_app`
     :raises Problem: when the store cannot be used
@@ -154,5 +155,5 @@ def _answer_errors(app: FastAPI, control_plane: ControlPlane) -> None:
     async def unexpected(request: Request, error: Exception) -> JsonAnswer:
         logger.error("%s %s failed", request.method, request.url.path, exc_info=error)
         found = Problem(ErrorCode.INTERNAL_ERROR, f"The service failed ({type(error).__name__}: {error}); its log has the details")
-        # The server closes the connection after this; a client that were not told would send its next call into nothing.
+        # The server closes the connection after this; a client that was not told would lose its next call.
         return JsonAnswer(found.body(), 500, {"Connection": "close"})

@@ -1,4 +1,4 @@
-"""Reconciles pipelines in the background, in one short-lived thread for each that is not at rest."""
+"""The background reconciliation of pipelines, in a short-lived thread for each one that is not at rest."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 
 class BackgroundReconciler:
-    """Background threads of one service process. They are daemons: the next reader takes up what a dying process leaves."""
+    """The background threads of one service process. They are daemons: the next reader takes over what a dying process leaves."""
 
     def __init__(self, store: Store, reconciler: Reconciler, cluster: ClusterHealth, leases: Leases) -> None:
         self._store = store
@@ -38,7 +38,7 @@ class BackgroundReconciler:
         self._sweeper: threading.Thread | None = None
 
     def wake(self, pipeline_id: UUID) -> None:
-        """See to the pipeline now."""
+        """Reconcile the pipeline now."""
         with self._lock:
             if self._closed.is_set():
                 return
@@ -50,14 +50,14 @@ class BackgroundReconciler:
         thread.start()
 
     def sweep_forever(self) -> None:
-        """Look after all pipelines, also those nobody reads: for a service that stays up."""
+        """Look after all pipelines, also those that nobody reads: for a service that stays up."""
         with self._lock:
             if self._sweeper is None and not self._closed.is_set():
                 self._sweeper = threading.Thread(target=self._sweep, name="pipelines-sweeper", daemon=True)
                 self._sweeper.start()
 
     def close(self, timeout_s: float = 5.0) -> None:
-        """Stop the threads; what they did not finish stays in the store for others."""
+        """Stop the threads; unfinished work stays in the store for others."""
         self._closed.set()
         with self._lock:
             events = list(self._wakes.values())
@@ -91,7 +91,7 @@ class BackgroundReconciler:
                 except Conflict:
                     continue
                 except Exception:
-                    # Whatever it is, it must neither be lost nor end the service; the pipeline is tried again.
+                    # Any error must be logged and must not end the service; the pipeline is tried again.
                     failures += 1
                     logger.exception("Pipeline %s could not be carried forward (attempt %d)", pipeline_id, failures)
                     if failures >= ATTEMPTS:
@@ -112,12 +112,12 @@ class BackgroundReconciler:
                 self._leases.release(lease)
 
     def _hold(self, lease: str, record: PipelineRecord, held_since: float | None) -> float | None:
-        """Take the pipeline's lease, renew it in time, or give it back where only others can go on.
+        """Acquire the pipeline's lease, renew it in time, or release it if only other processes can go on.
 
-        :param lease: its name
+        :param lease: the name of the lease
         :param record: the pipeline
-        :param held_since: when it was taken or renewed last, by the monotonic clock; None when it is not held
-        :returns: the same as of now
+        :param held_since: the time at which it was last acquired or renewed, by the monotonic clock; None if it is not held
+        :returns: the new value of ``held_since``
         """
         if self._reconciler.is_for_others(record):
             if held_since is not None:
@@ -139,7 +139,7 @@ class BackgroundReconciler:
             raise
 
     def _leave(self, pipeline_id: UUID, wake: threading.Event) -> bool:
-        """Whether the thread may end: nobody woke it since it last looked."""
+        """Return True if the thread may end, since nobody has woken it since its last look."""
         with self._lock:
             if wake.is_set():
                 return False

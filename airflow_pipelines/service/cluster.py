@@ -1,4 +1,4 @@
-"""The health of the service's parts, and the events by which it changed."""
+"""The health of the service's parts, and the events that record its changes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EVENTS_KEPT: Final = 720
 
 
 class ClusterEventRow(Base):
-    """How the parts were at one change of any of them."""
+    """The row of a health event, with the state of all parts."""
 
     __tablename__ = "cluster_events"
 
@@ -35,11 +35,11 @@ class ClusterEventRow(Base):
 
 @dataclass(frozen=True, slots=True)
 class PartHealth:
-    """How one part is.
+    """The health of one part.
 
-    :param healthy: whether it does its work, or will when it is asked to
-    :param message: what there is to say of it
-    :param resources: what it runs on; to run on something else is no change of its health
+    :param healthy: True if it works, or will when it is needed
+    :param message: a description of its state
+    :param resources: the resources that it runs on; a change of them does not count as a change of its health
     """
 
     healthy: bool
@@ -51,9 +51,9 @@ class PartHealth:
 class ClusterEvent:
     """A change of the health.
 
-    :param event_id: its identity
-    :param recorded_at: when the change was seen
-    :param parts: how the parts were from then on, by name
+    :param event_id: its id
+    :param recorded_at: the time at which the change was seen
+    :param parts: the health of the parts from then on, by name
     """
 
     event_id: UUID
@@ -62,13 +62,13 @@ class ClusterEvent:
 
     @property
     def all_healthy(self) -> bool:
-        """Whether every part is healthy."""
+        """True if every part is healthy."""
         return all(part.healthy for part in self.parts.values())
 
     def to_wire(self, selector: Selector) -> dict[str, Any]:
-        """The event as the REST contract shows it.
+        """Return the event as the REST contract shows it.
 
-        :param selector: ``ALL`` for the messages beside the statuses
+        :param selector: ``ALL`` to include the messages
         """
         wire: dict[str, Any] = {
             "id": str(self.event_id),
@@ -84,7 +84,7 @@ class ClusterEvent:
 
 
 class ClusterHealth:
-    """Looks at the parts of one service, and keeps the events of a store. Thread-safe.
+    """The health checks of one service, and the health events of a store. Thread-safe.
 
     :param engine: the store's database
     :param hosts: its hosts
@@ -97,9 +97,9 @@ class ClusterHealth:
         self._newest: ClusterEvent | None = None
 
     def look(self) -> ClusterEvent:
-        """Look at the parts now, and record an event when they have changed.
+        """Check the parts now, and record an event if their health has changed.
 
-        :returns: the newest event, which says how the parts are
+        :returns: the newest event, which has the present health of the parts
         """
         live = self._hosts.registry.live_hosts()
         store = f"The store is a {self._engine.url.get_backend_name()} database"
@@ -116,10 +116,10 @@ class ClusterHealth:
             return self._newest
 
     def events(self, limit: int = EVENTS_KEPT) -> list[ClusterEvent]:
-        """The newest events, the newest first."""
+        """Return the newest events, the newest first."""
         statement = select(ClusterEventRow.__table__).order_by(ClusterEventRow.sequence.desc()).limit(limit)
         with self._engine.connect() as connection:
-            return [_event(row) for row in connection.execute(statement).mappings()]
+            return [_to_event(row) for row in connection.execute(statement).mappings()]
 
     def _record(self, parts: Mapping[str, PartHealth]) -> ClusterEvent:
         event = ClusterEvent(UUID(int=uuid7().int), datetime.now(UTC), parts)
@@ -133,7 +133,7 @@ class ClusterHealth:
         return event
 
     def _compiler(self, hosts: Sequence[HostRecord]) -> PartHealth:
-        """Healthy means that compiling works or will: a host is up, one is starting, or none was needed yet."""
+        """Return the health of the compiler. It is always healthy: a host is up, one is starting, or the next use starts one."""
         return PartHealth(True, self._compiler_message([self._hosts.health(host) for host in hosts]), _described(hosts))
 
     def _compiler_message(self, states: Sequence[Health]) -> str:
@@ -146,13 +146,13 @@ class ClusterHealth:
 
 
 def _described(hosts: Sequence[HostRecord]) -> str:
-    """The places where hosts run."""
+    """Describe the places where hosts run."""
     places = Counter((host.kind, host.machine) for host in hosts)
     texts = [f"{count} {kind} on {machine}" for (kind, machine), count in sorted(places.items(), key=str)]
     return f"Hosts: {', '.join(texts) or 'none'}"
 
 
-def _event(row: Any) -> ClusterEvent:
-    # Those that an earlier release recorded do not say what a part ran on.
+def _to_event(row: Any) -> ClusterEvent:
+    # Events from an earlier release have no resources.
     parts = {name: PartHealth(bool(values[0]), *map(str, values[1:])) for name, values in row["parts"].items()}
     return ClusterEvent(row["event_id"], row["recorded_at"], parts)

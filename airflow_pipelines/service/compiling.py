@@ -1,4 +1,4 @@
-"""Compiles programs on the shared host."""
+"""The compilation of programs on the shared host."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from airflow_pipelines.service.hosts import Hosts, HostTimeout, HostUnreachable,
 from airflow_pipelines.service.records import PipelineRecord
 
 COMPILE_TIMEOUT_S = 110.0
-"""A request waits for the compiler for so many seconds; who asks again gets what was compiled meanwhile."""
+"""The number of seconds for which a request waits for the compiler; a repeated request gets a result compiled meanwhile."""
 PATIENCE_S = 3 * 3600.0
-"""A pipeline waits for the compiler for so many seconds, as long as its host lives: longer than the compiler goes on by itself."""
+"""The number of seconds for which a pipeline waits for the compiler while its host lives: longer than the compiler's own limit."""
 HOST_START_WAIT_S = START_LIMIT_S + 60.0
 COMPILE_ATTEMPTS = 3
-"""A program with which so many hosts were lost is not given to another one: perhaps it is what they die of."""
+"""The number of lost hosts after which a program is not given to another one, since it may be what kills them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """What compiling gave: the contract's program_info, or the messages that say what is wrong."""
+    """The result of compiling: the contract's program_info, or the error messages."""
 
     program_info: dict[str, Any] | None
     messages: list[dict[str, Any]]
 
 
 class ProgramCompiler:
-    """Compiles programs that need not belong to a pipeline, and waits for a host to do so.
+    """A compiler of programs that need not belong to a pipeline; it waits for a host.
 
     :param hosts: the hosts of the store
     :param shared: the deployer of the shared host
@@ -48,10 +48,10 @@ class ProgramCompiler:
         self._shared = shared
 
     def compile(self, source: ProgramSource, *, with_dataflow: bool = False) -> Compiled:
-        """Compile a program; starts the shared host when there is none, which takes its time.
+        """Compile a program. The shared host is started if there is none, which takes a while.
 
         :param source: its source
-        :param with_dataflow: whether the description has the dataflow graph
+        :param with_dataflow: True to include the dataflow graph in the description
         :raises Problem: when there is no compiler, or it fails
         """
         attempts = tenacity.Retrying(
@@ -65,11 +65,11 @@ class ProgramCompiler:
             raise _unavailable(error) from error
 
     def difference(self, old: ProgramSource, new: ProgramSource) -> dict[str, Any]:
-        """The difference between two programs, in the contract's form; starts the shared host when there is none.
+        """Return the difference between two programs, in the contract's form. The shared host is started if there is none.
 
         :param old: a program that compiled
-        :param new: the program that is to take its place
-        :raises Problem: when the new program does not compile or cannot go on from what the old one leaves, or there is no compiler
+        :param new: the program that is to replace it
+        :raises Problem: when the new program does not compile or cannot continue from the old one's state, or there is no compiler
         """
         body = {"old": old.to_wire(), "new": new.to_wire()}
         try:
@@ -83,7 +83,7 @@ class ProgramCompiler:
         return answer
 
     def await_host(self) -> HostRecord:
-        """The shared host, once it is up, however long it takes to come up; one that hangs is given up by who looks for it.
+        """Wait for the shared host and return it once it is up; looking for it ends a host that hangs.
 
         :raises SubmitError: when it does not come up
         """
@@ -96,10 +96,10 @@ class ProgramCompiler:
 
 
 def raise_for_new_program(response: httpx.Response) -> None:
-    """Raise what a host says about a program that is to take the place of another.
+    """Raise the error of a host's answer about a program that is to replace another.
 
     :param response: the host's answer
-    :raises Problem: ``InvalidNewProgramSql`` when the program does not compile, or whatever else the host says
+    :raises Problem: ``InvalidNewProgramSql`` when the program does not compile, or any other error of the host
     """
     try:
         raise_for_problem(response)
@@ -112,7 +112,7 @@ def raise_for_new_program(response: httpx.Response) -> None:
 
 
 def still_at_work(error: HostTimeout) -> Problem:
-    """The Problem of a request whose compiler lives and has not come to an end."""
+    """Return the Problem of a request whose compiler is alive and has not finished."""
     return Problem(
         ErrorCode.COMPILER_TIMEOUT,
         f"The compiler is still at work: {error}. Its host lives, and keeps what it compiles: try again in a while",
@@ -124,21 +124,21 @@ def _unavailable(error: Exception) -> Problem:
 
 
 def compile_on(hosts: Hosts, host: HostRecord, record: PipelineRecord, on_look: Callable[[], None]) -> Compiled:
-    """Compile a pipeline's program, however busy the host is: it is waited for as long as it lives.
+    """Compile a pipeline's program, however busy the host is: the call waits as long as the host lives.
 
     :param hosts: the hosts of the store
-    :param host: the one that compiles
+    :param host: the host that compiles
     :param record: the pipeline
-    :param on_look: called now and then while the host is at work
+    :param on_look: a function to call now and then while the host is at work
     :raises Problem: when the compiler itself fails
     :raises HostUnreachable: when its host died
     """
     body = record.source.to_wire() | {"ir": False}
-    return _compiled(hosts.call_while_alive(host, "POST", "/compile", json=body, timeout_s=PATIENCE_S, on_look=on_look))
+    return _parse_result(hosts.call_while_alive(host, "POST", "/compile", json=body, timeout_s=PATIENCE_S, on_look=on_look))
 
 
 def is_lost_compiler(error: BaseException) -> bool:
-    """Whether another host may compile what this one could not; one that takes too long is not lost."""
+    """Return True if another host may compile the program; a host that is merely slow is not lost."""
     return isinstance(error, HostUnreachable) and not isinstance(error, HostTimeout)
 
 
@@ -146,18 +146,18 @@ def compile_source(hosts: Hosts, host: HostRecord, source: ProgramSource, *, wit
     """Compile a program that need not belong to a pipeline.
 
     :param hosts: the hosts of the store
-    :param host: the one that compiles
+    :param host: the host that compiles
     :param source: the program's source
-    :param with_dataflow: whether the description has the dataflow graph
+    :param with_dataflow: True to include the dataflow graph in the description
     :raises Problem: when the compiler itself fails
-    :raises HostTimeout: when it takes longer than who asks should wait
+    :raises HostTimeout: when it takes longer than the caller should wait
     :raises HostUnreachable: when its host died
     """
     body = source.to_wire() | {"ir": with_dataflow}
-    return _compiled(hosts.call(host, "POST", "/compile", json=body, timeout_s=COMPILE_TIMEOUT_S))
+    return _parse_result(hosts.call(host, "POST", "/compile", json=body, timeout_s=COMPILE_TIMEOUT_S))
 
 
-def _compiled(response: httpx.Response) -> Compiled:
+def _parse_result(response: httpx.Response) -> Compiled:
     try:
         raise_for_problem(response)
     except Problem as problem:

@@ -1,4 +1,4 @@
-"""Checks ``runtime_config`` and ``program_config`` of requests, and fills them with defaults."""
+"""The validation of ``runtime_config`` and ``program_config`` in requests, and their defaults."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ C = TypeVar("C", bound=BaseModel)
 
 
 class ProgramConfig(BaseModel):
-    """How the program is compiled."""
+    """The compiler configuration of a program."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -27,22 +27,22 @@ class ProgramConfig(BaseModel):
 
 
 def runtime_config(value: Any) -> dict[str, Any]:
-    """Check a runtime configuration and fill it with defaults.
+    """Check a runtime configuration and fill in defaults.
 
-    :param value: what a request gives; None means all defaults
+    :param value: the value in a request; None means all defaults
     :returns: the configuration in wire form
-    :raises Problem: ``InvalidRuntimeConfig`` when a value makes no sense
+    :raises Problem: ``InvalidRuntimeConfig`` when a value is invalid
     """
     return _checked(RuntimeConfig, value, ErrorCode.INVALID_RUNTIME_CONFIG, "runtime_config").to_wire()
 
 
 def program_config(value: Any, platform_version: str) -> dict[str, Any]:
-    """Check a program configuration and fill it with defaults.
+    """Check a program configuration and fill in defaults.
 
-    :param value: what a request gives; None means all defaults
+    :param value: the value in a request; None means all defaults
     :param platform_version: the release of this service
     :returns: the configuration in wire form
-    :raises Problem: ``InvalidProgramConfig`` when a value makes no sense
+    :raises Problem: ``InvalidProgramConfig`` when a value is invalid
     """
     config = _checked(ProgramConfig, value, ErrorCode.INVALID_PROGRAM_CONFIG, "program_config")
     if config.runtime_version not in {None, platform_version}:
@@ -55,10 +55,10 @@ def program_config(value: Any, platform_version: str) -> dict[str, Any]:
 
 
 def without_effect(wire: Mapping[str, Any]) -> list[str]:
-    """What a runtime configuration sets that does nothing here, in words for whoever wrote it.
+    """Describe the settings of a runtime configuration that have no effect here, for its author.
 
-    :param wire: as :func:`runtime_config` gives it
-    :returns: one line per field that is set to something else than its default, and per tweak that nobody knows
+    :param wire: a configuration as returned by :func:`runtime_config`
+    :returns: one line per such field that differs from its default, and per unknown tweak
     """
     defaults = RuntimeConfig().to_wire()
     lines = [
@@ -74,11 +74,11 @@ def without_effect(wire: Mapping[str, Any]) -> list[str]:
 
 
 def at(config: Any, path: str) -> Any:
-    """The value at a path of a configuration in wire form.
+    """Return the value at a path of a configuration in wire form.
 
     :param config: the configuration
-    :param path: names with dots between them
-    :returns: the value; None where there is none
+    :param path: names, separated by dots
+    :returns: the value; None if there is none
     """
     for name in path.split("."):
         if not isinstance(config, Mapping):

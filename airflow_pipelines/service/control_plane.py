@@ -1,4 +1,4 @@
-"""The control plane without HTTP: what can be asked about and of pipelines."""
+"""The control plane without HTTP: all requests about pipelines and to pipelines."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ logger = logging.getLogger(__name__)
 
 APPROVAL_WAIT_S = 60.0
 TESTING: Final = "testing"
-"""The unstable feature by which clients may pretend things."""
+"""The unstable feature that lets clients pretend a state."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a runtime call goes."""
+    """The target of a runtime call."""
 
     record: PipelineRecord
     host: HostRecord
@@ -67,7 +67,7 @@ class Target:
 
 
 class ControlPlane:
-    """One service process's view of a store. All methods are thread-safe and short, except where they say so."""
+    """The view of one service process on a store. All methods are thread-safe and short, unless documented otherwise."""
 
     def __init__(self, settings: Settings, dedicated: DedicatedHosts | None = None) -> None:
         self.settings = settings
@@ -118,7 +118,7 @@ class ControlPlane:
         return Deployers(by_name, default)
 
     def close(self) -> None:
-        """Stop background work and give connections back. Hosts and pipelines go on."""
+        """Stop background work and release connections. Hosts and pipelines go on."""
         self.background.close()
         self.hosts.close()
         self._engine.dispose()
@@ -126,25 +126,25 @@ class ControlPlane:
     # --- reading ----------------------------------------------------------------------------------------------------------------
 
     def pipelines(self) -> list[PipelineRecord]:
-        """All pipelines as they are now."""
-        return [seen for record in self.store.all() if (seen := self._seen_or_none(record)) is not None]
+        """Return all pipelines in their present state."""
+        return [seen for record in self.store.all() if (seen := self._observe_or_none(record)) is not None]
 
     def pipeline(self, name: str) -> PipelineRecord:
-        """One pipeline as it is now."""
+        """Return one pipeline in its present state."""
         return self._seen(self.store.require(name))
 
     def exists(self, pipeline_id: UUID) -> bool:
-        """Whether the pipeline has not been deleted."""
+        """Return True if the pipeline has not been deleted."""
         return self.store.get(pipeline_id) is not None
 
     def events(self, name: str) -> list[Event]:
-        """A pipeline's events, newest first."""
+        """Return a pipeline's events, newest first."""
         return self.store.events(self.pipeline(name).id)
 
     def target(self, name: str) -> Target:
-        """Where runtime calls for the pipeline go.
+        """Return the target of runtime calls for the pipeline.
 
-        :raises Problem: when there is no such place
+        :raises Problem: when there is none
         """
         record = self.pipeline(name)
         requests.check_deployed(record)
@@ -154,7 +154,7 @@ class ControlPlane:
         return Target(record, host)
 
     def lost(self, name: str, why: str) -> Problem:
-        """The Problem of a call that its host broke off, after the pipeline was looked at again."""
+        """Return the Problem of a call that its host broke off, after observing the pipeline again."""
         record = self.store.require(name)
         host_id = record.host_id
         record = self._seen(record)
@@ -163,22 +163,22 @@ class ControlPlane:
     # --- changing ---------------------------------------------------------------------------------------------------------------
 
     def create(self, body: Any) -> PipelineRecord:
-        """Add a pipeline from a POST body."""
+        """Create a pipeline from a POST body."""
         return self._add(edits.parse_full(body, platform_version()))
 
     def put(self, name: str, body: Any, *, allow_compile_errors: bool = True) -> tuple[PipelineRecord, bool]:
-        """Create or replace a pipeline. A new program is compiled in the background, or first, as by :meth:`patch`.
+        """Create or replace a pipeline. A new program is compiled in the background or beforehand, as by :meth:`patch`.
 
         :param name: the name in the path
         :param body: the JSON body
         :param allow_compile_errors: as for :meth:`patch`
-        :returns: the pipeline, and whether it was created
+        :returns: the pipeline, and True if it was created
         :raises Problem: as :meth:`patch`
         """
         edit = edits.parse_full(body, platform_version(), default_name=name)
         record = self.store.find(name)
         if record is not None:
-            return self._edited(record, edit, allow_compile_errors), False
+            return self._edit(record, edit, allow_compile_errors), False
         if edit.name != name:
             raise Problem(
                 ErrorCode.CANNOT_RENAME_NON_EXISTING_PIPELINE,
@@ -187,11 +187,11 @@ class ControlPlane:
         return self._add(edit), True
 
     def check_put(self, name: str, body: Any) -> None:
-        """Find out whether :meth:`put` would do, were the pipeline stopped and its storage cleared. Changes nothing.
+        """Check that :meth:`put` would succeed if the pipeline were stopped and its storage cleared. Changes nothing.
 
         :param name: the name in the path
         :param body: the JSON body
-        :raises Problem: what :meth:`put` would answer that allows no compile errors
+        :raises Problem: the error that :meth:`put` would raise with ``allow_compile_errors`` False
         """
         edit = edits.parse_full(body, platform_version(), default_name=name)
         emptied = requests.emptied(self.pipeline(name))
@@ -199,16 +199,16 @@ class ControlPlane:
         Replacement(self.programs.compile).check(emptied, edits.apply_edit(emptied, edit, platform_version(), datetime.now(UTC)))
 
     def patch(self, name: str, body: Any, *, allow_compile_errors: bool = True) -> PipelineRecord:
-        """Change some fields of a pipeline. A new program is compiled in the background, unless it has to compile.
+        """Change some fields of a pipeline. A new program is compiled in the background, unless it is required to compile.
 
         :param name: the pipeline's name
         :param body: the fields
-        :param allow_compile_errors: whether a program that does not compile may take the place of one that does; if not, a new
-            program is compiled first, which takes its time
-        :returns: the pipeline after that
-        :raises Problem: when a field makes no sense or may not change now, or the program may not take the other's place
+        :param allow_compile_errors: True to let a program that does not compile replace one that does; if False, a new program is
+            compiled first, which takes a while
+        :returns: the pipeline after the change
+        :raises Problem: when a field is invalid or may not change now, or the program may not replace the other
         """
-        return self._edited(self.pipeline(name), edits.parse_edit(body, platform_version()), allow_compile_errors)
+        return self._edit(self.pipeline(name), edits.parse_edit(body, platform_version()), allow_compile_errors)
 
     def delete(self, name: str) -> None:
         """Delete a stopped and cleared pipeline with its log and events."""
@@ -224,19 +224,19 @@ class ControlPlane:
             return
 
     def start(self, name: str, request: StartRequest) -> PipelineRecord:
-        """Ask for an incarnation."""
+        """Request an incarnation."""
         return self._changed(name, lambda record: requests.start(record, request, datetime.now(UTC)))
 
     def stop(self, name: str, *, force: bool) -> PipelineRecord:
-        """Ask for the end of the incarnation."""
+        """Request the end of the incarnation."""
         return self._changed(name, lambda record: requests.stop(record, datetime.now(UTC), force=force))
 
     def clear(self, name: str) -> PipelineRecord:
-        """Ask for the storage to be cleared."""
+        """Request the clearing of the storage."""
         return self._changed(name, requests.clear)
 
     def dismiss_error(self, name: str) -> PipelineRecord:
-        """Forget the last deployment error."""
+        """Dismiss the last deployment error."""
         return self._changed(name, requests.dismiss_error)
 
     def update_runtime(self, name: str) -> PipelineRecord:
@@ -244,10 +244,10 @@ class ControlPlane:
         return self._changed(name, lambda record: edits.update_runtime(record, platform_version(), datetime.now(UTC)))
 
     def check_testing(self, name: str) -> None:
-        """Refuse what is for tests of clients only.
+        """Check that actions for tests of clients are allowed.
 
         :param name: the pipeline's name
-        :raises Problem: when the unstable feature ``testing`` is not switched on
+        :raises Problem: when the unstable feature ``testing`` is not enabled
         """
         self.store.require(name)
         if TESTING not in self.settings.unstable_features:
@@ -260,12 +260,12 @@ class ControlPlane:
         """Pretend that another release has compiled the program; call :meth:`check_testing` before.
 
         :param name: the pipeline's name
-        :param version: that release
+        :param version: the version of that release
         """
         return self._changed(name, lambda record: edits.pretend_platform_version(record, version))
 
     def move(self, name: str, action: RuntimeAction) -> PipelineRecord:
-        """Pause or resume: the host decides, and is waited for no longer than the call takes."""
+        """Pause or resume the pipeline. The host decides; the call does not wait for the new status."""
         target = self.target(name)
         requests.check_runtime_action(target.record, action)
         self._ask(target, action.value)
@@ -276,7 +276,7 @@ class ControlPlane:
 
         :param name: the pipeline's name
         :param desired: running or paused
-        :returns: the pipeline after that
+        :returns: the pipeline after the call
         :raises Problem: when it is not in standby
         """
         target = self.target(name)
@@ -285,23 +285,23 @@ class ControlPlane:
         return self.pipeline(name)
 
     def approve(self, name: str, flags: BootstrapFlags, expected: ProgramChange | None = None) -> PipelineRecord:
-        """Approve the change that a pipeline waits with, and wait until it goes on (up to a minute).
+        """Approve the change that a pipeline waits with, and wait up to a minute until the pipeline goes on.
 
         :param name: the pipeline's name
-        :param flags: how the changed views are evaluated; they replace those of the start
-        :param expected: the programs that the approval is for, None for whatever waits
-        :returns: the pipeline after that
-        :raises Problem: 412 when the programs are other ones; nothing is approved then
+        :param flags: the options for evaluating the changed views; they replace those of the start
+        :param expected: the programs that the approval is for; None for any waiting change
+        :returns: the pipeline after the call
+        :raises Problem: 412 when the programs differ; nothing is approved then
         """
         record = self.pipeline(name)
         requests.check_deployed(record)
         if expected is not None:
-            # Also when nothing waits any more: what was approved elsewhere may have been another program.
+            # Checked even if nothing waits any more: another client may have approved another program.
             requests.check_program(record, expected)
         if record.deployment_runtime_status is not RuntimeStatus.AWAITING_APPROVAL:
             return record
         query = urlencode({"silent_bootstrap": flags.silent, "concurrent_bootstrap": flags.concurrent})
-        # The host compares once more, in the moment in which it approves: only it knows the program of the saved state.
+        # The host compares again when it approves, since only it knows the program of the saved state.
         target = self.target(name)
         answer = self._ask(target, f"approve?{query}", None if expected is None else {"programs": expected.to_wire()})
         if answer["approved"]:
@@ -328,7 +328,7 @@ class ControlPlane:
         self.background.wake(record.id)
         return record
 
-    def _edited(self, record: PipelineRecord, edit: edits.Edit, allow_compile_errors: bool) -> PipelineRecord:
+    def _edit(self, record: PipelineRecord, edit: edits.Edit, allow_compile_errors: bool) -> PipelineRecord:
         replacement = Replacement(self.programs.compile)
         edit = self.secrets.out_of(edit, record.id)
 
@@ -349,7 +349,7 @@ class ControlPlane:
         return self._after(edited)
 
     def _take_stored_secrets_out(self) -> None:
-        """Take out of the store what an earlier release wrote there."""
+        """Move secrets that an earlier release wrote into the store out of it."""
         for record in self.store.all():
             try:
                 without = self.secrets.out_of_stored(record)
@@ -357,12 +357,12 @@ class ControlPlane:
                 logger.warning("Secrets of pipeline %s stay in the store: %s", record.name, error)
                 continue
             if without is not record:
-                # When somebody else changes the pipeline at this moment, the next service does it.
+                # If the pipeline is changed at this moment, the next service process does it.
                 with suppress(Conflict):
                     self.store.commit(record, [without])
 
     def _tell_without_effect(self, record: PipelineRecord) -> None:
-        """Write into the pipeline's log what its configuration says in vain."""
+        """Write the settings that have no effect into the pipeline's log."""
         lines = without_effect(record.runtime_config)
         if lines:
             self.files.note(record, "\n".join(lines), "WARNING")
@@ -378,7 +378,7 @@ class ControlPlane:
     def _seen(self, record: PipelineRecord) -> PipelineRecord:
         return self._after(self.reconciler.observe(record))
 
-    def _seen_or_none(self, record: PipelineRecord) -> PipelineRecord | None:
+    def _observe_or_none(self, record: PipelineRecord) -> PipelineRecord | None:
         try:
             return self._seen(record)
         except Problem as problem:
@@ -386,7 +386,7 @@ class ControlPlane:
                 return None
             raise
         except (ValueError, TypeError, KeyError, AttributeError):
-            # What its host recorded makes no sense; the other pipelines are still worth a list.
+            # Its host's records are invalid; the other pipelines can still be listed.
             logger.exception("Pipeline %s cannot be brought up to date and is listed as the store has it", record.name)
             return record
 

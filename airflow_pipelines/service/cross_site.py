@@ -1,8 +1,8 @@
-"""Keeps pages in a browser out: the browser of a user can reach the service, and any page may make it send requests.
+"""The guard against pages in a browser: the browser of a user can reach the service, and any page may make it send requests.
 
-Two means, as browsers work: a request must name this service as its host, so that a name that somebody pointed to this machine (DNS
-rebinding) is of no use, and a request that a browser sends for a page must be of a page of this service. Clients that are no
-browsers send neither ``Origin`` nor ``Sec-Fetch-Site``.
+There are two checks, which follow the behaviour of browsers: a request must name this service as its host, so that a name that
+somebody pointed to this machine (DNS rebinding) is useless, and a request that a browser sends for a page must be of a page of this
+service. Clients that are not browsers send neither ``Origin`` nor ``Sec-Fetch-Site``.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.service.answers import JsonAnswer
 
 PAGE = "/"
-"""The path of the page that people look at."""
+"""The path of the page for people."""
 ADVICE = f"add it with --allow-host or {PREFIX}ALLOWED_HOSTS when it is to be used"
 
 
 @dataclass(frozen=True, slots=True)
 class AllowedHosts:
-    """Under which names the service may be asked.
+    """The names under which the service may be addressed.
 
     :param names: host names without a port, in lower case; loopback names are always allowed
-    :param any_host: whether any other name is, too, because a key is needed anyway
+    :param any_host: True if any other name is allowed too, because a key is needed anyway
     """
 
     names: frozenset[str] = frozenset()
@@ -39,15 +39,15 @@ class AllowedHosts:
 
     @classmethod
     def of(cls, settings: Settings, *, any_host: bool) -> AllowedHosts:
-        """The names that the settings give; when they give none, ``any_host`` says whether any will do."""
+        """Return the names of the settings; if there are none, ``any_host`` decides whether any name is allowed."""
         names = frozenset(name.lower().strip("[]") for name in settings.allowed_hosts)
         return cls(names, any_host=any_host and not names)
 
     def refusal(self, headers: Headers, scheme: str) -> Problem | None:
-        """Why a request with these headers is not answered, or None.
+        """Return the reason to refuse a request with these headers, or None.
 
-        :param headers: those of the request
-        :param scheme: that of the request's URL
+        :param headers: the headers of the request
+        :param scheme: the scheme of the request's URL
         """
         problem = self.foreign_host(headers)
         if problem is not None:
@@ -60,7 +60,7 @@ class AllowedHosts:
         return None if site in {"none", "same-origin"} else _foreign_page(site)
 
     def foreign_host(self, headers: Headers) -> Problem | None:
-        """Why a service is not asked under the host that these headers name, or None."""
+        """Return the error of a request whose host is not a name of the service, or None."""
         host = headers.get("host", "").lower()
         if self._is_allowed(host):
             return None
@@ -83,18 +83,18 @@ class AllowedHosts:
 
 
 _SCHEMES: Mapping[str, str] = {"ws": "http", "wss": "https"}
-"""The schemes of pages by those of their sockets."""
+"""The scheme of a page, by the scheme of its WebSocket."""
 
 
 class CrossSiteGuard:
-    """ASGI middleware that answers 403 to requests for other hosts and of other sites' pages."""
+    """ASGI middleware that answers 403 to requests for other hosts and from pages of other sites."""
 
     def __init__(self, app: ASGIApp, allowed: AllowedHosts) -> None:
         self._app = app
         self._allowed = allowed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         problem = None
         if scope["type"] in {"http", "websocket"}:
             headers = Headers(scope=scope)
@@ -114,13 +114,13 @@ def _scheme_of_page(scope: Scope) -> str:
 
 
 def _opens_page(scope: Scope, headers: Headers) -> bool:
-    """Whether somebody follows a link to the service's page, wherever that link is: the page itself is the same for everybody."""
+    """Return True if somebody follows a link to the service's page, from any site: the page itself is the same for everybody."""
     followed = (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) == ("navigate", "document")
     return followed and scope["path"] == PAGE and scope.get("method") == "GET"
 
 
 def is_loopback(name: str) -> bool:
-    """Whether a host name or address always means the machine itself."""
+    """Return True if a host name or address always means the machine itself."""
     if name == "localhost":
         return True
     try:
@@ -130,7 +130,7 @@ def is_loopback(name: str) -> bool:
 
 
 def _name_of(host: str) -> str | None:
-    """The name in ``name:port``; None when there is none."""
+    """Return the name in ``name:port``; None if there is none."""
     try:
         return urlsplit(f"//{host}").hostname
     except ValueError:

@@ -1,4 +1,4 @@
-"""What helps to find out from afar how a pipeline fares: its dataflow graph, and support bundles."""
+"""The remote diagnostics of a pipeline: its dataflow graph, and support bundles."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from airflow_pipelines.service.support_bundles import BundlePart, SkippedPart, S
 from airflow_pipelines.service.version import platform_version
 
 LOG_BYTES = 16 << 20
-"""The newest bytes of a log that a bundle has."""
+"""The maximum number of bytes of a log in a bundle; the newest are taken."""
 NO_NATIVE_PROFILER = "pipelines run on Spark, of which there is no such profile: see circuit_profile"
 
 
 class Diagnostics:
-    """Looks into the pipelines of a control plane.
+    """The diagnostics of the pipelines of a control plane.
 
     :param control_plane: the control plane
     """
@@ -36,7 +36,7 @@ class Diagnostics:
         self._bundles = SupportBundles(control_plane.files)
 
     def dataflow(self, name: str) -> dict[str, Any]:
-        """The dataflow graph of a pipeline's program, which is compiled for it.
+        """Return the dataflow graph of a pipeline's program, which is compiled for it.
 
         :param name: the pipeline's name
         :raises Problem: when the program does not compile, or there is no compiler
@@ -44,12 +44,12 @@ class Diagnostics:
         return self._dataflow(self._control_plane.pipeline(name))
 
     def stream_graph(self, name: str) -> dict[str, Any]:
-        """The operators of a pipeline's stream program, and how elements go from one to the other.
+        """Return the operators of a pipeline's stream program and the paths of elements between them.
 
         :param name: the pipeline's name
-        :returns: ``execution_plan`` with the nodes and their predecessors, ``operators`` with what names their state, and the
+        :returns: ``execution_plan`` with the nodes and their predecessors, ``operators`` with the names of their state, and the
             program's ``sources``, ``inputs`` and ``outputs``
-        :raises Problem: when the pipeline has no stream program, or that is not compiled
+        :raises Problem: when the pipeline has no stream program, or the program is not compiled
         """
         streams = self._streams(name)
         return {
@@ -59,7 +59,7 @@ class Diagnostics:
         }
 
     def stream_picture(self, name: str) -> str:
-        """The same as a picture, in SVG.
+        """Return the stream graph as a picture, in SVG.
 
         :param name: the pipeline's name
         :raises Problem: as :meth:`stream_graph`
@@ -67,12 +67,12 @@ class Diagnostics:
         return picture(StreamGraph.of_plan(self._streams(name)["execution_plan"]), name)
 
     def support_bundle(self, name: str, wanted: Set[BundlePart], *, collect: bool, limit: int) -> bytes:
-        """A pipeline's support bundle.
+        """Return a pipeline's support bundle.
 
         :param name: the pipeline's name
-        :param wanted: its parts
-        :param collect: whether what can be had now is collected first
-        :param limit: how many collections it has at most
+        :param wanted: the parts to include
+        :param collect: True to collect the present information first
+        :param limit: the maximum number of collections in it
         :returns: a ZIP file
         """
         record = self._control_plane.pipeline(name)
@@ -95,12 +95,12 @@ class Diagnostics:
 
     def _sources(self, record: PipelineRecord) -> Mapping[str, Source]:
         return {
-            "circuit_profile.zip": lambda: self._of_host(record, "circuit_profile"),
-            "circuit_profile.json": lambda: self._of_host(record, "circuit_json_profile"),
+            "circuit_profile.zip": lambda: self._read_from_host(record, "circuit_profile"),
+            "circuit_profile.json": lambda: self._read_from_host(record, "circuit_json_profile"),
             "heap_profile.pb.gz": _no_native_profile,
-            "metrics.txt": lambda: self._of_host(record, "metrics"),
+            "metrics.txt": lambda: self._read_from_host(record, "metrics"),
             "logs.txt": lambda: self._log(record),
-            "stats.json": lambda: self._of_host(record, "stats?include_connector_errors=true"),
+            "stats.json": lambda: self._read_from_host(record, "stats?include_connector_errors=true"),
             "pipeline_config.json": lambda: _json(descriptor(record)),
             "system_config.json": lambda: _json(self._system()),
             "dataflow_graph.json": lambda: _json(self._dataflow(record)),
@@ -119,7 +119,7 @@ class Diagnostics:
         graph: dict[str, Any] = compiled.program_info["dataflow"]
         return graph
 
-    def _of_host(self, record: PipelineRecord, tail: str) -> bytes:
+    def _read_from_host(self, record: PipelineRecord, tail: str) -> bytes:
         target = self._control_plane.target(record.name)
         try:
             response = self._control_plane.hosts.call(target.host, "GET", f"{target.path}/{tail}")

@@ -1,4 +1,4 @@
-"""What may be changed about a pipeline and when: checks of names and metadata, and the rules of the editable fields."""
+"""The edits of a pipeline: checks of names and metadata, and the rules for changing its fields."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_]*)?[A-Za-z0-9]")
 TAG = re.compile(r"[a-zA-Z0-9 ._/|\\:=-]+")
 MAX_NAME, MAX_DESCRIPTION, MAX_TAG, MAX_TAGS = 63, 300, 50, 50
 MAX_PROGRAM_BYTES = 4 * 2**20
-"""The most that the text of a program, or of its Python module, may have."""
+"""The maximum size of a program's text, or of its Python module, in bytes."""
 MAX_ARGUMENT_BYTES = 64 * 2**10
-"""The most that a stream program's command line may have."""
+"""The maximum size of a stream program's command line, in bytes."""
 
 FIELDS: Final = (
     "name", "description", "tags", "program_code", "udf_rust", "udf_toml", "udf_python", "stream_files", "stream_arguments",
     "program_config", "runtime_config",
 )  # fmt: skip
-"""The fields a body may hold."""
+"""The fields that a body may have."""
 
 _CODE: Final = ("program_code", "udf_rust", "udf_toml", "udf_python", "stream_files", "stream_arguments", "program_config")
-"""The fields with which the program changes."""
+"""The fields that make up the program."""
 
 NEEDS_CLEARED_STORAGE: Final = (
     ("workers",), ("hosts",), ("fault_tolerance",), ("resources", "storage_mb_max"), ("resources", "namespace"),
     ("resources", "storage_class"), ("clock_timezone_offset",),
 )  # fmt: skip
-"""Paths in runtime_config that what is stored depends on."""
+"""The paths in runtime_config that the stored state depends on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """The fields of a body that are to be set, already checked; None leaves a field as it is."""
+    """The checked fields of a body that are to be set; None leaves a field unchanged."""
 
     name: str | None = None
     description: str | None = None
@@ -60,20 +60,20 @@ class Edit:
 
 
 def parse_edit(body: Any, platform_version: str) -> Edit:
-    """Check a PATCH body; missing and null fields stay as they are."""
+    """Check a PATCH body; missing and null fields stay unchanged."""
     values = _fields(body)
     return Edit(
         name=None if values.get("name") is None else check_name(values["name"]),
-        description=None if values.get("description") is None else _description(values["description"]),
-        tags=None if values.get("tags") is None else _tags(values["tags"]),
+        description=None if values.get("description") is None else _check_description(values["description"]),
+        tags=None if values.get("tags") is None else _check_tags(values["tags"]),
         program_code=text_field(values, "program_code"),
         udf_rust=text_field(values, "udf_rust"),
         udf_toml=text_field(values, "udf_toml"),
         udf_python=text_field(values, "udf_python"),
         stream_files=files_field(values),
         stream_arguments=arguments_field(values),
-        program_config=_optional(values.get("program_config"), lambda value: configs.program_config(value, platform_version)),
-        runtime_config=_optional(values.get("runtime_config"), configs.runtime_config),
+        program_config=_check_optional(values.get("program_config"), lambda value: configs.program_config(value, platform_version)),
+        runtime_config=_check_optional(values.get("runtime_config"), configs.runtime_config),
     )
 
 
@@ -82,7 +82,7 @@ def parse_full(body: Any, platform_version: str, default_name: str | None = None
 
     :param body: the JSON body
     :param platform_version: this release, for the defaults
-    :param default_name: the name where the body has none
+    :param default_name: the name if the body has none
     :raises Problem: when a field is missing or wrong
     """
     values = _fields(body)
@@ -97,8 +97,8 @@ def parse_full(body: Any, platform_version: str, default_name: str | None = None
         )
     return Edit(
         name=check_name(name),
-        description=_description(values.get("description") or ""),
-        tags=_tags(values.get("tags") or []),
+        description=_check_description(values.get("description") or ""),
+        tags=_check_tags(values.get("tags") or []),
         program_code=text_field(values, "program_code") or "",
         udf_rust=text_field(values, "udf_rust") or "",
         udf_toml=text_field(values, "udf_toml") or "",
@@ -111,7 +111,7 @@ def parse_full(body: Any, platform_version: str, default_name: str | None = None
 
 
 def new_record(edit: Edit, pipeline_id: UUID, platform_version: str, now: datetime) -> PipelineRecord:
-    """A pipeline that has just been created from :func:`parse_full`."""
+    """Return the record of a new pipeline from :func:`parse_full`."""
     return PipelineRecord(
         id=pipeline_id,
         name=edit.name or "",
@@ -163,7 +163,7 @@ def new_record(edit: Edit, pipeline_id: UUID, platform_version: str, now: dateti
 
 
 def apply_edit(record: PipelineRecord, edit: Edit, platform_version: str, now: datetime) -> PipelineRecord:
-    """The record with an edit applied. What changes nothing moves no counter.
+    """Return the record with an edit applied. An edit without a change increments no counter.
 
     :param record: the pipeline
     :param edit: the fields to change
@@ -180,7 +180,7 @@ def apply_edit(record: PipelineRecord, edit: Edit, platform_version: str, now: d
         record = replace(record, description=edit.description)
     if edit.tags is not None:
         record = replace(record, tags=edit.tags)
-    # A compiler that failed for reasons of its own is worth another try when the program is given again.
+    # If the compiler itself failed, setting the program again retries the compilation.
     gives_program = edit.program_code is not None or edit.stream_files is not None
     retry = gives_program and record.program_status is ProgramStatus.SYSTEM_ERROR and record.fully_stopped
     if not core:
@@ -204,7 +204,7 @@ def apply_edit(record: PipelineRecord, edit: Edit, platform_version: str, now: d
 
 
 def update_runtime(record: PipelineRecord, platform_version: str, now: datetime) -> PipelineRecord:
-    """Move the pipeline to this release's runtime: compile again if that is another one."""
+    """Move the pipeline to this release's runtime, and compile it again if that is another one."""
     if not record.fully_stopped:
         raise errors.restricted(ErrorCode.UPDATE_RESTRICTED_TO_STOPPED, record, "Its runtime cannot be updated", "Stop it first")
     if record.platform_version == platform_version:
@@ -219,10 +219,10 @@ def update_runtime(record: PipelineRecord, platform_version: str, now: datetime)
 
 
 def pretend_platform_version(record: PipelineRecord, platform_version: str) -> PipelineRecord:
-    """Pretend that another release has compiled the program, to test what comes then.
+    """Pretend that another release has compiled the program, to test the consequences.
 
     :param record: the pipeline
-    :param platform_version: that release
+    :param platform_version: the version of that release
     """
     if record.platform_version == platform_version:
         return record
@@ -232,9 +232,9 @@ def pretend_platform_version(record: PipelineRecord, platform_version: str) -> P
 def check_name(name: Any) -> str:
     """Check a pipeline's name.
 
-    :param name: the value in a body, of whatever type
+    :param name: the value in a body, of any type
     :returns: the name
-    :raises Problem: when it is none
+    :raises Problem: when it is not a valid name
     """
     if not isinstance(name, str):
         raise errors.invalid_param("The field 'name' must be a string")
@@ -261,12 +261,12 @@ def _fields(body: Any) -> Mapping[str, Any]:
 
 
 def text_field(values: Mapping[str, Any], field: str) -> str | None:
-    """A text of a program in a body.
+    """Return a program text of a body.
 
     :param values: the body
     :param field: the name of the field
-    :returns: the text; None when it is missing
-    :raises Problem: when it is no text, or too large
+    :returns: the text; None if it is missing
+    :raises Problem: when it is not a text, or too large
     """
     value = values.get(field)
     if value is None:
@@ -278,11 +278,11 @@ def text_field(values: Mapping[str, Any], field: str) -> str | None:
 
 
 def files_field(values: Mapping[str, Any]) -> tuple[SourceFile, ...] | None:
-    """The files of a stream program in a body.
+    """Return the files of a stream program in a body.
 
     :param values: the body
-    :returns: the files; empty for no stream program, None when the field is missing
-    :raises Problem: when it is no object of texts by paths, a path makes no sense, or there is too much of it
+    :returns: the files; empty for no stream program, None if the field is missing
+    :raises Problem: when it is not an object of texts by paths, a path is invalid, or the files are too large
     """
     value = values.get("stream_files")
     if value is None:
@@ -300,11 +300,11 @@ def files_field(values: Mapping[str, Any]) -> tuple[SourceFile, ...] | None:
 
 
 def arguments_field(values: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """The command line of a stream program in a body.
+    """Return the command line of a stream program in a body.
 
     :param values: the body
-    :returns: the arguments; None when the field is missing
-    :raises Problem: when it is no list of texts, or too large
+    :returns: the arguments; None if the field is missing
+    :raises Problem: when it is not a list of texts, or too large
     """
     value = values.get("stream_arguments")
     if value is None:
@@ -316,7 +316,7 @@ def arguments_field(values: Mapping[str, Any]) -> tuple[str, ...] | None:
     return tuple(value)
 
 
-def _description(value: Any) -> str:
+def _check_description(value: Any) -> str:
     if not isinstance(value, str):
         raise errors.invalid_param("The field 'description' must be a string")
     if len(value) > MAX_DESCRIPTION:
@@ -326,7 +326,7 @@ def _description(value: Any) -> str:
     return value
 
 
-def _tags(value: Any) -> tuple[str, ...]:
+def _check_tags(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list):
         raise errors.invalid_param("The field 'tags' must be a list of strings")
     if len(value) > MAX_TAGS:
@@ -341,7 +341,7 @@ def _tags(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _optional(value: Any, check: Any) -> Any:
+def _check_optional(value: Any, check: Any) -> Any:
     return None if value is None else check(value)
 
 

@@ -1,4 +1,4 @@
-"""The service's errors, each with the contract's code and a message that says what would be allowed."""
+"""The errors of the service, each with the contract's code and a message that says what would be allowed."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ _CODES = frozenset(code.value for code in ErrorCode)
 
 
 def unknown_pipeline(name: str) -> Problem:
-    """No pipeline has this name."""
+    """Return the error of a name that no pipeline has."""
     return Problem(ErrorCode.UNKNOWN_PIPELINE_NAME, f"There is no pipeline named '{name}'", {"pipeline_name": name})
 
 
 def duplicate_name(name: str, what: str = "A pipeline") -> Problem:
-    """The name is taken."""
+    """Return the error of a name that is taken."""
     return Problem(
         ErrorCode.DUPLICATE_NAME, f"{what} named '{name}' already exists: choose another name, or modify that one", {"name": name}
     )
 
 
 def invalid_param(message: str, details: Any = None) -> Problem:
-    """A path, query or body parameter makes no sense."""
+    """Return the error of an invalid path, query or body parameter."""
     return Problem(ErrorCode.INVALID_PARAM, message, details)
 
 
 def check_size(what: str, text: str, limit: int, advice: str) -> None:
-    """Refuse a text that is too large.
+    """Check that a text is not too large.
 
-    :param what: what the text is, as the beginning of a sentence
+    :param what: a description of the text, as the beginning of a sentence
     :param text: the text
-    :param limit: the most bytes in UTF-8
-    :param advice: what to do, as the end of a sentence
-    :raises Problem: 413 when it has more
+    :param limit: the maximum number of bytes in UTF-8
+    :param advice: the advice to the user, as the end of a sentence
+    :raises Problem: 413 when it is larger
     """
     # No character has more than four bytes, so that most texts need not be encoded.
     if 4 * len(text) > limit and (size := len(text.encode())) > limit:
@@ -55,18 +55,18 @@ def check_size(what: str, text: str, limit: int, advice: str) -> None:
 
 
 def restricted(code: ErrorCode, record: PipelineRecord, what: str, allowed: str) -> Problem:
-    """The problem for what a pipeline's state does not allow.
+    """Return the error of an action that the pipeline's state does not allow.
 
     :param code: the error code
     :param record: the pipeline
-    :param what: what cannot be done, as the beginning of a sentence
-    :param allowed: what to do instead, as a sentence
+    :param what: the action that is not possible, as the beginning of a sentence
+    :param allowed: the alternative, as a sentence
     """
     return Problem(code, f"{what}: pipeline '{record.name}' is {describe(record)}. {allowed}", state(record))
 
 
 def not_deployed(record: PipelineRecord) -> Problem:
-    """A runtime call while there is no running incarnation."""
+    """Return the error of a runtime call while there is no running incarnation."""
     return Problem(
         ErrorCode.PIPELINE_INTERACTION_NOT_DEPLOYED,
         f"Pipeline '{record.name}' is not deployed: its status is '{record.deployment_status}' and its desired status is "
@@ -76,14 +76,14 @@ def not_deployed(record: PipelineRecord) -> Problem:
 
 
 def unavailable(record: PipelineRecord, why: str) -> Problem:
-    """The incarnation exists but its host does not take calls yet."""
+    """Return the error of a runtime call whose host does not accept calls yet."""
     return Problem(
         ErrorCode.PIPELINE_UNAVAILABLE, f"Pipeline '{record.name}' does not answer yet: {why}. Try again in a moment", state(record)
     )
 
 
 def unreachable(record: PipelineRecord, why: str, log_tail: str) -> Problem:
-    """The host was lost or broke off the call.
+    """Return the error of a host that was lost or broke off the call.
 
     :param log_tail: the last lines of a log, with a heading
     """
@@ -95,7 +95,7 @@ def unreachable(record: PipelineRecord, why: str, log_tail: str) -> Problem:
 
 
 def too_slow(record: PipelineRecord, why: str) -> Problem:
-    """The host lives and has not answered in time."""
+    """Return the error of a host that is alive and has not answered in time."""
     return Problem(
         ErrorCode.PIPELINE_UNAVAILABLE,
         f"The host of pipeline '{record.name}' lives and is at work, but does not answer in time: {why}. Try again in a moment",
@@ -104,7 +104,7 @@ def too_slow(record: PipelineRecord, why: str) -> Problem:
 
 
 def damaged_record(error: Exception) -> Problem:
-    """A pipeline's row in the store makes no sense; what it holds stays out of the message."""
+    """Return the error of a pipeline's row in the store that cannot be read; its contents stay out of the message."""
     return Problem(
         ErrorCode.PIPELINE_RECORD_DAMAGED,
         f"The store's record of this pipeline cannot be read ({type(error).__name__}: {error}): it is damaged, or newer. "
@@ -113,17 +113,17 @@ def damaged_record(error: Exception) -> Problem:
 
 
 def not_supported(what: str, instead: str | None = None) -> Problem:
-    """An endpoint of the contract that this release does not have.
+    """Return the error of an endpoint of the contract that this release does not have.
 
-    :param what: the endpoint, or what was asked of it
-    :param instead: why it cannot exist here, and what to use; None for what is only not there yet
+    :param what: the endpoint, or the requested part of it
+    :param instead: the reason why it cannot exist here, and what to use; None if it is only not implemented yet
     """
     reason = "" if instead is None else f": {instead}"
     return Problem(ErrorCode.NOT_SUPPORTED, f"{what} is not supported by this release{reason}", {"operation": what})
 
 
 def of_host(status: int, text: str) -> Problem:
-    """The Problem that a host answered.
+    """Return the Problem of a host's answer.
 
     :param status: the HTTP status of the answer
     :param text: its body
@@ -140,9 +140,11 @@ def of_host(status: int, text: str) -> Problem:
 
 
 def store_unusable(error: SQLAlchemyError, url: URL) -> Problem:
-    """The database does not work; SQL text and parameters stay out of the message because they hold programs and tokens.
+    """Return the error of a database failure.
 
-    :param error: what SQLAlchemy raised
+    SQL text and parameters stay out of the message, because they hold programs and tokens.
+
+    :param error: the error of SQLAlchemy
     :param url: the address of the database
     """
     where = url.render_as_string(hide_password=True)
@@ -155,13 +157,13 @@ def store_unusable(error: SQLAlchemyError, url: URL) -> Problem:
 
 
 def describe(record: PipelineRecord) -> str:
-    """A pipeline's state in words for messages."""
+    """Return a pipeline's state in words, for messages."""
     status, desired = record.deployment_status, record.deployment_desired_status
     return status if status == desired else f"{status} (on its way to {desired})"
 
 
 def state(record: PipelineRecord) -> dict[str, Any]:
-    """A pipeline's state for error details."""
+    """Return a pipeline's state, for error details."""
     return {
         "pipeline_name": record.name,
         "status": record.deployment_status,

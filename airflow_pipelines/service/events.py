@@ -1,4 +1,4 @@
-"""Events as the REST contract shows them."""
+"""The events of a pipeline in the form of the REST contract."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _ONLY_ALL: Final = (
 
 
 def event_to_wire(event: Event, selector: Selector) -> dict[str, Any]:
-    """An event of a pipeline.
+    """Return an event of a pipeline in wire form.
 
     :param event: the event
-    :param selector: ``ALL`` for the details beside the statuses
+    :param selector: ``ALL`` to include the details
     """
     values = dataclasses.asdict(event)
     values["event_id"] = str(event.event_id)

@@ -1,4 +1,4 @@
-"""Follows a pipeline's log from its beginning until the pipeline is deleted."""
+"""The following of a pipeline's log, from its beginning until the pipeline is deleted."""
 
 from __future__ import annotations
 
@@ -22,15 +22,14 @@ POLL_S: Final = 0.2
 EXISTS_S: Final = 2.0
 CHUNK: Final = 65_536
 BEGINNING: Final = b"Fresh start of pipeline log\n"
-"""The first line that whoever follows a log gets. Clients know by it that no line before is missing but for those long gone."""
+"""The first line that a follower of a log gets. It tells clients that only lines that were rotated away long ago are missing."""
 
 
 async def follow_log(control_plane: ControlPlane, pipeline_id: UUID, path: Path, *, from_end: bool = False) -> AsyncIterator[bytes]:
-    """A line that says that the log begins, what is in the log, then what is added to it.
+    """Yield a line that marks the beginning, the contents of the log, and then the lines that are added to it.
 
-    With ``from_end`` what is in the log when the first line comes is left out.
-
-    A log that became shorter was replaced: what is left to read of the old one comes first, then the new one from its beginning.
+    With ``from_end`` the contents at the time of the first line are left out. A log that became shorter was rotated: the unread
+    rest of the old file comes first, then the new file from its beginning.
     """
     position = await run_in_threadpool(_size, path) if from_end else 0
     yield BEGINNING
@@ -52,15 +51,15 @@ async def follow_log(control_plane: ControlPlane, pipeline_id: UUID, path: Path,
 
 def _read(path: Path, position: int) -> tuple[bytes, int]:
     if _size(path) < position:
-        rest = _chunk(replaced(path), position)
+        rest = _read_chunk(replaced(path), position)
         if rest:
             return rest, position + len(rest)
         position = 0
-    chunk = _chunk(path, position)
+    chunk = _read_chunk(path, position)
     return chunk, position + len(chunk)
 
 
-def _chunk(path: Path, position: int) -> bytes:
+def _read_chunk(path: Path, position: int) -> bytes:
     try:
         with path.open("rb") as file:
             file.seek(position)

@@ -1,8 +1,8 @@
-"""Finds out whether a host that sends no heartbeats hangs: it is asked itself, repeatedly, until that is certain.
+"""The detection of hosts that hang: a host that sends no heartbeats is asked directly, repeatedly, until the result is certain.
 
-A missing heartbeat alone says little: the store may be slow. An answer that does not come in time says little as well: the machine
-may be busy, or the host, with something that holds Python's lock. A host is lost when there is neither, for several questions in a
-row and several seconds in which it did nothing else and could have given one.
+A missing heartbeat alone proves little: the store may be slow. A missing answer proves little either: the machine may be busy, or
+the host may run code that holds Python's lock. A host is lost if there is neither, for several questions in a row and several
+seconds in which it was idle and could have answered.
 """
 
 from __future__ import annotations
@@ -23,40 +23,43 @@ from airflow_pipelines.contract.registry import HostRecord, Registry
 from airflow_pipelines.service import processes
 
 SUSPECT_S: Final = 5.0
-"""A host on this machine is asked itself after so many seconds without a heartbeat."""
+"""The number of seconds without a heartbeat after which a host on this machine is asked directly."""
 ASK_S: Final = 2.0
-"""How often, and how long an answer is waited for."""
+"""The interval between questions and the timeout of an answer, in seconds."""
 QUESTIONS: Final = 3
-"""So many questions in a row without an answer are no accident."""
+"""The number of questions in a row without an answer that cannot be an accident."""
 SILENT_S: Final = 5.0
-"""For so long nothing may have come from the host, not counting the time in which it computed or waited for a processor."""
+"""The number of seconds of silence, without the time in which the host computed or waited for a processor, before it is lost."""
 
 BUSY_S: Final = 300.0
-"""A host that is silent for so long is lost, however busy it or its machine is: what computes may hold Python's lock."""
+"""The number of seconds of silence after which a host is lost even if it or its machine is busy.
+
+A computation may hold Python's lock for a while, but not for so long.
+"""
 
 logger = logging.getLogger(__name__)
 
 
 class Reply(StrEnum):
-    """What came of a question to a host."""
+    """The outcome of a question to a host."""
 
     ANSWERED = "answered"
     SILENT = "silent"
     NOT_ASKED = "not asked"
-    """The question could not be sent from here, which says nothing about the host."""
+    """The outcome if the question could not be sent from here, which proves nothing about the host."""
 
 
 @dataclass(slots=True)
 class _Inquiry:
-    """What is known about one host since the heartbeat that was its last."""
+    """The findings about one host since its last heartbeat."""
 
     heartbeat: float | None
     ended_at: float | None = None
-    """By the monotonic clock; None while the host is asked."""
+    """The end of the inquiry by the monotonic clock; None while the host is being asked."""
     verdict: str | None = None
 
     def holds(self, host: HostRecord) -> bool:
-        """Whether what is known is enough, so that the host need not be asked again now."""
+        """Return True if the findings are still valid, so that the host need not be asked again now."""
         if self.ended_at is None:
             return True
         if self.verdict is not None:
@@ -65,12 +68,12 @@ class _Inquiry:
 
 
 class HangWatch:
-    """Asks hosts in the background, each in a thread of its own that ends when it is known how the host is. Thread-safe."""
+    """A watch that asks hosts in the background, each in a separate thread that ends with a result. Thread-safe."""
 
     def __init__(self, registry: Registry, ask: Callable[[HostRecord, float], Reply]) -> None:
-        """Make a watch that has nothing to do yet.
+        """Create a watch that has nothing to do yet.
 
-        :param ask: asks a host for its health, with a limit in seconds
+        :param ask: a function that asks a host for its health, with a timeout in seconds
         """
         self._registry = registry
         self._ask = ask
@@ -79,7 +82,7 @@ class HangWatch:
         self._closed = threading.Event()
 
     def verdict(self, host: HostRecord) -> str | None:
-        """Why a host whose heartbeat is late is lost; None as long as it may live. Returns at once.
+        """Return the reason why a host with a late heartbeat is lost; None as long as it may live. Does not block.
 
         :param host: the host as it is in the store now
         """
@@ -92,14 +95,14 @@ class HangWatch:
         return None
 
     def forget(self, host_id: UUID) -> None:
-        """Forget a host that beats or has ended."""
+        """Forget a host that sends heartbeats again or has ended."""
         with self._lock:
             inquiry = self._inquiries.get(host_id)
             if inquiry is not None and inquiry.ended_at is not None:
                 del self._inquiries[host_id]
 
     def close(self) -> None:
-        """Ask no more."""
+        """Stop asking."""
         self._closed.set()
 
     def _inquire(self, host: HostRecord, inquiry: _Inquiry) -> None:
@@ -118,7 +121,7 @@ class HangWatch:
             if reply is Reply.ANSWERED:
                 return None
             self._closed.wait(max(0.0, began + ASK_S - time.monotonic()))
-            # A service that was stopped itself saw nothing of what the host did meanwhile.
+            # A service that was suspended itself does not know what the host did meanwhile.
             idle = own_time.look(at_most=2 * ASK_S).idle
             if reply is Reply.NOT_ASKED:
                 continue

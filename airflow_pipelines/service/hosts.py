@@ -1,4 +1,4 @@
-"""Hosts as the service sees them: whether one lives, and calls to it that never hang on a dead one."""
+"""The service's view of hosts: their health, and calls that never hang on a dead one."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ logger = logging.getLogger(__name__)
 
 CALL_TIMEOUT_S = 30.0
 LOOK_S = 2.0
-"""The time between two looks at a host that takes its time with a call."""
+"""The number of seconds between two checks of a host that is slow to answer a call."""
 UNSTARTED_LIMIT_S = 30.0
-"""A host that nobody is starting after this long was never started: its starter died."""
+"""The number of seconds after which a host that nobody is starting was never started: its starter died."""
 CLOSED = (httpx.ConnectError, httpx.ReadError, httpx.WriteError, httpx.CloseError, httpx.RemoteProtocolError)
-"""What a connection fails with that was closed from the other side; a call that may be repeated is."""
+"""The errors of a connection that was closed from the other side; a repeatable call is repeated."""
 _NO_MEANS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.EADDRNOTAVAIL})
-"""What a connection fails with for which this process or its machine lacks something."""
+"""The error numbers of a connection for which this process or its machine lacks a resource."""
 
 
 class HostState(StrEnum):
-    """What is known about a host right now."""
+    """The state of a host, as far as it is known now."""
 
     STARTING = "starting"
     UP = "up"
@@ -50,7 +50,7 @@ class HostState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """A host's state, and why it is lost or what is the matter with one that is up."""
+    """A host's state, and the reason why it is lost or the trouble of one that is up."""
 
     state: HostState
     reason: str = ""
@@ -58,7 +58,7 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class LogTail:
-    """The last lines of a log, and whose it is, as far as this machine can read it."""
+    """The last lines of a log, and its owner, as far as this machine can read it."""
 
     of: str
     lines: list[str]
@@ -68,28 +68,28 @@ class LogTail:
 
 
 class HostUnreachable(Exception):
-    """A call did not get through to the host, or its answer did not get back."""
+    """The error of a call that did not reach the host, or whose answer did not arrive."""
 
 
 class HostTimeout(HostUnreachable):
-    """A host did not answer in time; it may be at work."""
+    """The error of a host that did not answer in time; it may be at work."""
 
 
 @cache
 def tls_context() -> ssl.SSLContext:
-    """Return the TLS context that clients of this process share: to read certificates takes longer than all else that makes one."""
+    """Return the TLS context that clients of this process share, since reading certificates is the slowest part of creating one."""
     return httpx.create_ssl_context(trust_env=False)
 
 
 class Hosts:
-    """Looks at hosts through the registry and calls them over HTTP. Thread-safe."""
+    """The hosts of a registry, with their health and calls over HTTP. Thread-safe."""
 
     def __init__(self, registry: Registry, heartbeat_timeout_s: float) -> None:
         self.registry = registry
         self._heartbeat_timeout_s = heartbeat_timeout_s
         # Proxies from the environment must not get between a service and its own hosts.
         self._http = httpx.Client(timeout=httpx.Timeout(CALL_TIMEOUT_S, connect=5.0), verify=tls_context(), trust_env=False)
-        # How a host is must not depend on whether connections for other calls are left.
+        # Health checks must not depend on the connections that other calls leave free.
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
         self._asking = httpx.Client(limits=limits, verify=tls_context(), trust_env=False)
         self._watch = HangWatch(registry, self._ask)
@@ -103,12 +103,12 @@ class Hosts:
         self._asking.close()
 
     def health(self, host: HostRecord) -> Health:
-        """Whether a host starts, is up or is lost. Quick; one whose heartbeat is late is asked itself in the background."""
+        """Return the health of a host: starting, up or lost. Quick; a host with a late heartbeat is asked in the background."""
         if host.ended_at is not None:
             return Health(HostState.LOST, host.end_reason or "it was ended")
         here = host.machine == processes.this_machine()
         if here and host.pid is not None and not processes.is_alive(host.pid):
-            # It may have said why after its row was read here.
+            # It may have recorded the reason after its row was read here.
             now = self.registry.get(host.host_id)
             said = None if now is None else now.end_reason
             return Health(HostState.LOST, said or f"its process {host.pid} on {host.machine} is gone")
@@ -124,7 +124,7 @@ class Hosts:
         return Health(HostState.LOST, verdict)
 
     def look_after(self, host: HostRecord) -> Health:
-        """The same, and a host that was up and is lost is ended: others take over from it."""
+        """Return the health of a host, as :meth:`health` does, and end it if it was up and is lost: others take over from it."""
         health = self.health(host)
         if health.state is HostState.LOST and host.ended_at is None and host.heartbeat is not None:
             logger.warning("The %s host %s is lost and is ended: %s", host.kind, host.host_id, health.reason)
@@ -132,7 +132,7 @@ class Hosts:
         return health
 
     def is_gone(self, host: HostRecord) -> bool:
-        """Whether the host certainly runs nothing any more, ended or not: its process is gone, or it is silent in every way."""
+        """Return True if the host certainly runs nothing any more, ended or not: its process is gone, or it is entirely silent."""
         if host.machine == processes.this_machine() and host.pid is not None:
             if not processes.is_alive(host.pid):
                 return True
@@ -144,7 +144,7 @@ class Hosts:
         return late and self._ask(host, hang_watch.ASK_S) is Reply.SILENT
 
     def _ask(self, host: HostRecord, limit_s: float) -> Reply:
-        """Ask a host for its health, over a connection of its own."""
+        """Ask a host for its health, over a separate connection."""
         if host.url is None:
             return Reply.NOT_ASKED
         url = host.url.rstrip("/") + "/health"
@@ -157,7 +157,7 @@ class Hosts:
     def call(
         self, host: HostRecord, method: str, path: str, *, json: Any = None, timeout_s: float = CALL_TIMEOUT_S
     ) -> httpx.Response:
-        """One call, which may get there more than once: hosts take every call of the service again without harm.
+        """Make a call, which may arrive more than once: hosts accept every repeated call of the service without harm.
 
         :param host: the host
         :param method: HTTP method
@@ -165,7 +165,7 @@ class Hosts:
         :param json: body as a JSON value
         :param timeout_s: seconds to wait for the answer
         :raises HostTimeout: when there is no answer in time
-        :raises HostUnreachable: when the call does not get through. Any status is an answer
+        :raises HostUnreachable: when the call does not get through. Any status counts as an answer
         """
         if host.url is None:
             raise HostUnreachable("it has not registered an address yet")
@@ -199,14 +199,14 @@ class Hosts:
         timeout_s: float,
         on_look: Callable[[], None] | None = None,
     ) -> httpx.Response:
-        """One call whose answer is waited for as long as the host lives, else as :meth:`call`.
+        """Make a call and wait for its answer as long as the host lives, otherwise as :meth:`call`.
 
         :param host: the host
         :param method: HTTP method
         :param path: path on the host's data plane
         :param json: body as a JSON value
         :param timeout_s: seconds to wait for the answer of a host that lives
-        :param on_look: called each time the host was looked at and lives
+        :param on_look: a function to call each time the host was checked and is alive
         :raises HostTimeout: when the host lives and there is no answer in time
         :raises HostUnreachable: when the call does not get through, or the host is lost
         """
@@ -235,10 +235,10 @@ class Hosts:
         return answer.result()
 
     def end(self, host: HostRecord, reason: str | None = None) -> None:
-        """End a host as a whole: it exits when it finds its row ended, and is killed when it is on this machine.
+        """End a host as a whole: it exits when it finds its row ended, and is killed if it is on this machine.
 
         :param host: the host
-        :param reason: why, when that is worth telling its pipelines
+        :param reason: the reason, if its pipelines should learn it
         """
         self.registry.end(host.host_id, reason)
         self._watch.forget(host.host_id)
@@ -246,7 +246,7 @@ class Hosts:
             processes.kill_host(host.pid, host.host_id)
 
     def log_tail(self, host_id: UUID | None, own_log: Path) -> LogTail:
-        """The last lines that a pipeline may see: of its host's log when the host is its own, else of its own log.
+        """Return the last log lines that a pipeline may see: of its host's log if the host is its own, else of its own log.
 
         :param host_id: the pipeline's host
         :param own_log: the pipeline's log
@@ -257,7 +257,7 @@ class Hosts:
         return LogTail("the host's log", processes.last_lines(Path(host.log_path)))
 
     def age_s(self, host: HostRecord) -> float:
-        """Seconds since the host was submitted."""
+        """Return the number of seconds since the host was submitted."""
         submitted = host.submitted_at if host.submitted_at.tzinfo else host.submitted_at.replace(tzinfo=UTC)
         return (datetime.now(UTC) - submitted).total_seconds()
 
@@ -268,7 +268,7 @@ class Hosts:
 
 
 def _lacks_means(error: BaseException | None) -> bool:
-    """Whether a call failed for want of something on this side, such as a file descriptor."""
+    """Return True if a call failed because this side lacked a resource, such as a file descriptor."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in _NO_MEANS:
             return True
@@ -277,16 +277,16 @@ def _lacks_means(error: BaseException | None) -> bool:
 
 
 def authorization(host: HostRecord) -> dict[str, str]:
-    """The header a host asks for."""
+    """Return the header that a host requires."""
     return {"Authorization": f"Bearer {host.token}"}
 
 
 def raise_for_problem(response: httpx.Response) -> None:
-    """Raise what a host as a whole answered instead of doing what it was asked.
+    """Raise the error of an answer of the host as a whole.
 
-    :param response: an answer to a call that is about no incarnation it has
-    :raises HostUnreachable: when the host is about to end, so that another one has to do it
-    :raises Problem: for anything else but success
+    :param response: an answer to a call that is not about an incarnation of the host
+    :raises HostUnreachable: when the host is about to end, so that another one has to do the work
+    :raises Problem: when the answer is any other error
     """
     if response.is_success:
         return
@@ -297,5 +297,5 @@ def raise_for_problem(response: httpx.Response) -> None:
 
 
 def problem_of(response: httpx.Response) -> Problem:
-    """The Problem that a host answered."""
+    """Return the Problem of a host's answer."""
     return errors.of_host(response.status_code, response.text)

@@ -1,4 +1,4 @@
-"""Removes what hosts leave behind, so that nothing only grows: their rows, their logs and their Spark folders."""
+"""The removal of what hosts leave behind, so that nothing grows without limit: their rows, their logs and their Spark folders."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from airflow_pipelines.service import processes
 from airflow_pipelines.service.store import PipelineRow
 
 KEPT: Final = timedelta(days=7)
-"""How long the row and the log of a host stay after its end."""
+"""The time for which the row and the log of a host are kept after its end."""
 
 logger = logging.getLogger(__name__)
 
 
 class Housekeeping:
-    """Cleans up after the hosts of one store."""
+    """The clean-up after the hosts of one store."""
 
     def __init__(self, settings: Settings, engine: Engine) -> None:
         self._settings = settings
@@ -33,7 +33,7 @@ class Housekeeping:
         self._registry = Registry(engine)
 
     def tidy(self) -> None:
-        """Remove what nobody needs any more of hosts that have ended. What cannot be removed is tried again the next time."""
+        """Remove the remains of hosts that have ended. A removal that fails is tried again the next time."""
         now = datetime.now(UTC)
         try:
             used = self._used()
@@ -55,13 +55,13 @@ class Housekeeping:
             self._registry.forget_host(host.host_id)
 
     def _used(self) -> set[object]:
-        """The hosts that pipelines still refer to, whether they have ended or not."""
+        """Return the hosts that pipelines still refer to, ended or not."""
         with self._engine.connect() as connection:
             return set(connection.execute(select(PipelineRow.host_id)).scalars())
 
 
 def spark_folder(settings: Settings, host_id: object) -> Path:
-    """The folder in which the Spark of a host on this machine keeps what it needs while it runs."""
+    """Return the folder for the temporary files of Spark on a host of this machine."""
     return settings.home / "spark" / str(host_id)
 
 

@@ -1,4 +1,4 @@
-"""Lets in who has a key, as far as its scope goes, before anything else of a request is read."""
+"""The check of API keys and their scopes, before anything else of a request is read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from airflow_pipelines.service.answers import JsonAnswer
 from airflow_pipelines.service.api_keys import ApiKeys, Scope
 
 _READING_POSTS: Final = re.compile(r"/v0/pipelines/[^/]+/(query|egress/.+)")
-"""Posts that change nothing. A query may hold an INSERT or DELETE, which only the host knows: it is told that it must not."""
+"""The paths of POSTs that change nothing.
+
+A query may contain an INSERT or DELETE, which only the host can detect; the host is told to refuse it.
+"""
 _FIRST_KEY: Final = (
     "This service has no API key yet. From the first one on every request needs one, so it is made on the service's machine: "
     "'airflow-pipelines keys create NAME' prints it, and its holder can make others here"
@@ -26,8 +29,9 @@ _FIRST_KEY: Final = (
 
 
 class KeyCheck:
-    """ASGI middleware that answers 401 without a key and 403 where its scope ends. What is not under ``/v0`` is open, and so is
-    a service that has no key, but for making the first one.
+    """ASGI middleware that answers 401 without a key and 403 if the key's scope does not suffice.
+
+    Paths outside ``/v0`` are open. So is a service that has no key, except for the creation of the first one.
     """
 
     def __init__(self, app: ASGIApp, keys: ApiKeys) -> None:
@@ -35,7 +39,7 @@ class KeyCheck:
         self._keys = keys
 
     async def __call__(self, scope: RequestScope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         if scope["type"] in {"http", "websocket"} and scope["path"].startswith("/v0"):
             try:
                 problem = await run_in_threadpool(self._refusal, scope)

@@ -1,6 +1,6 @@
-"""Short-lived claims in the store, so that processes do not do the same work at the same time.
+"""Short-lived leases in the store, so that processes do not do the same work at the same time.
 
-A lease saves work and noise; what must not happen twice is guarded by compare-and-swap and by idempotent calls.
+A lease saves work and noise; actions that must not happen twice are guarded by compare-and-swap and by idempotent calls.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ DURATION_S = 30.0
 
 
 class LeaseRow(Base):
-    """Who does something just now. ``machine`` and ``pid`` allow to take over at once from a process that died."""
+    """The holder of a lease. ``machine`` and ``pid`` allow others to take over at once from a process that died."""
 
     __tablename__ = "leases"
 
@@ -32,14 +32,14 @@ class LeaseRow(Base):
 
 
 class Leases:
-    """Leases of one service instance."""
+    """The leases of one service instance."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._owner = str(uuid7())
 
     def acquire(self, name: str) -> bool:
-        """Take or renew the lease; False while somebody else holds it."""
+        """Acquire or renew the lease; return False while another instance holds it."""
         now = time.time()
         mine = {"owner": self._owner, "machine": processes.this_machine(), "pid": os.getpid(), "expires_at": now + DURATION_S}
         with self._engine.connect() as connection:
@@ -56,7 +56,7 @@ class Leases:
             return session.connection().execute(statement.values(mine)).rowcount == 1
 
     def release(self, name: str) -> None:
-        """Give the lease back."""
+        """Release the lease."""
         with Session(self._engine) as session, session.begin():
             session.execute(delete(LeaseRow).where(LeaseRow.name == name, LeaseRow.owner == self._owner))
 

@@ -1,4 +1,4 @@
-"""A part of a pipeline's log, for who asks again and again instead of following it."""
+"""A part of a pipeline's log, for readers that poll instead of following it."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any, BinaryIO, Final
 
 MOST_LINES: Final = 2000
 MOST_BYTES: Final = 1 << 20
-"""An answer has so much of a log at most."""
+"""The maximum number of bytes of a log in one answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogLines:
     """Whole lines of a log.
 
-    :param lines: without their ends
-    :param begin: the place of the first one, in bytes from the log's beginning
-    :param end: the place after the last one
-    :param cut: whether there are lines before these that the reader has not seen
+    :param lines: the lines, without their line ends
+    :param begin: the position of the first line, in bytes from the log's beginning
+    :param end: the position after the last line
+    :param cut: True if there are earlier lines that the reader has not seen
     """
 
     lines: list[str]
@@ -28,20 +28,20 @@ class LogLines:
     cut: bool
 
     def to_wire(self) -> dict[str, Any]:
-        """The answer of ``GET log_lines``."""
+        """Return the answer of ``GET log_lines``."""
         return {"lines": self.lines, "from": self.begin, "next": self.end, "cut": self.cut}
 
 
 def last_lines(path: Path, limit: int) -> LogLines:
-    """The last lines of a log.
+    """Return the last lines of a log.
 
-    :param path: the log; one that is not there is empty
-    :param limit: how many lines at most
+    :param path: the log; a missing one counts as empty
+    :param limit: the maximum number of lines
     """
     try:
         with path.open("rb") as file:
             size = _size(file)
-            text, begin = _whole_lines(file, max(0, size - MOST_BYTES), size)
+            text, begin = _read_whole_lines(file, max(0, size - MOST_BYTES), size)
     except FileNotFoundError:
         return LogLines([], 0, 0, cut=False)
     lines = text.splitlines(keepends=True)
@@ -51,11 +51,11 @@ def last_lines(path: Path, limit: int) -> LogLines:
 
 
 def lines_after(path: Path, place: int, limit: int) -> LogLines:
-    """The lines of a log after those that are known. Of a log that has been replaced meanwhile, the last lines.
+    """Return the lines of a log after the known ones, or the last lines if the log has been rotated meanwhile.
 
     :param path: the log
-    :param place: the place after the last line that is known
-    :param limit: how many lines at most
+    :param place: the position after the last known line
+    :param limit: the maximum number of lines
     """
     try:
         with path.open("rb") as file:
@@ -65,7 +65,7 @@ def lines_after(path: Path, place: int, limit: int) -> LogLines:
                 text = file.read(MOST_BYTES)
                 complete = text[: text.rfind(b"\n") + 1]
                 if not complete and len(text) == MOST_BYTES:
-                    # A line longer than an answer is told in parts.
+                    # A line longer than an answer is returned in parts.
                     complete = text
                 return _found(complete.splitlines(keepends=True)[:limit], place, cut=False)
     except FileNotFoundError:
@@ -78,8 +78,8 @@ def _size(file: BinaryIO) -> int:
     return file.seek(0, os.SEEK_END)
 
 
-def _whole_lines(file: BinaryIO, begin: int, end: int) -> tuple[bytes, int]:
-    """The whole lines between two places, and where the first of them begins."""
+def _read_whole_lines(file: BinaryIO, begin: int, end: int) -> tuple[bytes, int]:
+    """Return the whole lines between two positions, and the position of the first one."""
     file.seek(begin)
     text = file.read(end - begin)
     if begin:

@@ -1,7 +1,7 @@
-"""The OpenAPI document of the service: what FastAPI knows of the paths, and what it cannot know.
+"""The OpenAPI document of the service: FastAPI's own knowledge of the paths, and additions.
 
-That is the bodies, which are read by the contract's rules for JSON, the parameters of calls that are passed on to hosts, and the
-answers.
+The additions are the bodies, which are read by the contract's rules for JSON, the parameters of calls that are passed on to hosts,
+and the answers.
 """
 
 from __future__ import annotations
@@ -43,27 +43,27 @@ BYTES: Final = "application/octet-stream"
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter in the address, after the question mark, of a call that is passed on."""
+    """A query parameter of a call that is passed on."""
 
     name: str
     schema: Schema
     required: bool = False
 
     def to_wire(self) -> Schema:
-        """The parameter in the document."""
+        """Return the parameter for the document."""
         return {"name": self.name, "in": "query", "required": self.required, "schema": self.schema}
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What FastAPI cannot know of an operation.
+    """The parts of an operation's description that FastAPI does not know.
 
-    :param parameters: those that the host reads
+    :param parameters: the parameters that the host reads
     :param body: schema of a JSON body
-    :param rows: whether the body has rows, in whatever format
+    :param rows: True if the body has rows, in any format
     :param answer: schema of the answer, None for an empty one
     :param kinds: content types of the answer
-    :param failures: what may be answered beside that the request is wrong, by status
+    :param failures: the possible errors, other than invalid requests, by status
     """
 
     summary: str
@@ -368,11 +368,11 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
         "Start or pause an input", failures=_RUNTIME
     ),
 }
-"""Every operation that this release has, by method and path."""
+"""All operations of this release, by method and path."""
 
 
 def serve_document(app: FastAPI) -> None:
-    """Have ``app`` answer its document at its ``openapi_url``."""
+    """Let ``app`` serve its document at its ``openapi_url``."""
     made: list[Schema] = []
 
     def openapi() -> Schema:
@@ -384,7 +384,7 @@ def serve_document(app: FastAPI) -> None:
 
 
 def document(app: FastAPI) -> Schema:
-    """The document of an application's routes."""
+    """Return the document of an application's routes."""
     made = get_openapi(title=app.title, version=app.version, routes=app.routes)
     for path, methods in made["paths"].items():
         for method, found in methods.items():
@@ -398,7 +398,7 @@ def document(app: FastAPI) -> Schema:
 
 
 def _complete(found: Schema, place: str) -> None:
-    """Add to one operation of FastAPI's document what is written down here."""
+    """Add the description of this module to one operation of FastAPI's document."""
     method, _, path = place.partition(" ")
     operation = OPERATIONS.get(place)
     names = path.replace("{", "").replace("}", "").strip("/").split("/")
@@ -438,7 +438,7 @@ def _path_parameters(path: str) -> list[Schema]:
 
 
 def _schemas() -> dict[str, Schema]:
-    """The named schemas: those that are checked by pydantic come from there."""
+    """Return the named schemas; those of pydantic models are generated from the models."""
     fields: dict[str, Schema] = {
         "name": _ref("Name"),
         "description": TEXT | {"maxLength": MAX_DESCRIPTION},

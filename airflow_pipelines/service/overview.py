@@ -1,4 +1,4 @@
-"""All pipelines at a glance: their statuses, newest checkpoints, and what the hosts of those that run say of them."""
+"""All pipelines at a glance: their statuses, newest checkpoints, and the figures that the hosts of running ones report."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from airflow_pipelines.service.hosts import HostUnreachable
 from airflow_pipelines.service.records import COMPILE_ERRORS, PipelineRecord, later
 
 AT_ONCE: Final = 8
-"""So many hosts are asked at the same time."""
+"""The maximum number of hosts that are asked at the same time."""
 PATIENCE_S: Final = 2.0
-"""The pipelines of a host that does not answer in this time are shown without figures: who looks at them looks again soon."""
+"""The number of seconds to wait for a host; without an answer its pipelines are shown without figures until the next look."""
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class _HostAnswer:
-    """What a host says of its deployments, by their ids; or why it says nothing."""
+    """The figures of a host's deployments, by their ids; or the reason why there are none."""
 
     figures: Mapping[str, Any]
     problem: str | None = None
 
 
 def overview(control_plane: ControlPlane) -> dict[str, Any]:
-    """All pipelines, oldest first. Each host is asked once, and none is started.
+    """Return all pipelines, oldest first. Each host is asked once, and none is started.
 
     :param control_plane: the control plane
     """
@@ -63,7 +63,7 @@ def _asked(control_plane: ControlPlane, host: HostRecord) -> _HostAnswer:
         logger.info("The host %s gives no figures: %s", host.host_id, error)
         return _HostAnswer({}, f"its host does not answer: {error}")
     if not response.is_success:
-        # Also what a host of an earlier release says, which does not know the question.
+        # Includes hosts of an earlier release, which do not know this endpoint.
         return _HostAnswer({}, f"its host answers {response.status_code}")
     return _HostAnswer(response.json())
 
@@ -92,7 +92,7 @@ def _row(record: PipelineRecord, answers: Mapping[UUID, _HostAnswer]) -> dict[st
 
 
 def _error(record: PipelineRecord) -> dict[str, Any] | None:
-    """Why the pipeline has stopped, or else why its program does not compile."""
+    """Return the error that stopped the pipeline, or else the compile error of its program."""
     if record.deployment_error is not None:
         return {key: record.deployment_error.get(key) for key in ("error_code", "message")}
     if record.program_status not in COMPILE_ERRORS:
@@ -104,7 +104,7 @@ def _error(record: PipelineRecord) -> dict[str, Any] | None:
 
 
 def _newest_checkpoint(listed: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """The newest of the checkpoints that the storage has, with the time that its id tells."""
+    """Return the newest checkpoint of the storage, with the time encoded in its id."""
     newest = max(listed, key=lambda entry: UUID(entry["uuid"]), default=None)
     if newest is None:
         return None
@@ -121,5 +121,5 @@ def _milliseconds(moment: datetime) -> int:
 
 
 def _milliseconds_of(identity: UUID) -> int | None:
-    """When an id was made; None for one that does not tell."""
+    """Return the creation time of an id; None if the id does not contain it."""
     return identity.int >> 80 if identity.version == 7 else None

@@ -1,6 +1,6 @@
-"""The page that shows pipelines, served beside the REST API: its files, and how it gets at the API.
+"""The page that shows pipelines, served beside the REST API: its files, and its access to the API.
 
-The files hold nothing of anybody, so they need no key. Whoever looks at the page gives it the key, which it sends in the header
+The files hold no private data, so they need no key. The user gives the key to the page, which sends it in the header
 ``Authorization`` as every client does. There is no cookie, so that no page of another site can make a browser use the key.
 """
 
@@ -23,7 +23,7 @@ def serve_page(app: FastAPI, keys: ApiKeys) -> None:
     """Add the page to a service.
 
     :param app: the service
-    :param keys: tell the page whether the API wants a key
+    :param keys: the API keys, by which the page learns whether the API requires one
     """
 
     async def file(request: Request) -> Response:
@@ -34,13 +34,13 @@ def serve_page(app: FastAPI, keys: ApiKeys) -> None:
         return JsonAnswer(_context(needs_key=keys.are_required()))
 
     paths = [PAGE, *(f"{PAGE}{name}" for name in page_files() if name != INDEX)]
-    # A route for each: one for all of them would answer what no route of the API does.
+    # One route for each file: a single route for all would also answer unknown paths of the API.
     app.router.routes += [Route(path, file, methods=["GET"], include_in_schema=False) for path in paths]
     app.router.routes.append(Route(f"{PAGE}context", context, methods=["GET"], include_in_schema=False))
 
 
 def _context(*, needs_key: bool) -> dict[str, Any]:
-    """What the page asks first: who serves it, and where the API is. Whoever has no key learns nothing else from it."""
+    """Return what the page asks first: its server, and the address of the API. Callers without a key learn nothing else from it."""
     return {
         "face": "service",
         "version": None,

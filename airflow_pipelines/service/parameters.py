@@ -1,4 +1,4 @@
-"""What routes take from requests beside FastAPI's own types, and how wrong requests are answered in the contract's form."""
+"""The parameters of routes beyond FastAPI's own types, and the answers to invalid requests in the contract's form."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from airflow_pipelines.service import errors
 
 
 async def json_body(request: Request) -> Any:
-    """The body as JSON; an empty one is null.
+    """Return the body as JSON; an empty one is null.
 
-    A body must say that it is JSON: a page of another site may send other types without having asked whether it may.
+    A body must declare that it is JSON: a page of another site may send other types without asking for permission first.
     """
     raw = await request.body()
     if not raw.strip():
@@ -39,7 +39,7 @@ async def json_body(request: Request) -> Any:
 Body = Annotated[Any, Depends(json_body)]
 
 
-def _flag(value: Any) -> bool:
+def _parse_flag(value: Any) -> bool:
     if isinstance(value, bool):
         return value
     text = str(value).lower()
@@ -48,14 +48,14 @@ def _flag(value: Any) -> bool:
     return text == "true"
 
 
-Flag = Annotated[bool, BeforeValidator(_flag)]
+Flag = Annotated[bool, BeforeValidator(_parse_flag)]
 """A query parameter that is true or false."""
 
 
 def invalid_request(error: RequestValidationError) -> Problem:
-    """What is wrong with the parameters of a request, in the contract's form.
+    """Return the error for invalid parameters of a request, in the contract's form.
 
-    :param error: what FastAPI found
+    :param error: the error that FastAPI found
     """
     return errors.invalid_param("; ".join(_described(item) for item in error.errors()))
 

@@ -13,31 +13,31 @@ from airflow_pipelines.service.records import PipelineRecord
 
 
 class PipelineFiles:
-    """Where pipelines keep their files; ids, not names, make the paths, so that no name can lead elsewhere."""
+    """The places of pipelines' files. Paths consist of ids, not names, so that no name can lead elsewhere."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
     def storage(self, record: PipelineRecord) -> Path:
-        """The folder of the pipeline's state."""
+        """Return the folder of the pipeline's state."""
         return self._settings.storage / str(record.id)
 
     def log(self, record: PipelineRecord) -> Path:
-        """The pipeline's log."""
+        """Return the path of the pipeline's log."""
         return self._settings.logs / f"{record.id}.log"
 
     def support(self, record: PipelineRecord) -> Path:
-        """The folder of what was collected for support bundles."""
+        """Return the folder of the collections for support bundles."""
         return self._settings.home / "support" / str(record.id)
 
     def create(self, record: PipelineRecord) -> None:
-        """Make the storage folder; an OSError names the path when it cannot be made."""
+        """Create the storage folder; an OSError names the path if it cannot be created."""
         make_private_folder(self.storage(record))
 
     def clear(self, record: PipelineRecord) -> None:
         """Remove the storage.
 
-        :raises OSError: when something of it stays
+        :raises OSError: when a part of it cannot be removed
         """
         try:
             shutil.rmtree(self.storage(record))
@@ -45,17 +45,17 @@ class PipelineFiles:
             return
 
     def forget(self, record: PipelineRecord) -> None:
-        """Remove the log of a deleted pipeline, with the older files of it, and what was collected for support bundles."""
+        """Remove the log of a deleted pipeline, with its rotated files, and the collections for support bundles."""
         for log in log_files(self.log(record)):
             log.unlink(missing_ok=True)
         shutil.rmtree(self.support(record), ignore_errors=True)
 
     def note(self, record: PipelineRecord, message: str, level: str = "INFO") -> None:
-        """Append lines to the pipeline's log, in the form that hosts write.
+        """Append lines to the pipeline's log, in the format of hosts.
 
         :param record: the pipeline
         :param message: the lines
-        :param level: the level that each gets
+        :param level: the level of each line
         """
         moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
         path = self.log(record)

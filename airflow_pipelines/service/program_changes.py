@@ -1,4 +1,4 @@
-"""Comparing the program of a pipeline with another one, before that takes its place. Nothing is changed by it."""
+"""The comparison of a pipeline's program with another one, before that replaces it. It changes nothing."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _FIELDS = ("program_code", "udf_python", "stream_files", "stream_arguments", "ru
 
 @dataclass(frozen=True, slots=True)
 class ProgramChanges:
-    """Answers what another program would change."""
+    """The requests about the effects of another program."""
 
     control_plane: ControlPlane
 
     def diff(self, name: str, body: Any) -> dict[str, Any]:
-        """The difference between a pipeline's configured program and another one.
+        """Return the difference between a pipeline's configured program and another one.
 
         :param name: the pipeline's name
-        :param body: the fields of the other program; those that are missing are as they are
+        :param body: the fields of the other program; missing fields are those of the configured one
         :returns: the difference in the contract's form
-        :raises Problem: when one of the two does not compile, or the other cannot go on from what the configured one leaves
+        :raises Problem: when one of the two does not compile, or the other cannot continue from the configured one's state
         """
         record = self.control_plane.pipeline(name)
-        source = self._other(record, body)
+        source = self._parse_other(record, body)
         if record.program_status is not ProgramStatus.SUCCESS:
             raise Problem(
                 ErrorCode.PROGRAM_NOT_COMPILED,
@@ -46,16 +46,16 @@ class ProgramChanges:
         return self.control_plane.programs.difference(record.source, source)
 
     def plan(self, name: str, body: Any) -> dict[str, Any]:
-        """What it would mean for a running pipeline to go on with another program. The pipeline is not stopped.
+        """Return the effects on a running pipeline of continuing with another program. The pipeline is not stopped.
 
         :param name: the pipeline's name
         :param body: as for :meth:`diff`
-        :returns: what the pipeline would show when it awaits approval
-        :raises Problem: when the other program does not compile or that takes long, or the pipeline does not run
+        :returns: the same object that the pipeline would show when it awaits approval
+        :raises Problem: when the other program does not compile or compiling takes too long, or the pipeline is not running
         """
         target = self.control_plane.target(name)
-        source = self._other(target.record, body)
-        # All fields: one that is missing is as it is, also one that the other program does without.
+        source = self._parse_other(target.record, body)
+        # All fields are sent: the host keeps its own value of a missing one, even if the other program has none.
         fields = source.to_wire() | {"stream_files": source.stream_texts, "stream_arguments": list(source.stream_arguments)}
         try:
             response = self.control_plane.hosts.call(
@@ -69,7 +69,7 @@ class ProgramChanges:
         answer: dict[str, Any] = response.json()
         return answer
 
-    def _other(self, record: PipelineRecord, body: Any) -> ProgramSource:
+    def _parse_other(self, record: PipelineRecord, body: Any) -> ProgramSource:
         fields = {} if body is None else body
         if not isinstance(fields, dict) or not fields.keys() <= set(_FIELDS):
             raise errors.invalid_param(f"The body is an object with some of the fields {', '.join(_FIELDS)}")
@@ -80,7 +80,7 @@ class ProgramChanges:
             stream_files=files_field(fields),
             stream_arguments=arguments_field(fields),
         )
-        # With references in the places of secrets, as the program has them that it is compared with.
+        # With references in place of secrets, as in the program that it is compared with.
         edit = self.control_plane.secrets.out_of(edit, record.id)
         return record.source.with_fields(
             sql=edit.program_code,

@@ -1,4 +1,4 @@
-"""Passes runtime calls on to a pipeline's host, without ever waiting for a dead one."""
+"""The proxy that passes runtime calls on to a pipeline's host, without ever waiting for a dead one."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from airflow_pipelines.serving.path_segments import segment
 T = TypeVar("T")
 
 WATCH_S = 2.0
-"""How often a call that is under way looks whether its host still lives."""
+"""The interval, in seconds, at which a call in progress checks that its host is alive."""
 
 _BODY = {"content-length", "transfer-encoding"}
-"""One of these headers says that a request has a body, and how it ends."""
+"""The headers that show that a request has a body, and where it ends."""
 _FORWARDED = ("content-type", "accept", "content-encoding", IDEMPOTENCY_KEY_HEADER, *_BODY)
 CLIENT_LEFT = 499
 """The status of an answer that nobody reads any more, as some servers write it into their logs."""
 
 
 class HostLost(Exception):
-    """The host broke off a call or died while it was under way."""
+    """The error of a host that broke off a call or died during it."""
 
 
 class Proxy:
-    """The runtime endpoints' way to the hosts."""
+    """The proxy of the runtime endpoints."""
 
     def __init__(self, control_plane: ControlPlane) -> None:
         self._control_plane = control_plane
@@ -48,60 +48,60 @@ class Proxy:
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient] = WeakKeyDictionary()
 
     async def call(self, request: Request, name: str, *tail: str) -> Response:
-        """Pass a call on, its body as it comes, and its whole answer back.
+        """Pass a call on with its body as a stream, and return its whole answer.
 
         :param request: the client's request
         :param name: the pipeline
-        :param tail: the segments of the path on the host, behind the deployment's
+        :param tail: the segments of the path on the host, after the deployment's
         :raises Problem: when the pipeline has no host that answers
         """
         target, upstream = await self._open(request, name, tail)
         try:
-            content = await self._guarded(target, upstream.aread())
+            content = await self._guard(target, upstream.aread())
         except (httpx.HTTPError, HostLost) as error:
             raise await self._lost(name, error) from error
         finally:
             await upstream.aclose()
-        return Response(content, upstream.status_code, headers=_answered_headers(upstream))
+        return Response(content, upstream.status_code, headers=_pick_headers(upstream))
 
     async def stream(self, request: Request, name: str, *tail: str, ndjson: bool = False, endless: bool = False) -> Response:
-        """Pass a call on and its answer back as it comes.
+        """Pass a call on, and return its answer as a stream.
 
-        When the host dies, an ``endless`` stream simply ends, an ``ndjson`` one ends with a line that says so, and any other is
+        If the host dies, an ``endless`` stream simply ends, an ``ndjson`` one ends with a line that reports it, and any other is
         broken off, so that nobody takes half an answer for a whole one.
 
         :param request: the client's request
         :param name: the pipeline
-        :param tail: the segments of the path on the host, behind the deployment's
-        :param ndjson: whether the answer is JSON lines
-        :param endless: whether the answer ends only with the pipeline
+        :param tail: the segments of the path on the host, after the deployment's
+        :param ndjson: True if the answer is JSON lines
+        :param endless: True if the answer ends only with the pipeline
         :raises Problem: when the pipeline has no host that answers
         """
-        # The whole of it is here before anybody waits for the client to go: both are messages of the same kind.
+        # The whole body is read before waiting for the client to leave, since both arrive through the same messages.
         await request.body()
-        opened = await _unless_left(request, self._open(request, name, tail))
+        opened = await _run_unless_left(request, self._open(request, name, tail))
         if opened is None:
             return Response(status_code=CLIENT_LEFT)
         target, upstream = opened
         if not upstream.is_success:
             try:
-                content = await self._guarded(target, upstream.aread())
+                content = await self._guard(target, upstream.aread())
             except (httpx.HTTPError, HostLost) as error:
                 raise await self._lost(name, error) from error
             finally:
                 await upstream.aclose()
-            return Response(content, upstream.status_code, headers=_answered_headers(upstream))
+            return Response(content, upstream.status_code, headers=_pick_headers(upstream))
         chunks = self._chunks(target, upstream, ndjson=ndjson, endless=endless)
-        return StreamingResponse(chunks, upstream.status_code, headers=_answered_headers(upstream))
+        return StreamingResponse(chunks, upstream.status_code, headers=_pick_headers(upstream))
 
     async def query(self, name: str, sql: str, result_format: str, *, read_only: bool) -> tuple[bool, AsyncIterator[bytes]]:
-        """Ask a pipeline's host for an ad-hoc request that did not come as a request of HTTP.
+        """Send an ad-hoc request to a pipeline's host that did not arrive as an HTTP request.
 
         :param name: the pipeline
-        :param sql: the request
+        :param sql: the SQL text
         :param result_format: the format of its result
-        :param read_only: whether the request must not change tables
-        :returns: whether the host took it, and the body of the answer as it comes: the result, or else the problem
+        :param read_only: True if the request must not change tables
+        :returns: True if the host accepted it, and the body of the answer as a stream: the result, or else the problem
         :raises Problem: when the pipeline has no host that answers
         """
         target = await run_in_threadpool(self._control_plane.target, name)
@@ -114,7 +114,7 @@ class Proxy:
     async def _chunks(self, target: Target, upstream: httpx.Response, *, ndjson: bool, endless: bool) -> AsyncIterator[bytes]:
         source = upstream.aiter_bytes()
         try:
-            while (chunk := await self._guarded(target, anext(source, None))) is not None:
+            while (chunk := await self._guard(target, anext(source, None))) is not None:
                 yield chunk
         except (httpx.HTTPError, HostLost) as error:
             problem = await self._lost(target.record.name, error)
@@ -146,11 +146,11 @@ class Proxy:
             return await self._client().send(call, stream=True)
 
         try:
-            return await self._guarded(target, attempts(sent))
+            return await self._guard(target, attempts(sent))
         except (httpx.HTTPError, HostLost) as error:
             raise await self._lost(target.record.name, error) from error
 
-    async def _guarded(self, target: Target, work: Awaitable[T]) -> T:
+    async def _guard(self, target: Target, work: Awaitable[T]) -> T:
         """Wait for ``work`` as long as the host lives."""
         task = asyncio.ensure_future(work)
         try:
@@ -189,8 +189,8 @@ class Proxy:
         return client
 
 
-async def _unless_left(request: Request, work: Coroutine[Any, Any, T]) -> T | None:
-    """What ``work`` gives, or None when the client has gone before: then it is cancelled."""
+async def _run_unless_left(request: Request, work: Coroutine[Any, Any, T]) -> T | None:
+    """Return the result of ``work``, or cancel it and return None if the client leaves before."""
 
     async def left() -> None:
         while (await request.receive())["type"] != "http.disconnect":
@@ -207,8 +207,8 @@ async def _unless_left(request: Request, work: Coroutine[Any, Any, T]) -> T | No
         await asyncio.gather(*waited, return_exceptions=True)
 
 
-def _answered_headers(upstream: httpx.Response) -> dict[str, str]:
-    """The headers that go on to the client.
+def _pick_headers(upstream: httpx.Response) -> dict[str, str]:
+    """Return the headers that are passed on to the client.
 
     Clients compare the content type with ``text/plain``, to which Starlette would add a charset by itself.
     """

@@ -1,4 +1,4 @@
-"""The pipeline record: everything the service knows about one pipeline, immutable, and how it looks on the wire."""
+"""The pipeline record: everything the service knows about one pipeline, immutable, and its wire form."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from airflow_pipelines.contract.statuses import ProgramStatus, ResourcesStatus, 
 from airflow_pipelines.program.sources import ProgramSource, SourceFile
 
 COMPILE_ERRORS: Final = frozenset({ProgramStatus.SQL_ERROR, ProgramStatus.RUST_ERROR, ProgramStatus.SYSTEM_ERROR})
-"""Program states from which a pipeline cannot start."""
+"""The program statuses from which a pipeline cannot start."""
 
 
 class Selector(StrEnum):
-    """Which fields of a pipeline an answer holds."""
+    """The selection of a pipeline's fields in an answer."""
 
     ALL = "all"
     STATUS = "status"
@@ -25,19 +25,19 @@ class Selector(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineRecord:
-    """One pipeline as the store keeps it.
+    """A pipeline as the store keeps it.
 
     :param revision: the compare-and-swap column; the three versions are the contract's
-    :param deployer: the name of the deployer that the start asked for
+    :param deployer: the name of the deployer that the start requested
     :param host_id: the host of the incarnation
-    :param deployment_config: what the host was told
-    :param provisioning_since: when provisioning began
-    :param compile_claimed_at: when a service process last took up the compilation
-    :param consumed_sequence: the newest runtime transition already in this record
+    :param deployment_config: the configuration that the host received
+    :param provisioning_since: the time at which provisioning began
+    :param compile_claimed_at: the time at which a service process last claimed the compilation
+    :param consumed_sequence: the newest runtime transition that this record includes
     :param udf_python: the text of the program's Python module
     :param from_checkpoint: the checkpoint that the start goes back to
-    :param stream_files: the files of the stream program, the one that is executed first
-    :param stream_arguments: what the stream program finds on its command line
+    :param stream_files: the files of the stream program, with the file that is executed first
+    :param stream_arguments: the command line of the stream program
     """
 
     id: UUID
@@ -95,7 +95,7 @@ class PipelineRecord:
 
     @property
     def fully_stopped(self) -> bool:
-        """Nothing runs and nothing is meant to."""
+        """True if nothing runs and nothing is meant to run."""
         return (
             self.deployment_resources_status is ResourcesStatus.STOPPED
             and self.deployment_resources_desired_status is ResourcesStatus.STOPPED
@@ -103,20 +103,20 @@ class PipelineRecord:
 
     @property
     def newest_checkpoint(self) -> UUID | None:
-        """The newest one that a host has told of."""
+        """The newest checkpoint that a host has reported; None if there is none."""
         listed = (self.storage_status_details or {}).get("checkpoints") or []
         return max((UUID(entry["uuid"]) for entry in listed), default=None)
 
     @property
     def deployment_status(self) -> str:
-        """The status people look at: of the resources, or of the runtime once there are resources."""
+        """The status for people: of the resources, or of the runtime once there are resources."""
         if self.deployment_resources_status is ResourcesStatus.PROVISIONED:
             return (self.deployment_runtime_status or RuntimeStatus.UNAVAILABLE).value
         return self.deployment_resources_status.value
 
     @property
     def deployment_desired_status(self) -> str:
-        """What the pipeline is on its way to."""
+        """The status that the pipeline should reach."""
         if self.deployment_resources_desired_status is ResourcesStatus.STOPPED:
             return RuntimeStatus.STOPPED.value
         if self.deployment_runtime_desired_status is not None:
@@ -125,7 +125,7 @@ class PipelineRecord:
 
     @property
     def event_status(self) -> tuple[Any, ...]:
-        """The components of which every change is one event."""
+        """The status components of which each change is an event."""
         return (
             self.deployment_resources_status,
             self.deployment_resources_desired_status,
@@ -157,17 +157,17 @@ _BOOTSTRAP: Final = ("bootstrap_policy", "silent_bootstrap", "concurrent_bootstr
 
 
 def rfc3339(moment: datetime | None) -> str | None:
-    """A moment as RFC 3339 in UTC with microseconds."""
+    """Format a time as RFC 3339 in UTC with microseconds."""
     return None if moment is None else moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def later(one: datetime, other: datetime | None) -> datetime:
-    """The later of two moments, the second of which may be unknown."""
+    """Return the later of two times; the second may be unknown."""
     return one if other is None else max(one, other)
 
 
 def descriptor(record: PipelineRecord, selector: Selector = Selector.ALL) -> dict[str, Any]:
-    """The pipeline's descriptor with exactly the contract's keys for ``selector``."""
+    """Return the pipeline's descriptor with exactly the contract's keys for ``selector``."""
     values: dict[str, Any] = {key: getattr(record, key) for key in (*_PLAIN, *_BOOTSTRAP)}
     values.update({key: None if (value := getattr(record, key)) is None else value.value for key in _VALUES})
     values.update({key: rfc3339(getattr(record, key)) for key in _TIMES})
@@ -175,7 +175,7 @@ def descriptor(record: PipelineRecord, selector: Selector = Selector.ALL) -> dic
     values["tags"] = list(record.tags)
     values["program_config"] = record.program_config
     values["deployment_initial"] = None if record.deployment_initial is None else record.deployment_initial.capitalize()
-    # The record keeps the id until the host has let go of the incarnation; people see it only while there is one.
+    # The record keeps the id until the host has released the incarnation; users see it only while there is one.
     live = record.deployment_resources_status in {ResourcesStatus.PROVISIONING, ResourcesStatus.PROVISIONED}
     values["deployment_id"] = str(record.deployment_id) if live else None
     values["deployment_status"] = record.deployment_status
@@ -189,7 +189,7 @@ def descriptor(record: PipelineRecord, selector: Selector = Selector.ALL) -> dic
     if selector is Selector.ALL:
         values.update({key: getattr(record, key) for key in _ONLY_ALL})
         if record.program_info is not None:
-            # A host of an earlier release did not say so.
+            # A host of an earlier release did not send it.
             values["program_info"] = {**record.program_info, "dataflow": record.program_info.get("dataflow")}
         if record.stream_files:
             # Only where there are some: the other keys are the contract's.
@@ -202,7 +202,7 @@ def descriptor(record: PipelineRecord, selector: Selector = Selector.ALL) -> dic
 
 
 def edit_answer(record: PipelineRecord) -> dict[str, Any]:
-    """The descriptor as the editing calls answer it: without the bootstrap fields."""
+    """Return the descriptor for the answers of editing calls: without the bootstrap fields."""
     values = descriptor(record)
     for key in _BOOTSTRAP:
         del values[key]

@@ -1,4 +1,4 @@
-"""Whether a program may take the place of another: not when it is empty, and not when it does not compile while the other does."""
+"""The rules by which a program may replace another: it must not be empty, and it must compile if the other does."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ _COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
 class Replacement:
-    """Checks programs before they replace others. Each source is compiled once, however often the pipeline changes meanwhile."""
+    """The check of programs before they replace others. Each source is compiled once, even if the pipeline changes meanwhile."""
 
     def __init__(self, compile_source: Callable[[ProgramSource], Compiled]) -> None:
         self._compile_source = compile_source
         self._found: dict[ProgramSource, Compiled] = {}
 
     def check(self, before: PipelineRecord, after: PipelineRecord) -> Compiled | None:
-        """Compile the program of ``after`` if it is another one and could replace one that compiles.
+        """Compile the program of ``after`` if it differs and could replace one that compiles.
 
         :param before: the pipeline as it is
-        :param after: the pipeline as it is to be
-        :returns: what compiling gave; None when there was nothing to check
+        :param after: the pipeline as it should be
+        :returns: the result of compiling; None if there was nothing to check
         :raises Problem: 400 ``EmptyProgram`` when the new program has neither a statement nor stream files and the old one has
             some, and ``InvalidNewProgramSql`` when it does not compile and the old one does
         """
-        if _has_something(before) and not _has_something(after):
+        if _has_program(before) and not _has_program(after):
             raise Problem(
                 ErrorCode.EMPTY_PROGRAM,
                 f"The new program of pipeline '{before.name}' is empty, so the one it has was kept: its tables and their rows "
@@ -46,7 +46,7 @@ class Replacement:
         messages = _rust(after) or (compiled.messages if compiled.program_info is None else [])
         if not messages:
             return compiled
-        # One that nobody has compiled yet may not compile either.
+        # The old program may not be compiled yet, and may not compile either.
         if before.program_status is not ProgramStatus.SUCCESS and (_rust(before) or self._compile(before).program_info is None):
             return None
         raise Problem(
@@ -68,12 +68,12 @@ def _texts(record: PipelineRecord) -> tuple[ProgramSource, bool]:
 
 
 def _rust(record: PipelineRecord) -> list[dict[str, Any]]:
-    """The message that functions in Rust are refused with; empty when the program has none."""
+    """Return the message that refuses functions in Rust; empty if the program has none."""
     has_rust = record.udf_rust.strip() or record.udf_toml.strip()
     return [{"message": RUST_REFUSED, "error_type": "Unsupported", "warning": False}] if has_rust else []
 
 
-def _has_something(record: PipelineRecord) -> bool:
+def _has_program(record: PipelineRecord) -> bool:
     return bool(record.stream_files or _COMMENT.sub(" ", record.program_code).replace(";", " ").strip())
 
 

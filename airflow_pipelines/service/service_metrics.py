@@ -14,14 +14,14 @@ from airflow_pipelines.service.hosts import HostUnreachable
 from airflow_pipelines.service.records import PipelineRecord
 
 AT_ONCE = 8
-"""So many pipelines are asked at the same time."""
+"""The maximum number of pipelines that are asked at the same time."""
 PATIENCE_S = 3.0
-"""A pipeline that does not answer in this time is left out: who collects metrics asks again soon."""
+"""The number of seconds to wait for a pipeline; without an answer it is left out, since metrics are collected again soon."""
 logger = logging.getLogger(__name__)
 
 
 def metrics_of_all(control_plane: ControlPlane) -> list[Metric]:
-    """How many pipelines are in which state, which of them run, and what these count and measure.
+    """Return the number of pipelines in each status, a metric for each that shows if it runs, and the metrics of the deployed ones.
 
     :param control_plane: the control plane
     """
@@ -38,13 +38,13 @@ def metrics_of_all(control_plane: ControlPlane) -> list[Metric]:
     deployed = [record for record in records if record.deployment_resources_status is ResourcesStatus.PROVISIONED]
     if deployed:
         with ThreadPoolExecutor(min(AT_ONCE, len(deployed)), "metrics") as pool:
-            for of_one in pool.map(lambda record: list(_of_pipeline(control_plane, record)), deployed):
+            for of_one in pool.map(lambda record: list(_read_pipeline_metrics(control_plane, record)), deployed):
                 found += of_one
     return found
 
 
-def _of_pipeline(control_plane: ControlPlane, record: PipelineRecord) -> Iterator[Metric]:
-    """What a pipeline's host says of it; nothing while it is not ready to answer."""
+def _read_pipeline_metrics(control_plane: ControlPlane, record: PipelineRecord) -> Iterator[Metric]:
+    """Yield the metrics that a pipeline's host reports; none while it is not ready to answer."""
     try:
         target = control_plane.target(record.name)
         response = control_plane.hosts.call(target.host, "GET", f"{target.path}/metrics?format=json", timeout_s=PATIENCE_S)

@@ -1,4 +1,4 @@
-"""The service's part of the store: pipelines and their events, changed by compare-and-swap only."""
+"""The service's part of the store: pipelines and their events, changed only by compare-and-swap."""
 
 from __future__ import annotations
 
@@ -46,22 +46,22 @@ from airflow_pipelines.service.store_failures import StoreFailure, store_failure
 logger = logging.getLogger(__name__)
 
 EVENTS_KEPT = 720
-"""How many events of one pipeline are kept."""
+"""The number of events of one pipeline that are kept."""
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """A moment; SQLite forgets the time zone, so it is put back on the way out."""
+    """A time column. SQLite loses the time zone, so it is restored on reading."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
 
     def process_result_value(self, value: datetime | None, _dialect: Dialect) -> datetime | None:
-        """Give the moment its time zone."""
+        """Restore the time zone."""
         return value.replace(tzinfo=UTC) if value is not None and value.tzinfo is None else value
 
 
 class PipelineRow(Base):
-    """A pipeline. Columns are the fields of :class:`PipelineRecord`."""
+    """The row of a pipeline. Columns are the fields of :class:`PipelineRecord`."""
 
     __tablename__ = "pipelines"
 
@@ -116,7 +116,7 @@ class PipelineRow(Base):
 
 
 class EventRow(Base):
-    """What a pipeline's status became at one change of any of its components."""
+    """The status of a pipeline after a change of any of its components."""
 
     __tablename__ = "pipeline_events"
 
@@ -138,7 +138,7 @@ class EventRow(Base):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One event of a pipeline."""
+    """An event of a pipeline."""
 
     event_id: UUID
     recorded_at: datetime
@@ -167,18 +167,18 @@ T = TypeVar("T")
 
 
 class Conflict(Exception):
-    """Somebody else changed the pipeline since it was read."""
+    """The error of a pipeline that was changed by another process since it was read."""
 
 
 class Store:
-    """Pipelines and events over one SQLAlchemy engine."""
+    """The pipelines and events over one SQLAlchemy engine."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     @property
     def engine(self) -> Engine:
-        """The engine, for the registry of hosts that shares the database."""
+        """The engine, for the registry of hosts, which shares the database."""
         return self._engine
 
     def create_tables(self) -> None:
@@ -186,10 +186,10 @@ class Store:
 
         :raises Problem: when the database cannot be used
         """
-        # Of processes that create the same table at once the slower ones find it there at their next look. Each look that is lost
-        # this way means one table more that somebody has made.
+        # Of processes that create the same table at once, the slower ones find it at their next attempt. Each lost attempt means
+        # that another process has created one more table.
         look = tenacity.Retrying(
-            retry=tenacity.retry_if_exception(_lost_a_race),
+            retry=tenacity.retry_if_exception(_has_lost_race),
             stop=tenacity.stop_after_attempt(2 * len(Base.metadata.tables)),
             reraise=True,
         )
@@ -201,7 +201,7 @@ class Store:
             raise errors.store_unusable(error, self._engine.url) from error
 
     def create(self, record: PipelineRecord) -> None:
-        """Add a pipeline; a name that is taken is the contract's DuplicateName."""
+        """Add a pipeline; raise the contract's DuplicateName if its name is taken."""
         try:
             with Session(self._engine) as session, session.begin():
                 session.execute(insert(PipelineRow).values(_row_values(record)))
@@ -210,28 +210,28 @@ class Store:
             raise errors.duplicate_name(record.name) from error
 
     def find(self, name: str) -> PipelineRecord | None:
-        """The pipeline called ``name``, or None."""
-        return self._one(select(PipelineRow.__table__).where(PipelineRow.name == name))
+        """Return the pipeline called ``name``, or None."""
+        return self._read_one(select(PipelineRow.__table__).where(PipelineRow.name == name))
 
     def get(self, pipeline_id: UUID) -> PipelineRecord | None:
-        """The pipeline with this id, or None once it is deleted."""
-        return self._one(select(PipelineRow.__table__).where(PipelineRow.id == pipeline_id))
+        """Return the pipeline with this id, or None once it is deleted."""
+        return self._read_one(select(PipelineRow.__table__).where(PipelineRow.id == pipeline_id))
 
     def require(self, name: str) -> PipelineRecord:
-        """The pipeline called ``name``, or the contract's UnknownPipelineName."""
+        """Return the pipeline called ``name``, or raise the contract's UnknownPipelineName."""
         record = self.find(name)
         if record is None:
             raise errors.unknown_pipeline(name)
         return record
 
     def all(self) -> list[PipelineRecord]:
-        """Every pipeline, oldest first."""
-        return self._readable(
+        """Return all pipelines, oldest first."""
+        return self._read_readable(
             select(PipelineRow.__table__).order_by(PipelineRow.created_at, PipelineRow.id), PipelineRow.name, _record
         )
 
     def moving(self) -> list[UUID]:
-        """The ids of the pipelines that have an incarnation or are on their way to something."""
+        """Return the ids of the pipelines that have an incarnation or are on their way to another status."""
         settled = (*sorted(status.value for status in COMPILE_ERRORS), ProgramStatus.SUCCESS.value)
         statement = select(PipelineRow.id).where(
             or_(
@@ -270,7 +270,7 @@ class Store:
         return new
 
     def delete(self, record: PipelineRecord) -> None:
-        """Delete a pipeline and its events, unless somebody changed it: :class:`Conflict`."""
+        """Delete a pipeline and its events; raise :class:`Conflict` if it was changed meanwhile."""
         with Session(self._engine) as session, session.begin():
             statement = delete(PipelineRow).where(PipelineRow.id == record.id, PipelineRow.revision == record.revision)
             if session.connection().execute(statement).rowcount != 1:
@@ -278,9 +278,9 @@ class Store:
             session.execute(delete(EventRow).where(EventRow.pipeline_id == record.id))
 
     def forget_ended_transitions(self) -> None:
-        """Delete the transitions of incarnations that are over: no pipeline is in them any more, and nobody will ask for them.
+        """Delete the transitions of incarnations that are over, which nobody will read any more.
 
-        The newest of all stays in any case: SQLite would give its number again, and whoever has seen it would miss the next one.
+        The newest of all is always kept: SQLite would reuse its number, and readers that have seen it would miss the next one.
         """
         newest = select(func.max(TransitionRow.sequence)).scalar_subquery()
         living = select(PipelineRow.deployment_id).where(PipelineRow.deployment_id.is_not(None))
@@ -289,16 +289,16 @@ class Store:
             session.execute(statement, execution_options={"synchronize_session": False})
 
     def events(self, pipeline_id: UUID) -> list[Event]:
-        """A pipeline's events, newest first."""
+        """Return a pipeline's events, newest first."""
         statement = select(EventRow.__table__).where(EventRow.pipeline_id == pipeline_id).order_by(EventRow.sequence.desc())
-        return self._readable(statement.limit(EVENTS_KEPT), EventRow.sequence, _event)
+        return self._read_readable(statement.limit(EVENTS_KEPT), EventRow.sequence, _to_event)
 
     def _trim_events(self, session: Session, pipeline_id: UUID) -> None:
         newest = select(EventRow.sequence).where(EventRow.pipeline_id == pipeline_id).order_by(EventRow.sequence.desc())
         oldest_kept = newest.offset(EVENTS_KEPT - 1).limit(1).scalar_subquery()
         session.execute(delete(EventRow).where(EventRow.pipeline_id == pipeline_id, EventRow.sequence < oldest_kept))
 
-    def _one(self, statement: Any) -> PipelineRecord | None:
+    def _read_one(self, statement: Any) -> PipelineRecord | None:
         try:
             with self._engine.connect() as connection:
                 row = connection.execute(statement).mappings().first()
@@ -308,8 +308,8 @@ class Store:
                 raise
             raise errors.damaged_record(error) from error
 
-    def _readable(self, statement: Select[Any], key: InstrumentedAttribute[Any], read: Callable[[Any], T]) -> list[T]:
-        """What a statement finds, without rows that cannot be read: one such row must not hide all others."""
+    def _read_readable(self, statement: Select[Any], key: InstrumentedAttribute[Any], read: Callable[[Any], T]) -> list[T]:
+        """Return the results of a statement without unreadable rows: one such row must not hide all others."""
         try:
             with self._engine.connect() as connection:
                 return [read(row) for row in connection.execute(statement).mappings()]
@@ -331,7 +331,7 @@ class Store:
 
 
 def _add_columns(engine: Engine) -> None:
-    """Give tables that an earlier release created the columns that came later, each of which has a default."""
+    """Add missing columns, each of which has a default, to tables that an earlier release created."""
     found = inspect(engine)
     for table in Base.metadata.sorted_tables:
         present = {column["name"] for column in found.get_columns(table.name)}
@@ -343,7 +343,7 @@ def _add_columns(engine: Engine) -> None:
 
 
 def _add_indexes(engine: Engine) -> None:
-    """Give tables that an earlier release created the indexes that came later."""
+    """Add missing indexes to tables that an earlier release created."""
     found = inspect(engine)
     for table in Base.metadata.sorted_tables:
         present = {index["name"] for index in found.get_indexes(table.name)}
@@ -373,11 +373,11 @@ _MAY_BE_DAMAGE = (ValueError, TypeError, OperationalError)
 
 
 def _is_damage(error: Exception) -> bool:
-    """Whether reading a row failed because of what it holds, and not because the database does not answer."""
+    """Return True if reading a row failed because of its contents, and not because the database does not answer."""
     return not isinstance(error, OperationalError) or "Could not decode" in str(error.orig)
 
 
-def _event(row: Any) -> Event:
+def _to_event(row: Any) -> Event:
     return Event(**{field: row[field] for field in _EVENT_FIELDS})
 
 
@@ -394,8 +394,8 @@ def _event_values(record: PipelineRecord) -> dict[str, Any]:
     return values | {"event_id": uuid7(), "recorded_at": datetime.now(UTC), "pipeline_id": record.id}
 
 
-def _lost_a_race(error: BaseException) -> bool:
-    """Whether a table, column or index could not be created because another process has just created it."""
+def _has_lost_race(error: BaseException) -> bool:
+    """Return True if a table, column or index could not be created because another process has just created it."""
     if isinstance(error, IntegrityError):
         return True
     if not isinstance(error, OperationalError | ProgrammingError):

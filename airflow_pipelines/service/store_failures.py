@@ -1,4 +1,4 @@
-"""What kind of failure a database reports, by the error codes of its driver."""
+"""The kinds of failures that a database reports, by the error codes of its driver."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 
 class StoreFailure(Enum):
-    """The failures that are told apart."""
+    """The kinds of failures that are distinguished."""
 
     LOCKED = auto()
     CANNOT_OPEN = auto()
@@ -19,7 +19,7 @@ class StoreFailure(Enum):
     NO_DATABASE = auto()
     DAMAGED = auto()
     EXISTS = auto()
-    """A table, column or index is there already."""
+    """The failure to create a table, column or index that exists already."""
 
 
 _SQLITE: Final[Mapping[int, StoreFailure]] = {
@@ -31,7 +31,7 @@ _SQLITE: Final[Mapping[int, StoreFailure]] = {
     sqlite3.SQLITE_CORRUPT: StoreFailure.DAMAGED,
 }
 _PRIMARY: Final = 0xFF
-"""The bits of SQLite's extended codes that say which kind of error it is."""
+"""The mask for the primary code in SQLite's extended error codes."""
 _SQLSTATE: Final[Mapping[str, StoreFailure]] = {
     "40P01": StoreFailure.LOCKED,
     "55P03": StoreFailure.LOCKED,
@@ -45,10 +45,10 @@ _SQLSTATE: Final[Mapping[str, StoreFailure]] = {
 
 
 def store_failure(error: SQLAlchemyError) -> StoreFailure | None:
-    """What kind of failure it is.
+    """Return the kind of a failure.
 
-    :param error: what SQLAlchemy raised
-    :returns: None when the driver gives no code, or one that is not told apart
+    :param error: the error of SQLAlchemy
+    :returns: the kind; None if the driver gives no code, or one that is not distinguished
     """
     cause = error.orig if isinstance(error, DBAPIError) else None
     code = getattr(cause, "sqlite_errorcode", None)

@@ -1,6 +1,7 @@
-"""Support bundles: what a person needs who is to find out from afar what is wrong with a pipeline.
+"""Support bundles: the information for diagnosing a pipeline remotely.
 
-Each request makes a collection, a folder of files, of which the newest few of a pipeline are kept: they show how it fared before.
+Each request makes a collection, a folder of files. The newest few collections of a pipeline are kept, since they show its earlier
+states.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from airflow_pipelines.service.pipeline_files import PipelineFiles
 from airflow_pipelines.service.records import PipelineRecord, rfc3339
 
 KEPT: Final = 3
-"""So many collections of a pipeline are kept."""
+"""The number of collections of a pipeline that are kept."""
 METADATA_VERSION: Final = 1
 _SUMMARY: Final = "collection.json"
 
 
 class BundlePart(StrEnum):
-    """What a collection may have, by the names of the request's parameters."""
+    """The possible parts of a collection, by the names of the request's parameters."""
 
     CIRCUIT_PROFILE = "circuit_profile"
     HEAP_PROFILE = "heap_profile"
@@ -55,21 +56,21 @@ FILES: Final[Mapping[BundlePart, tuple[str, ...]]] = {
 """The files of each part."""
 
 Source = Callable[[], bytes]
-"""Gives the content of a file, or raises Problem or OSError."""
+"""A function that returns the content of a file, or raises Problem or OSError."""
 
 
 class SkippedPart(Exception):
-    """A part cannot be had here at all; the message says why."""
+    """The error of a part that is not available here at all. The message gives the reason."""
 
 
 @dataclass(slots=True)
 class Collection:
-    """What was collected at one time.
+    """A collection of one time.
 
     :param directory: the name of its folder
-    :param time: when that was
+    :param time: the time of the collection
     :param collected: the parts that it has
-    :param skipped: the parts that were not wanted or cannot be had, each with the reason
+    :param skipped: the parts that were not requested or are not available, each with the reason
     :param failed: the parts that could not be collected, each with the reason
     """
 
@@ -80,7 +81,7 @@ class Collection:
     failed: dict[str, str] = field(default_factory=dict)
 
     def to_wire(self) -> dict[str, Any]:
-        """The collection in the metadata of a bundle."""
+        """Return the collection for the metadata of a bundle."""
         return {
             "directory": self.directory,
             "time": self.time,
@@ -94,18 +95,18 @@ class Collection:
 class SupportBundles:
     """The collections of all pipelines of a store.
 
-    :param files: where they are kept
+    :param files: the files of pipelines, which include the collections
     """
 
     def __init__(self, files: PipelineFiles) -> None:
         self._files = files
 
     def collect(self, record: PipelineRecord, wanted: Set[BundlePart], sources: Mapping[str, Source]) -> None:
-        """Collect what can be had of a pipeline now, and remove the oldest collections.
+        """Collect the available information about a pipeline, and remove the oldest collections.
 
         :param record: the pipeline
         :param wanted: the parts to collect
-        :param sources: gives the content of each file
+        :param sources: functions that return the content of each file
         """
         now = datetime.now(UTC)
         collection = Collection(now.strftime("%Y-%m-%dT%H-%M-%S.%fZ"), rfc3339(now) or "")
@@ -126,17 +127,17 @@ class SupportBundles:
                 collection.failed[part] = f"{type(error).__name__}: {error.strerror or error}"
             else:
                 collection.collected.append(part)
-        # Last: a collection without it was broken off.
+        # Written last: a collection without it was interrupted.
         (folder / _SUMMARY).write_text(json.dumps(collection.to_wire()))
         for old in self._folders(record)[KEPT:]:
             shutil.rmtree(old, ignore_errors=True)
 
     def bundle(self, record: PipelineRecord, wanted: Set[BundlePart], limit: int) -> bytes:
-        """The newest collections of a pipeline as a ZIP file.
+        """Return the newest collections of a pipeline as a ZIP file.
 
         :param record: the pipeline
-        :param wanted: the parts of each that the file has
-        :param limit: how many collections it has at most
+        :param wanted: the parts of each collection to include
+        :param limit: the maximum number of collections in it
         """
         content = io.BytesIO()
         found: list[dict[str, Any]] = []
@@ -145,7 +146,7 @@ class SupportBundles:
                 try:
                     summary = json.loads((folder / _SUMMARY).read_text())
                 except (FileNotFoundError, ValueError):
-                    # It was broken off, or another request is making or removing it.
+                    # It was interrupted, or another request is making or removing it.
                     continue
                 found.append(summary)
                 for part in wanted & set(map(BundlePart, summary["collected"])):
@@ -157,7 +158,7 @@ class SupportBundles:
         return content.getvalue()
 
     def _folders(self, record: PipelineRecord) -> list[Path]:
-        """The folders of a pipeline's collections, the newest first."""
+        """Return the folders of a pipeline's collections, the newest first."""
         try:
             return sorted((path for path in self._files.support(record).iterdir() if path.is_dir()), reverse=True)
         except FileNotFoundError:
@@ -185,7 +186,7 @@ def _metadata(record: PipelineRecord, collections: list[dict[str, Any]]) -> dict
 
 
 def _described(metadata: Mapping[str, Any]) -> str:
-    """The metadata for people."""
+    """Return the metadata as a text for people."""
     pipeline = metadata["pipeline"]
     lines = [
         f"Support bundle of pipeline {pipeline['name']} ({pipeline['id']})",

@@ -1,4 +1,4 @@
-"""The release that runs here."""
+"""The release of this installation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from airflow_pipelines.contract.problems import Problem
 
 @cache
 def platform_version() -> str:
-    """The version of the installed package; ``0+unknown`` when it runs from a folder that was never installed."""
+    """Return the version of the installed package; ``0+unknown`` if it runs from a folder that was never installed."""
     try:
         return version("airflow-pipelines")
     except PackageNotFoundError:
@@ -19,10 +19,10 @@ def platform_version() -> str:
 
 
 def check_runtime_version(wanted: str | None) -> None:
-    """Refuse to compile with a release that is not the one that runs here.
+    """Check that a request is for the release that runs here.
 
-    :param wanted: the release that a request names; None for whichever there is
-    :raises Problem: when it is another one
+    :param wanted: the release that a request names; None for any
+    :raises Problem: when it is another release
     """
     if wanted not in {None, platform_version()}:
         raise Problem(

@@ -1,1 +1,1 @@
-"""HTTP as the service and hosts serve it: bounds on requests, the server, segments of paths."""
+"""HTTP serving for the service and the hosts: bounds on requests, the server, segments of paths."""

@@ -1,4 +1,4 @@
-"""Bounds on requests: how large they may be, and how slow."""
+"""Bounds on the size of requests and on the time that they take to arrive."""
 
 from __future__ import annotations
 
@@ -16,23 +16,24 @@ from airflow_pipelines.contract.http_status import http_status
 from airflow_pipelines.contract.problems import Problem
 
 MAX_HEAD_BYTES: Final = 64 * 1024
-"""The most that a request line and its headers may have together; a query in a URL is part of it.
+"""The maximum size of a request line and its headers together, including a query in the URL.
 
-httpx, with which the service asks hosts, takes no longer URL either."""
+httpx, with which the service calls hosts, accepts no longer URL either.
+"""
 BODY_PATIENCE_S: Final = 10.0
-"""How long is waited for a body in all, beside the time that what has come would have taken at :data:`SLOWEST`."""
+"""The number of seconds to wait for a body in all, in addition to the time that the received part takes at :data:`SLOWEST`."""
 MAX_EXPANDED_BYTES: Final = 1024**3
-"""The most that a compressed body may become."""
+"""The maximum size of a body after decompression."""
 _ENCODINGS: Final = {"gzip": 31, "x-gzip": 31, "deflate": 15}
-"""The compressions of HTTP that zlib knows, with what it calls them."""
+"""The compressions of HTTP that zlib supports, with zlib's number for each."""
 SLOWEST: Final = 1024
-"""Bytes in a second; a client that is slower for long is not waited for."""
+"""The lowest rate of a body, in bytes per second; a client that stays slower is not waited for."""
 
 
 class BoundedRequests:
-    """ASGI middleware that answers 431 and 413 to heads and bodies that are too large, and 408 to bodies that do not come.
+    """ASGI middleware that answers 431 and 413 to heads and bodies that are too large, and 408 to bodies that do not arrive.
 
-    ``limit_of`` says how many bytes a request may have; None is any number.
+    ``limit_of`` returns the maximum number of bytes of a request; None is no limit.
     """
 
     def __init__(self, app: ASGIApp, limit_of: Callable[[Scope], int | None]) -> None:
@@ -40,7 +41,7 @@ class BoundedRequests:
         self._limit_of = limit_of
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -53,7 +54,7 @@ class BoundedRequests:
 
 
 class _Body:
-    """A request's body as it comes."""
+    """A request's body while it arrives."""
 
     def __init__(self, receive: Receive, limit: int | None) -> None:
         self._receive = receive
@@ -63,7 +64,10 @@ class _Body:
         self._complete = False
 
     async def receive(self) -> Message:
-        """The next part. Only the time in which it is waited for counts: a slow application is not the client's fault."""
+        """Return the next part of the body.
+
+        Only the time spent waiting for the client counts: a slow application is not the client's fault.
+        """
         if self._complete:
             return await self._receive()
         loop = asyncio.get_running_loop()
@@ -85,12 +89,12 @@ class _Body:
 
 
 def expand_body(body: bytes, encoding: str) -> bytes:
-    """Undo the compression of a body.
+    """Decompress a body.
 
-    :param body: as it came
+    :param body: the body as it was received
     :param encoding: the header ``Content-Encoding``, empty for none
-    :returns: what was compressed
-    :raises Problem: for an encoding that is not known, a body that is not compressed so, and one that becomes too large
+    :returns: the decompressed body
+    :raises Problem: when the encoding is unknown, the body is not compressed in it, or the result is too large
     """
     for name in reversed([part.strip().lower() for part in encoding.split(",") if part.strip()]):
         if name not in _ENCODINGS and name != "identity":
@@ -122,7 +126,7 @@ def _inflate(body: bytes, name: str) -> bytes:
 
 
 def head_too_large() -> Problem:
-    """The Problem of a request with too long an address or too many headers."""
+    """Return the Problem of a request whose address or headers are too long."""
     text = f"The request's address and headers have more than {MAX_HEAD_BYTES} bytes: send a long query in the body of a POST"
     return Problem(ErrorCode.REQUEST_HEADER_TOO_LARGE, text, {"limit": MAX_HEAD_BYTES})
 

@@ -1,7 +1,7 @@
-"""How the service and the hosts speak HTTP: with bounds on what a client may send, and on how long it may take to send it.
+"""The HTTP server of the service and the hosts, with bounds on the size of requests and on the time to send them.
 
-uvicorn bounds neither the time nor, with its default parser, the size of a request's head. Its h11 protocol bounds the size; added
-here are the time, and answers that say what was wrong.
+uvicorn bounds neither the time nor, with its default parser, the size of a request's head. Its h11 protocol bounds the size; this
+module adds the time limits, and answers that say what was wrong.
 """
 
 from __future__ import annotations
@@ -21,19 +21,22 @@ from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.serving.bounds import MAX_HEAD_BYTES, head_too_large
 
 HEAD_PATIENCE_S: Final = 10.0
-"""How long a client may take from opening a connection, or from a request's first byte, to the end of its head."""
+"""The number of seconds from opening a connection, or from a request's first byte, to the end of the request's head."""
 MAX_MESSAGE_BYTES: Final = 8 * 2**20
-"""The most that a message of a WebSocket may have."""
+"""The maximum size of a WebSocket message."""
 LINGER_S: Final = 2.0
-"""How long the rest of a body is taken from a client whose request has been answered: it may read the answer only then."""
+"""The number of seconds for which the rest of a body is still read after its request was answered.
+
+Some clients read the answer only once they have sent the whole body.
+"""
 
 
 def server_config(app: Any, ws: Literal["none", "websockets-sansio"] = "none", **options: Any) -> uvicorn.Config:
-    """How to serve an application with the bounds of this module.
+    """Return the configuration with which uvicorn serves an application within the bounds of this module.
 
     :param app: the ASGI application
-    :param ws: what speaks WebSocket with clients that ask for it
-    :param options: those of uvicorn
+    :param ws: the WebSocket implementation
+    :param options: further options of uvicorn
     """
     return uvicorn.Config(
         app,
@@ -49,23 +52,23 @@ def server_config(app: Any, ws: Literal["none", "websockets-sansio"] = "none", *
 
 
 class BoundedHttp(H11Protocol):
-    """uvicorn's HTTP/1.1 over h11, for clients that are not to be waited for without end."""
+    """uvicorn's HTTP/1.1 over h11, with limits on the time to wait for clients."""
 
     _deadline: asyncio.TimerHandle | None = None
     _refused = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn says so as well
-        """A client has come, and has to ask something."""
+        """Start the deadline of a new client's first request."""
         super().connection_made(transport)
         self._close_in(HEAD_PATIENCE_S)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client has gone."""
+        """Cancel the deadline of a client that has gone."""
         self._cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Something of a request has come."""
+        """Handle received data and update the deadline."""
         if not self._refused:
             super().data_received(data)
             self._keep_deadline()
@@ -80,19 +83,19 @@ class BoundedHttp(H11Protocol):
             self._cancel()
 
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
-        """The client goes on with WebSocket, for which there is another protocol."""
+        """Hand the client over to the WebSocket protocol."""
         self._refused = True
         self._cancel()
         super().handle_websocket_upgrade(event)
 
     def on_response_complete(self) -> None:
-        """An answer has been sent. When the request is not there yet, it is no longer of interest."""
+        """Finish an answer; if the request has not arrived completely, wait only a short time for the rest."""
         super().on_response_complete()
         if self.conn.their_state is h11.SEND_BODY and not self.transport.is_closing():
             self._close_in(LINGER_S)
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is no request, or one whose head is too large."""
+        """Answer data that is not an HTTP request, or a request whose head is too large."""
         self._refused = True
         error = sys.exception()
         if self.conn.our_state not in {h11.IDLE, h11.SEND_RESPONSE}:
@@ -108,7 +111,7 @@ class BoundedHttp(H11Protocol):
             h11.EndOfMessage(),
         ):
             self.transport.write(self.conn.send(event) or b"")
-        # At once would throw away what the client still sends, and with it the answer.
+        # Closing at once would discard the data that the client still sends, and the answer with it.
         self._close_in(LINGER_S)
 
     def _close_in(self, seconds: float) -> None:

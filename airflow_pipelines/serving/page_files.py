@@ -1,4 +1,4 @@
-"""The files of the page that shows pipelines, as they are served by whoever serves it: the service, or Airflow's plugin."""
+"""The files of the page that shows pipelines, for both servers of it: the service and Airflow's plugin."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ TYPES: Final[Mapping[str, str]] = {
     ".json": "application/json",
     ".map": "application/json",
 }
-"""What is served, by the end of the name. What else is in the folder, such as licences, is not."""
+"""The content types of the served files, by suffix. Other files of the folder, such as licences, are not served."""
 
 
 def page_files() -> list[str]:
-    """The paths of all files that are served, relative to the page's own."""
+    """Return the paths of all served files, relative to the page's own."""
     found = (file.relative_to(FOLDER).as_posix() for file in FOLDER.rglob("*") if file.is_file() and file.suffix in TYPES)
     return sorted(found)
 
 
 def page_response(path: str, given: Mapping[str, str], *, framed_by: str) -> Response | None:
-    """The answer to a request for one of the files.
+    """Answer a request for one of the files.
 
-    :param path: the file's path as a URL has it, relative to the page's; empty for the page itself
+    :param path: the file's path as in the URL, relative to the page's; empty for the page itself
     :param given: the request's headers
-    :param framed_by: which pages may show it in a frame, as a source of Content-Security-Policy
-    :returns: the file, 304 when the browser has it already, or None when there is no such file
+    :param framed_by: the pages that may show it in a frame, as a source of Content-Security-Policy
+    :returns: the file, 304 if the browser has it already, or None if there is no such file
     """
     name = path or INDEX
     parts = PurePosixPath(name).parts
@@ -59,7 +59,7 @@ def page_response(path: str, given: Mapping[str, str], *, framed_by: str) -> Res
 
 def _headers(framed_by: str) -> dict[str, str]:
     policy = (
-        # The page runs and shows nothing but what comes with it, and speaks with nobody but who serves it.
+        # The page loads only its own files, and connects only to its own server.
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
         f"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors {framed_by}"
     )
@@ -67,7 +67,7 @@ def _headers(framed_by: str) -> dict[str, str]:
         "Content-Security-Policy": policy,
         "X-Content-Type-Options": "nosniff",
         "Referrer-Policy": "same-origin",
-        # Asked for each time, and mostly answered with 304: another release must not meet half of the old one.
+        # Revalidated each time, mostly with 304: files of two releases must not be mixed.
         "Cache-Control": "no-cache",
     }
 

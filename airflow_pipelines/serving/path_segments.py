@@ -1,4 +1,4 @@
-"""Segments of a request's path that have a slash in them, as names of tables may: percent-encoded, they stay one segment."""
+"""Path segments that contain a slash, as names of tables may: percent-encoded, they stay one segment."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from urllib.parse import unquote
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 _SLASH: Final = "\ufdd0"
-"""Stands for a slash within a segment. Unicode has given this to no character, so that no name has it."""
+"""The character that stands for a slash within a segment. It is a noncharacter of Unicode, so no name contains it."""
 
 
 class EncodedSlashes:
-    """ASGI middleware that keeps ``%2F`` from separating segments; :func:`segment` gives the slash back."""
+    """ASGI middleware that keeps ``%2F`` from separating segments; :func:`segment` restores the slash."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -27,7 +27,7 @@ class EncodedSlashes:
 
 
 def segment(parameter: str) -> str:
-    """The text of a segment.
+    """Return the text of a segment, with its slashes restored.
 
     :param parameter: the segment as routing gives it
     """

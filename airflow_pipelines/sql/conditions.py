@@ -1,4 +1,4 @@
-"""Conditions on rows, written in SQL, as far as Arrow evaluates them while it reads files: what cannot match is not read."""
+"""Conditions in SQL that Arrow evaluates while it reads files, so that rows that cannot match are not read."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Expression: TypeAlias = pc.Expression
 
 
 class ConditionProblem(ValueError):
-    """A condition that cannot be read, or asks for what is not there: what, and what there is instead."""
+    """A condition that cannot be read, or that names something that does not exist; the message lists what exists instead."""
 
 
 class NotWhileReadingError(ConditionProblem):
-    """A condition that Arrow does not evaluate while it reads files, or that may fail for some rows."""
+    """A condition that Arrow cannot evaluate while it reads files, or that may fail for some rows."""
 
 
 _COMPARISONS: Final[Mapping[type[exp.Expr], Callable[[Expression, Expression], Expression]]] = {
@@ -43,8 +43,8 @@ _FUNCTIONS: Final[Mapping[type[exp.Expr], Callable[[Expression], Expression]]] =
 class Pushed:
     """The part of a condition that is evaluated while files are read.
 
-    :param expression: holds for all rows that meet the condition; None when there is nothing
-    :param is_whole: whether it holds for no others
+    :param expression: an expression that holds for all rows that meet the condition; None if no part can be pushed
+    :param is_whole: True if the expression holds for no other rows
     """
 
     expression: Expression | None
@@ -52,20 +52,20 @@ class Pushed:
 
 
 def check_condition(text: str) -> None:
-    """Find out whether a text may be a condition.
+    """Check that the parser knows the syntax of a condition.
 
-    :param text: in SQL; names with other characters than letters, digits and ``_`` in double quotes
-    :raises NotWhileReadingError: when the parser does not know its syntax
+    :param text: SQL; names with other characters than letters, digits and ``_`` are in double quotes
+    :raises NotWhileReadingError: if the parser does not know its syntax
     """
     _tree(text)
 
 
 def push_condition(text: str, schema: pa.Schema) -> Pushed:
-    """Find what of a condition Arrow evaluates: those of its parts, joined by AND, that it knows and that fail for no row.
+    """Return the part of a condition that Arrow evaluates: the conjuncts (parts of AND) that it supports and that fail for no row.
 
-    :param text: in SQL
-    :param schema: of the rows
-    :raises ConditionProblem: when it names a column that is not there
+    :param text: the condition, in SQL
+    :param schema: the schema of the rows
+    :raises ConditionProblem: if the condition names a column that does not exist
     """
     try:
         tree = _tree(text)
@@ -76,7 +76,7 @@ def push_condition(text: str, schema: pa.Schema) -> Pushed:
     for part in tree.flatten() if isinstance(tree, exp.And) else [tree]:
         try:
             one = _Reading(schema).expression(part)
-            # Types that do not fit together show only when it is evaluated.
+            # Incompatible types show only when the expression is evaluated.
             pads.dataset(schema.empty_table()).to_table(filter=one)
         except (NotWhileReadingError, pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
             is_whole = False
@@ -86,10 +86,10 @@ def push_condition(text: str, schema: pa.Schema) -> Pushed:
 
 
 def read_order(text: str) -> list[tuple[str, str]]:
-    """Read a list of columns with ``ascending`` or ``descending``.
+    """Parse a list of columns, each with ``ascending`` or ``descending``.
 
-    :param text: such as ``ts, seq DESC``
-    :raises ConditionProblem: when it is anything else
+    :param text: a list such as ``ts, seq DESC``
+    :raises ConditionProblem: if the text is anything else
     """
     try:
         tree = sqlglot.parse_one(f"SELECT 1 ORDER BY {text}").args["order"]
@@ -104,9 +104,9 @@ def read_order(text: str) -> list[tuple[str, str]]:
 
 
 def find_column(name: str, schema: pa.Schema) -> str:
-    """Find the name of a column as the table has it; Delta's names have no case.
+    """Return the name of a column as the table spells it; Delta's names are case-insensitive.
 
-    :raises ConditionProblem: when there is none
+    :raises ConditionProblem: if there is no such column
     """
     found: str | None = {each.lower(): each for each in schema.names}.get(name.lower())
     if found is None:
@@ -123,16 +123,16 @@ def _tree(text: str) -> exp.Expr:
 
 
 class _Reading:
-    """Makes Arrow's expressions of trees.
+    """A translator of expression trees to Arrow expressions.
 
-    :param schema: of the rows
+    :param schema: the schema of the rows
     """
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
 
     def expression(self, tree: exp.Expr) -> Expression:
-        """Make the expression of a tree."""
+        """Translate a tree to an Arrow expression."""
         makers: Mapping[type[exp.Expr], Callable[[Any], Expression]] = {
             exp.Paren: lambda tree: self.expression(tree.this),
             exp.And: lambda tree: self.expression(tree.left) & self.expression(tree.right),
@@ -147,32 +147,32 @@ class _Reading:
             exp.Column: self._column,
             exp.Coalesce: lambda tree: pc.coalesce(*map(self.expression, [tree.this, *tree.expressions])),
             **dict.fromkeys((exp.Literal, exp.Boolean, exp.Null, exp.Neg, exp.Cast), lambda tree: pc.scalar(_value(tree))),
-            **dict.fromkeys(_COMPARISONS, lambda tree: self._compared(type(tree), tree.left, tree.right)),
+            **dict.fromkeys(_COMPARISONS, lambda tree: self._compare(type(tree), tree.left, tree.right)),
             **dict.fromkeys(_FUNCTIONS, lambda tree: _FUNCTIONS[type(tree)](self.expression(tree.this))),
         }
         maker = makers.get(type(tree))
         if maker is None:
             raise NotWhileReadingError(tree.sql())
         made = maker(tree)
-        # NOT LIKE is one thing to the parser.
+        # The parser represents NOT LIKE as one node with a flag.
         return ~made if tree.args.get("negate") else made
 
     def _between(self, tree: exp.Between) -> Expression:
-        low = self._compared(exp.GTE, tree.this, tree.args["low"])
-        return low & self._compared(exp.LTE, tree.this, tree.args["high"])
+        low = self._compare(exp.GTE, tree.this, tree.args["low"])
+        return low & self._compare(exp.LTE, tree.this, tree.args["high"])
 
-    def _compared(self, how: type[exp.Expr], one: exp.Expr, other: exp.Expr) -> Expression:
-        left, right = self._alike(one, other)
+    def _compare(self, how: type[exp.Expr], one: exp.Expr, other: exp.Expr) -> Expression:
+        left, right = self._align_types(one, other)
         if any(pa.types.is_floating(self._evaluated_type(side)) for side in (left, right)):
-            # SQL puts NaN above all numbers, Arrow beside them, and the bounds that Parquet keeps of a column do not count it.
+            # SQL orders NaN above all numbers, Arrow does not order it, and the bounds that Parquet keeps of a column ignore it.
             raise NotWhileReadingError(f"{one.sql()} or {other.sql()} may be NaN")
         return _COMPARISONS[how](left, right)
 
     def _evaluated_type(self, expression: Expression) -> pa.DataType:
         return pads.dataset(self._schema.empty_table()).to_table(columns={"value": expression}).schema.field("value").type
 
-    def _alike(self, one: exp.Expr, other: exp.Expr) -> tuple[Expression, Expression]:
-        """Both sides, with a literal in the type of the column that it stands beside."""
+    def _align_types(self, one: exp.Expr, other: exp.Expr) -> tuple[Expression, Expression]:
+        """Translate both sides of a comparison, with a literal cast to the type of the column on the other side."""
         if _is_literal(other):
             return self.expression(one), self._literal(other, self._type_of(one))
         if _is_literal(one):
@@ -192,7 +192,7 @@ class _Reading:
             raise NotWhileReadingError(tree.sql())
         found = pc.scalar(False)
         for value in tree.expressions:
-            found = found | self._compared(exp.EQ, tree.this, value)
+            found = found | self._compare(exp.EQ, tree.this, value)
         return found
 
     def _like(self, tree: exp.Like) -> Expression:
@@ -201,8 +201,8 @@ class _Reading:
         return pc.match_like(self.expression(tree.this), tree.expression.name)
 
     def _null_safe(self, tree: exp.Binary) -> Expression:
-        one, other = self._alike(tree.left, tree.right)
-        is_equal = self._compared(exp.EQ, tree.left, tree.right)
+        one, other = self._align_types(tree.left, tree.right)
+        is_equal = self._compare(exp.EQ, tree.left, tree.right)
         same = (one.is_null() & other.is_null()) | pc.coalesce(is_equal, pc.scalar(False))
         return ~same if isinstance(tree, exp.NullSafeNEQ) else same
 
@@ -212,7 +212,7 @@ class _Reading:
         return pc.field(*names)
 
     def _type_of(self, tree: exp.Expr) -> pa.DataType | None:
-        """The type of a column, None of anything else."""
+        """Return the type of a column, or None for anything else."""
         if isinstance(tree, exp.Paren):
             return self._type_of(tree.this)
         if not isinstance(tree, exp.Column):
@@ -230,8 +230,8 @@ class _Reading:
             return pc.scalar(value)
         try:
             if pa.types.is_timestamp(kind) and kind.tz is not None and pa.types.is_string(value.type):
-                value = _instant(value)
-            return pc.scalar(value.cast(_wide_enough(value, kind)))
+                value = _parse_instant(value)
+            return pc.scalar(value.cast(_find_comparison_type(value, kind)))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise NotWhileReadingError(tree.sql()) from error
 
@@ -280,16 +280,16 @@ def _literal_value(tree: exp.Literal) -> pa.Scalar:
     return pa.scalar(int(text))
 
 
-def _instant(text: pa.Scalar) -> pa.Scalar:
-    """A time, which is one of UTC where it says nothing else."""
+def _parse_instant(text: pa.Scalar) -> pa.Scalar:
+    """Parse a timestamp; a text without a time zone is in UTC."""
     try:
         return text.cast(pa.timestamp("us"))
     except pa.ArrowInvalid:
         return text.cast(pa.timestamp("us", "UTC"))
 
 
-def _wide_enough(value: pa.Scalar, kind: pa.DataType) -> pa.DataType:
-    """The type in which a value is compared with those of another type, so that it stays what it is."""
+def _find_comparison_type(value: pa.Scalar, kind: pa.DataType) -> pa.DataType:
+    """Return the type in which to compare a literal with a column of another type, such that the literal keeps its exact value."""
     if pa.types.is_decimal(value.type) and pa.types.is_integer(kind):
         return value.type
     if pa.types.is_decimal(value.type) and pa.types.is_decimal(kind) and value.type.scale > kind.scale:

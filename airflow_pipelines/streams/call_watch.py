@@ -1,7 +1,7 @@
-"""Ends a call of a user's function that computes for ever, and tells of one that waits for long.
+"""Ending of calls of a user's function that compute for ever, and warnings about calls that wait for long.
 
-Another thread looks now and then at what the running thread does. That costs the calls themselves nothing, and finds a call that
-gives no result at all, which nobody could count.
+A second thread samples the running thread now and then. This costs the calls themselves nothing, and it also finds a call that
+never gives a result, which no counter could detect.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ _LONGEST_PAUSE = 5.0
 
 
 class _Interruption(BaseException):
-    """Raised in the middle of a call. Not an Exception: a function that tries again after every error shall not catch it."""
+    """The exception that interrupts a running call.
+
+    It is not an ``Exception``, so that a function that retries after every error does not catch it.
+    """
 
 
 @dataclass
@@ -44,9 +47,9 @@ class _Call:
 
 
 class CallWatch:
-    """Looks at the calls of functions for elements and timers. Sources and sinks may wait as long as they like.
+    """A watch over the calls of functions for elements and timers. Sources and sinks may wait as long as they like.
 
-    :param limit_seconds: for how long a call may compute
+    :param limit_seconds: the number of seconds that one call may compute
     """
 
     def __init__(self, limit_seconds: float) -> None:
@@ -61,7 +64,7 @@ class CallWatch:
         self._interrupts = False
 
     def __enter__(self) -> None:
-        """Watch what the current thread calls until the context ends."""
+        """Watch the calls of the current thread until the context ends."""
         with self._lock:
             self._thread = threading.get_ident()
             if self._watcher is None or self._pid != os.getpid():
@@ -72,7 +75,7 @@ class CallWatch:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         """End the watch.
 
-        :raises FunctionTimeLimitError: in place of what a call was doing when it had gone on for too long
+        :raises FunctionTimeLimitError: if a call was interrupted because it exceeded the limit; replaces the error of the call
         """
         try:
             self._end()
@@ -89,7 +92,7 @@ class CallWatch:
             _take_interruption(thread)
 
     def close(self) -> None:
-        """Watch nothing any more."""
+        """Stop watching."""
         self._closed.set()
 
     def _watch(self) -> None:
@@ -105,7 +108,7 @@ class CallWatch:
 
     def _look(self, thread: int) -> None:
         frame = sys._current_frames().get(thread)
-        found = None if frame is None else _running_call(frame)
+        found = None if frame is None else _find_running_call(frame)
         if found is None:
             self._call = None
             return
@@ -123,11 +126,11 @@ class CallWatch:
                 "One call of %r has gone on for %.0f s, and the program waits for it: it is in %s",
                 self._call.operator,
                 seconds,
-                _place(_innermost(frame, self._call.frame)),
+                _place(_find_innermost(frame, self._call.frame)),
             )
 
     def _error(self, trace: TracebackType | None) -> FunctionTimeLimitError:
-        """The error of a call that was interrupted, with the operator and the element."""
+        """Return the error for an interrupted call, with the operator and the element."""
         operator: FrameType | None = None
         call: TracebackType | None = None
         while trace is not None:
@@ -149,8 +152,11 @@ class CallWatch:
         return error
 
 
-def _running_call(frame: FrameType) -> tuple[FrameType, str] | None:
-    """The outermost frame of the user's code that an operator has called, and the name of the operator."""
+def _find_running_call(frame: FrameType) -> tuple[FrameType, str] | None:
+    """Return the outermost frame of the user's code that an operator has called, and the name of the operator.
+
+    :returns: None if no user code runs, or if the operator is a source or a sink, which may wait
+    """
     call: FrameType | None = None
     current: FrameType | None = frame
     while current is not None:
@@ -165,8 +171,8 @@ def _running_call(frame: FrameType) -> tuple[FrameType, str] | None:
     return None
 
 
-def _innermost(frame: FrameType | None, call: FrameType) -> FrameType:
-    """Where the user's code is: the innermost frame of the file of the call."""
+def _find_innermost(frame: FrameType | None, call: FrameType) -> FrameType:
+    """Return the innermost frame that is in the same file as the call, which is where the user's code runs."""
     current = frame
     while current is not None and current is not call:
         if current.f_code.co_filename == call.f_code.co_filename:
@@ -180,7 +186,7 @@ def _place(frame: FrameType) -> str:
 
 
 def _element(frame: FrameType) -> tuple[bool, Any]:
-    """What an operator was calling its function for."""
+    """Return the element for which an operator was calling its function, after a flag that says if it is known."""
     known = frame.f_locals
     if "value" in known:
         return True, known["value"]
@@ -194,10 +200,10 @@ def _is_machinery(frame: FrameType) -> bool:
 
 
 def _take_interruption(thread: int) -> None:
-    """Take one that was on its way when the call ended after all, in its thread.
+    """Receive, in its own thread, an interruption that was still pending when the call ended.
 
-    Taking it back by giving none in its place is not enough: Python 3.11 then goes on looking for one, which slows the thread down,
-    and holds it up for ever under a profiler.
+    It is not enough to cancel it by setting none in its place: Python 3.11 then keeps looking for one, which slows the thread down,
+    and blocks it for ever under a profiler.
     """
     with contextlib.suppress(_Interruption):
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(_Interruption))
@@ -206,7 +212,7 @@ def _take_interruption(thread: int) -> None:
 
 
 def _cpu_seconds(thread: int) -> float:
-    """How long a thread has computed; where that cannot be known, no call counts as one that computes."""
+    """Return the CPU time of a thread in seconds, or 0.0 where it cannot be read: no call is then interrupted."""
     if not hasattr(time, "pthread_getcpuclockid"):
         return 0.0
     return time.clock_gettime(time.pthread_getcpuclockid(thread))

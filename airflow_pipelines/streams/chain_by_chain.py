@@ -1,7 +1,7 @@
-"""Runs several rounds over a plan chain by chain, so that all tasks of a chain can run side by side, in other processes as well.
+"""Execution of several rounds of a plan chain by chain, so that all tasks of a chain can run side by side, also in other processes.
 
-A round is what :meth:`LocalRunner.step` does: something of each source passes through all chains. No chain reads what comes after
-it, so each task gets the same in the same order when a chain runs all rounds before the next chain begins.
+A round is one call of :meth:`LocalRunner.step`: some elements of each source pass through all chains. No chain reads the output of
+a later chain, so each task gets the same elements in the same order when a chain runs all rounds before the next chain begins.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from airflow_pipelines.streams.loop import ChainTask, Channel
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """Elements as bytes, which only those unpack who work on them.
+    """Elements as bytes. Only the task that works on them unpacks them.
 
     :param data: the elements, pickled
-    :param records: how many records are in them
+    :param records: the number of records among them
     """
 
     data: bytes
@@ -32,21 +32,21 @@ class Packed:
         """Pack elements.
 
         :param elements: the elements
-        :raises Exception: whatever pickling raises for a value that has no bytes
+        :raises Exception: if pickling fails for a value; the error is the one that pickling raised
         """
         return Packed(pickle.dumps(elements, 5), records_in(elements))
 
 
 Given: TypeAlias = "list[Element] | Packed"
-"""What one task gives to another in one round."""
+"""The elements that one task gives to another in one round."""
 RoundInput: TypeAlias = "Sequence[tuple[Channel, Given]]"
-"""What a task gets in one round, in order."""
+"""The input of a task in one round, in order."""
 RoundOutput: TypeAlias = "Sequence[tuple[Link, int, Given]]"
-"""What a task gives in one round: by which link, and to which task."""
+"""The output of a task in one round: the link, the number of the reading task, and the elements."""
 
 
 def elements_of(given: Given) -> list[Element]:
-    """The elements of what was given.
+    """Return elements, unpacked if necessary.
 
     :param given: elements, packed or not
     """
@@ -57,7 +57,7 @@ def elements_of(given: Given) -> list[Element]:
 
 
 def records_in(given: Given) -> int:
-    """The number of records in what was given.
+    """Return the number of records in some elements.
 
     :param given: elements, packed or not
     """
@@ -68,10 +68,10 @@ def records_in(given: Given) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """What a step consists of.
+    """The rounds of which a step consists.
 
-    :param number: how many rounds there are, such that all that waits in sources is read
-    :param limit: how many elements of a split are read in one round
+    :param number: the number of rounds, large enough to read everything that waits in the sources
+    :param limit: the maximum number of elements to read from one split in one round
     :param now: processing time in ms
     """
 
@@ -82,11 +82,11 @@ class Rounds:
 
 @dataclass(frozen=True, slots=True)
 class MovedChain:
-    """What became of a chain that has run somewhere else.
+    """The result of a chain that ran elsewhere.
 
-    :param tasks: these stand in the place of its tasks
-    :param given: what each of them has given in each round
-    :param read: how many elements it has read as a source
+    :param tasks: the tasks that replace the tasks of the chain
+    :param given: the output of each task in each round
+    :param read: the number of elements that the chain has read as a source
     """
 
     tasks: list[ChainTask]
@@ -95,27 +95,27 @@ class MovedChain:
 
 
 class Elsewhere(Protocol):
-    """Somewhere else where chains can run."""
+    """Another place where chains can run."""
 
     def run(self, chain: Chain, tasks: list[ChainTask], inputs: list[list[RoundInput]], rounds: Rounds) -> MovedChain | None:
         """Run all rounds of a chain.
 
         :param chain: the chain
-        :param tasks: its tasks, which stay as they are when it does not run elsewhere
-        :param inputs: what each task gets in each round
+        :param tasks: its tasks, which stay unchanged if the chain does not run elsewhere
+        :param inputs: the input of each task in each round
         :param rounds: the rounds
-        :returns: what came of it; None for a chain that has to run here
+        :returns: the result; None if the chain has to run here
         """
         ...
 
 
 def run_round(task: ChainTask, given: RoundInput, rounds: Rounds) -> tuple[int, RoundOutput]:
-    """One round of one task.
+    """Run one round of one task.
 
     :param task: the task
-    :param given: what it gets
+    :param given: its input
     :param rounds: the rounds
-    :returns: how many elements it has read as a source, and what it gives
+    :returns: the number of elements that it has read as a source, and its output
     """
     read = 0
     if task.source is not None:
@@ -134,13 +134,13 @@ def run_round(task: ChainTask, given: RoundInput, rounds: Rounds) -> tuple[int, 
 
 
 def run_chain_by_chain(plan: Plan, tasks: dict[int, list[ChainTask]], rounds: Rounds, elsewhere: Elsewhere) -> int:
-    """Run all rounds.
+    """Run all rounds, one chain after the other.
 
-    :param plan: what runs
-    :param tasks: by the numbers of the chains; others stand in their place where chains ran elsewhere
+    :param plan: the plan to run
+    :param tasks: the tasks by the number of their chain; tasks of chains that ran elsewhere are replaced
     :param rounds: the rounds
-    :param elsewhere: runs some of the chains
-    :returns: how many elements were read
+    :param elsewhere: the place that runs some of the chains
+    :returns: the number of elements that were read
     """
     waiting: dict[tuple[int, int], list[list[tuple[Channel, Given]]]] = {}
     total = 0

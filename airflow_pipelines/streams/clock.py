@@ -7,10 +7,10 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Where processing time comes from."""
+    """A source of processing time."""
 
     def now(self) -> int:
-        """Processing time.
+        """Return the processing time.
 
         :returns: ms since 1970
         """
@@ -18,10 +18,10 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The time of this machine."""
+    """The clock of this machine."""
 
     def now(self) -> int:
-        """Processing time.
+        """Return the processing time.
 
         :returns: ms since 1970
         """
@@ -29,7 +29,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that is moved by hand: for tests.
+    """A clock for tests, which is moved by hand.
 
     :param start: ms since 1970
     """
@@ -38,22 +38,22 @@ class ManualClock:
         self._now = start
 
     def now(self) -> int:
-        """Processing time.
+        """Return the processing time.
 
         :returns: ms since 1970
         """
         return self._now
 
     def advance(self, milliseconds: int) -> None:
-        """Move the clock.
+        """Move the clock forward.
 
-        :param milliseconds: by how much
+        :param milliseconds: the number of ms
         """
         self._now += milliseconds
 
 
 class StepClock:
-    """The time of the current step, which all operators of a task read.
+    """The clock of the current step, which all operators of a task read.
 
     :param now: ms since 1970
     """

@@ -1,4 +1,4 @@
-"""Finds out what in a value cannot be copied or kept: an error of the copying itself names at most the type."""
+"""Search for the part of a value that cannot be copied or pickled. The error itself names at most the type of the part."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 Parts: TypeAlias = Callable[[Any, str], Iterable[tuple[Any, str]]]
-"""Gives what a value is made of: each part with the path to it, from a value and the path to that."""
+"""A function that returns the parts of a value, each with its path, given the value and the path to it."""
 _DEEPEST = 30
 
 
 def culprit(value: Any, attempt: Callable[[Any], Any]) -> tuple[str, Any]:
-    """The innermost object that makes something impossible for a value.
+    """Return the innermost object that makes an operation fail for a value.
 
-    :param value: a value for which it is impossible
-    :param attempt: tries it, and raises where it is impossible
+    :param value: a value for which the operation fails
+    :param attempt: the operation, which raises an error if it fails
     :returns: the path to the object, such as ``.client['a'][0]``, and the object
     """
     return innermost(value, "", attempt, parts_of)
 
 
 def innermost(value: Any, path: str, attempt: Callable[[Any], Any], parts: Parts) -> tuple[str, Any]:
-    """The same for values of other parts.
+    """Return the innermost object that makes an operation fail, for values whose parts another function finds.
 
-    :param value: a value for which it is impossible
+    :param value: a value for which the operation fails
     :param path: the path to it
-    :param attempt: tries it, and raises where it is impossible
-    :param parts: what values are made of
+    :param attempt: the operation, which raises an error if it fails
+    :param parts: the function that returns the parts of a value
     :returns: the path to the object, and the object
     """
-    # The objects themselves, so that no other one gets the id of one that was looked at.
+    # The objects are kept alive, so that no other object can get the id of one that was visited.
     seen = {id(value): value}
     for _ in range(_DEEPEST):
         inner = next(((part, at) for part, at in parts(value, path) if id(part) not in seen and not _works(attempt, part)), None)
@@ -41,11 +41,11 @@ def innermost(value: Any, path: str, attempt: Callable[[Any], Any], parts: Parts
 
 
 def parts_of(value: Any, path: str) -> list[tuple[Any, str]]:
-    """What a value is made of: the values of a dict, items, attributes.
+    """Return the parts of a value: the values of a dict, the items of a collection, or the attributes of an object.
 
     :param value: the value
     :param path: the path to it
-    :returns: parts, each with the path to it
+    :returns: the parts, each with the path to it
     """
     if isinstance(value, dict):
         return [(item, f"{path}[{key!r}]") for key, item in value.items()]

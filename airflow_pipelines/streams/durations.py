@@ -9,11 +9,11 @@ from airflow_pipelines.streams.errors import StreamProgramError
 
 
 def milliseconds(length: Any) -> int:
-    """A length of time in ms.
+    """Return a length of time in ms.
 
     :param length: ms, a ``timedelta``, or an object with ``to_milliseconds`` or ``to_millis``
     :returns: ms
-    :raises StreamProgramError: when it is none of these
+    :raises StreamProgramError: if it is none of these
     """
     if isinstance(length, int) and not isinstance(length, bool):
         return length

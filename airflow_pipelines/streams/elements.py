@@ -1,4 +1,4 @@
-"""What travels in a stream: batches of records, and between them watermarks, idleness and the end of the input."""
+"""The elements of a stream: batches of records, and between them watermarks, idleness and the end of the input."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from airflow_pipelines.streams.errors import StreamProgramError
 T = TypeVar("T")
 
 MIN_TIMESTAMP = -(2**63)
-"""The watermark before anything is known of event time."""
+"""The watermark before anything is known about event time."""
 MAX_TIMESTAMP = 2**63 - 1
 """The watermark at the end of a bounded input: the end of time."""
 
 
 class Batch:
-    """Records that follow each other with nothing between them.
+    """Consecutive records, with no other element between them.
 
-    Columns of the same length: the loop works on lists, since one object per record would cost more than most functions do.
+    The records are stored as columns of equal length: the loop works on lists, because one object per record would cost more than
+    most functions do.
 
     :param values: the values of the records
-    :param timestamps: the event time of each record in ms, None for a record without
+    :param timestamps: the event time of each record in ms, or None for a record that has none
     :param keys: the key of each record on its way into a keyed operator, else None
     """
 
@@ -40,10 +41,10 @@ class Batch:
         return f"Batch({self.values!r}, {self.timestamps!r}, {self.keys!r})"
 
     def select(self, positions: Sequence[int]) -> Batch:
-        """The records at some positions.
+        """Return the records at the given positions.
 
-        :param positions: which records, in the order in which they shall follow each other
-        :returns: a batch of these
+        :param positions: the positions, in the order of the records in the result
+        :returns: a batch of these records
         """
         values, timestamps, keys = self.values, self.timestamps, self.keys
         return Batch(
@@ -55,7 +56,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Watermark:
-    """No record with this timestamp or an earlier one is expected any more.
+    """A statement that no record with this timestamp or an earlier one is expected any more.
 
     :param timestamp: event time in ms
     """
@@ -65,9 +66,9 @@ class Watermark:
 
 @dataclass(frozen=True)
 class Idleness:
-    """Whether the input holds watermarks back: an idle one does not.
+    """A statement that an input becomes idle or active. An idle input does not hold watermarks back.
 
-    :param idle: True from here on, False when records come again
+    :param idle: True if the input is idle from here on, False if records come again
     """
 
     idle: bool
@@ -75,7 +76,7 @@ class Idleness:
 
 @dataclass(frozen=True)
 class EndOfInput:
-    """Nothing follows."""
+    """The end of the input: no element follows."""
 
 
 Element: TypeAlias = Batch | Watermark | Idleness | EndOfInput
@@ -86,11 +87,11 @@ END_OF_INPUT = EndOfInput()
 
 
 class OutputTag(Generic[T]):
-    """Names a side output: a function gives ``tag, value`` to it, and ``get_side_output(tag)`` is the stream of these values.
+    """The name of a side output. A function gives ``tag, value`` to it, and ``get_side_output(tag)`` is the stream of these values.
 
-    :param tag_id: the name, one for each side output of an operator
+    :param tag_id: the name, unique among the side outputs of an operator
     :param type_info: the type of its values; optional
-    :raises StreamProgramError: when the name is empty
+    :raises StreamProgramError: if the name is empty
     """
 
     __slots__ = ("tag_id", "type_info")

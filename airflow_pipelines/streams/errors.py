@@ -8,12 +8,12 @@ class ExplainedError(Exception):
 
 
 class StreamProgramError(ExplainedError):
-    """A program asks for what a stream cannot do. The message says where, and what to do instead."""
+    """An error of a program that asks for something a stream cannot do. The message says where, and what to do instead."""
 
 
 class NoKeyError(StreamProgramError):
-    """State or timers were asked for where there is no key."""
+    """An error of a program that asks for state or timers where there is no key."""
 
 
 class FunctionTimeLimitError(StreamProgramError):
-    """One call of a user's function gave results for longer than the limit."""
+    """An error of a user's function of which one call took longer than the limit."""

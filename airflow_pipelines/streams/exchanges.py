@@ -1,4 +1,4 @@
-"""Brings what a chain gives to the tasks that read it."""
+"""Exchanges, which bring the output of a chain to the tasks that read it."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _REMEMBERED_KEYS = 200_000
 
 
 class ExchangeWriter:
-    """Sorts the elements of one upstream task by the tasks that read them.
+    """A writer that sorts the elements of one upstream task by the tasks that read them.
 
-    :param exchange: how elements find their task
-    :param reader: name of the reading operator, for messages
-    :param upstream: number of this task, and of how many
-    :param tasks: how many tasks read
-    :param max_parallelism: number of key groups of the reading operator
+    :param exchange: the exchange, which decides which task gets an element
+    :param reader: the name of the reading operator, for messages
+    :param upstream: the number of this task, and the number of upstream tasks
+    :param tasks: the number of tasks that read
+    :param max_parallelism: the number of key groups of the reading operator
     """
 
     def __init__(self, exchange: Exchange, reader: str, upstream: tuple[int, int], tasks: int, max_parallelism: int) -> None:
@@ -34,24 +34,24 @@ class ExchangeWriter:
         self._next = 0
         self._known: dict[Any, int] = {}
         self._waiting: list[list[Element]] = [[] for _ in range(tasks)]
-        self._send = self._sender()
+        self._send = self._choose_sender()
 
     def emit(self, batch: Batch) -> None:
-        """Give records."""
+        """Write records."""
         self._send(batch)
 
     def watermark(self, timestamp: int) -> None:
-        """Give a watermark."""
+        """Write a watermark."""
         self.control(Watermark(timestamp))
 
     def idleness(self, *, idle: bool) -> None:
-        """Become idle, or active again."""
+        """Announce that the output becomes idle, or active again."""
         self.control(Idleness(idle))
 
     def control(self, element: Element) -> None:
-        """Give an element that every reader must know of.
+        """Write an element that every reader must get.
 
-        :param element: no batch
+        :param element: the element; not a batch
         """
         if self._exchange.kind is ExchangeKind.FORWARD:
             self._waiting[self._upstream].append(element)
@@ -60,44 +60,44 @@ class ExchangeWriter:
             waiting.append(element)
 
     def take(self) -> list[list[Element]]:
-        """What was given since the last call.
+        """Return the elements that were written since the last call.
 
-        :returns: elements by the number of the reading task
+        :returns: the elements, by the number of the reading task
         """
         taken, self._waiting = self._waiting, [[] for _ in range(self._tasks)]
         return taken
 
     def position(self) -> int:
-        """Whose turn it is.
+        """Return the position in the order of turns.
 
         :returns: a number for :meth:`restore`
         """
         return self._next
 
     def restore(self, position: int) -> None:
-        """Go on in the order of turns.
+        """Continue at a position in the order of turns.
 
-        :param position: what :meth:`position` gave
+        :param position: the result of :meth:`position`
         """
         self._next = position
 
-    def _sender(self) -> Callable[[Batch], None]:
+    def _choose_sender(self) -> Callable[[Batch], None]:
         kind = self._exchange.kind
         if kind is ExchangeKind.HASH:
-            return self._by_key
+            return self._send_by_key
         if kind is ExchangeKind.CUSTOM:
             return self._custom
         if kind is ExchangeKind.BROADCAST:
-            return self._to_all
+            return self._send_to_all
         if kind is ExchangeKind.FORWARD:
             return lambda batch: self._waiting[self._upstream].append(batch)
         if self._tasks == 1 or kind is ExchangeKind.GLOBAL:
             return lambda batch: self._waiting[0].append(batch)
         if kind is ExchangeKind.SHUFFLE:
-            return self._shuffled
+            return self._shuffle
         if kind is ExchangeKind.RESCALE:
-            return self._rescaled
-        return lambda batch: self._in_turns(batch, 0, self._tasks)
+            return self._rescale
+        return lambda batch: self._send_in_turns(batch, 0, self._tasks)
 
     def _keys(self, batch: Batch) -> list[Any]:
         values = iter(batch.values)
@@ -109,7 +109,7 @@ class ExchangeWriter:
             note_element(error, self._reader, last_given(batch.values, values))
             raise
 
-    def _by_key(self, batch: Batch) -> None:
+    def _send_by_key(self, batch: Batch) -> None:
         batch = Batch(batch.values, batch.timestamps, self._keys(batch))
         if self._tasks == 1:
             self._waiting[0].append(batch)
@@ -151,12 +151,12 @@ class ExchangeWriter:
             targets.append(task)
         self._distribute(batch, targets)
 
-    def _to_all(self, batch: Batch) -> None:
+    def _send_to_all(self, batch: Batch) -> None:
         for waiting in self._waiting[1:]:
             waiting.append(Batch(isolate_all(batch.values), list(batch.timestamps)))
         self._waiting[0].append(batch)
 
-    def _in_turns(self, batch: Batch, first: int, number: int) -> None:
+    def _send_in_turns(self, batch: Batch, first: int, number: int) -> None:
         start = self._next
         self._next = (start + len(batch)) % number
         for turn in range(number):
@@ -164,19 +164,19 @@ class ExchangeWriter:
             if chosen:
                 self._waiting[first + turn].append(batch.select(chosen))
 
-    def _shuffled(self, batch: Batch) -> None:
-        # Looks random, and is the same when the step is computed again.
+    def _shuffle(self, batch: Batch) -> None:
+        # The order looks random, but is the same when the step is computed again.
         start = self._next
         self._next = (start + len(batch)) % (1 << 32)
         self._distribute(batch, [((start + i) * 2654435761 % (1 << 32) >> 8) % self._tasks for i in range(len(batch))])
 
-    def _rescaled(self, batch: Batch) -> None:
+    def _rescale(self, batch: Batch) -> None:
         if self._upstreams >= self._tasks:
             self._waiting[self._upstream * self._tasks // self._upstreams].append(batch)
             return
         first = self._upstream * self._tasks // self._upstreams
         after = (self._upstream + 1) * self._tasks // self._upstreams
-        self._in_turns(batch, first, after - first)
+        self._send_in_turns(batch, first, after - first)
 
     def _distribute(self, batch: Batch, targets: list[int]) -> None:
         chosen: list[list[int]] = [[] for _ in range(self._tasks)]

@@ -1,4 +1,4 @@
-"""Errors of user functions reach the user as they were raised: with the element, and without the frames of the machinery."""
+"""Errors of user functions. They reach the user as they were raised: with the element, and without the frames of this package."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _LONGEST = 500
 
 
 def note_element(error: BaseException, name: str, value: Any, what: str = "element") -> None:
-    """Say in which operator and for which element an error was raised. The innermost operator wins.
+    """Add a note to an error that names the operator and the element. The innermost operator wins.
 
-    :param error: the error, which gets a note
-    :param name: of the operator
+    :param error: the error, which gets the note
+    :param name: the name of the operator
     :param value: the element
-    :param what: what the value is
+    :param what: the word for the value in the note
     """
     if getattr(error, _NOTED, None) is not None:
         return
@@ -35,21 +35,21 @@ def note_element(error: BaseException, name: str, value: Any, what: str = "eleme
 
 
 def last_given(values: list[Any], iterator: Iterator[Any]) -> Any:
-    """The element at which a walk over elements stopped.
+    """Return the element at which an iteration over elements stopped.
 
     :param values: the elements
     :param iterator: an iterator over this list
-    :returns: what it has given last
+    :returns: the element that the iterator gave last
     """
     return values[len(values) - operator.length_hint(iterator) - 1]
 
 
 def note_operator(error: BaseException, name: str, doing: str) -> None:
-    """Say in which operator an error was raised, where there is no element.
+    """Add a note to an error that names the operator, where there is no element.
 
-    :param error: the error, which gets a note
-    :param name: of the operator
-    :param doing: what it did
+    :param error: the error, which gets the note
+    :param name: the name of the operator
+    :param doing: the action during which the error was raised
     """
     if getattr(error, _NOTED, None) is None:
         _note(error, name, f"in operator {name!r}, {doing}")
@@ -61,14 +61,14 @@ def _note(error: BaseException, name: str, text: str) -> None:
 
 
 def user_traceback(error: BaseException) -> TracebackType | None:
-    """The part of an error's traceback that is about the user's code.
+    """Return the part of an error's traceback that concerns the user's code.
 
     :param error: the error
-    :returns: its traceback without the frames of this package before the first frame of other code, all of it when there is no
-        other. Of an error whose message says what the program did wrong, there are no frames of this package after the last one
-        of other code either
+    :returns: the traceback without the frames of this package before the first frame of other code, or all of it if there is no
+        other code. For an :class:`ExplainedError`, the frames of this package after the last frame of other code are also left out,
+        and the result is None if there is no other code
     """
-    frames = list(_frames(error.__traceback__))
+    frames = list(_iterate_frames(error.__traceback__))
     users = [number for number, each in enumerate(frames) if not is_machinery(each.tb_frame.f_code.co_filename)]
     if not isinstance(error, ExplainedError):
         return frames[users[0]] if users else error.__traceback__
@@ -79,25 +79,25 @@ def user_traceback(error: BaseException) -> TracebackType | None:
 
 
 def is_machinery(filename: str) -> bool:
-    """Whether a frame belongs to this package.
+    """Return True if a frame belongs to this package.
 
-    :param filename: of its code
+    :param filename: the file of its code
     :returns: False for code of users and of other packages
     """
     return filename.startswith(_MACHINERY)
 
 
 def failed_operator(error: BaseException) -> str:
-    """The operator in which an error was raised.
+    """Return the name of the operator in which an error was raised.
 
     :param error: the error
-    :returns: the operator's name; empty when none was noted
+    :returns: the operator's name; empty if none was noted
     """
     name: str | None = getattr(error, _NOTED, None)
     return name or ""
 
 
-def _frames(trace: TracebackType | None) -> Iterator[TracebackType]:
+def _iterate_frames(trace: TracebackType | None) -> Iterator[TracebackType]:
     while trace is not None:
         yield trace
         trace = trace.tb_next

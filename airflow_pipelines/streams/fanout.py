@@ -1,4 +1,4 @@
-"""Where the output of an operator goes: to operators of its chain, and through exchanges to others."""
+"""The outputs of operators, which go to operators of the same chain and through exchanges to others."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from airflow_pipelines.streams.values import isolate_all
 
 
 class Fanout:
-    """Gives what one output of an operator makes to all who read it.
+    """One output of an operator, which gives each result to all its readers.
 
-    :param owner: the operator
-    :param convert: makes of a result what its declared type wants; None where nothing is to be done
+    :param owner: the step of the operator
+    :param convert: a function that converts a result to its declared type; None if no conversion is needed
     """
 
     def __init__(self, owner: Step, convert: Any) -> None:
@@ -28,45 +28,45 @@ class Fanout:
         self._readers = 0
 
     def to_operator(self, operator: Operator, port: int) -> None:
-        """Add an operator of the same chain.
+        """Add an operator of the same chain as a reader.
 
-        :param operator: reads the output
-        :param port: the input by which it does
+        :param operator: the operator
+        :param port: the input on which it reads
         """
         self._operators.append((operator, port))
         self._readers += 1
 
     def to_exchange(self, exchange: ExchangeWriter) -> None:
-        """Add tasks of another chain.
+        """Add tasks of another chain as readers.
 
-        :param exchange: brings them what they read
+        :param exchange: the writer of the exchange to these tasks
         """
         self._exchanges.append(exchange)
         self._readers += 1
 
     def to_side(self, side: Fanout) -> None:
-        """Add a side output of the same operator, whose event time is that of the operator.
+        """Add a side output of the same operator. It has the operator's event time.
 
-        :param side: where its values go
+        :param side: the fanout of the side output
         """
         self._sides.append(side)
 
     def emit(self, batch: Batch) -> None:
-        """Give records. Each reader but the last gets a copy of what can change.
+        """Give records to all readers. Each reader but the last gets a copy of mutable values.
 
         :param batch: the records
         """
         if self._convert is not None:
-            batch = Batch(self._converted(batch.values), batch.timestamps)
+            batch = Batch(self._convert_all(batch.values), batch.timestamps)
         remaining = self._readers
         for operator, port in self._operators:
             remaining -= 1
-            operator.process(batch if remaining == 0 else _copied(batch), port)
+            operator.process(batch if remaining == 0 else _copy(batch), port)
         for exchange in self._exchanges:
             remaining -= 1
-            exchange.emit(batch if remaining == 0 else _copied(batch))
+            exchange.emit(batch if remaining == 0 else _copy(batch))
 
-    def _converted(self, values: list[Any]) -> list[Any]:
+    def _convert_all(self, values: list[Any]) -> list[Any]:
         iterator = iter(values)
         try:
             return list(map(self._convert, iterator))
@@ -75,9 +75,9 @@ class Fanout:
             raise
 
     def watermark(self, timestamp: int) -> None:
-        """Give a watermark.
+        """Give a watermark to all readers and side outputs.
 
-        :param timestamp: how far event time has come
+        :param timestamp: event time in ms
         """
         for operator, _ in self._operators:
             operator.watermark(timestamp)
@@ -87,9 +87,9 @@ class Fanout:
             side.watermark(timestamp)
 
     def idleness(self, *, idle: bool) -> None:
-        """Say whether nothing is to be expected.
+        """Tell all readers and side outputs whether this output is idle.
 
-        :param idle: whether it is so
+        :param idle: True if no elements are to be expected
         """
         for operator, _ in self._operators:
             operator.idleness(idle=idle)
@@ -99,5 +99,5 @@ class Fanout:
             side.idleness(idle=idle)
 
 
-def _copied(batch: Batch) -> Batch:
+def _copy(batch: Batch) -> Batch:
     return Batch(isolate_all(batch.values), list(batch.timestamps))

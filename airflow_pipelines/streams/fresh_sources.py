@@ -1,5 +1,5 @@
-"""Snapshots for programs of which sources begin anew: a position is one in what the source reads, and event time is that of its
-elements.
+"""Snapshots for programs in which some sources start anew. A position is only valid for the place that the source reads, and event
+time follows from the elements of the source.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from airflow_pipelines.streams.snapshots import Snapshot, TaskSnapshot
 
 
 def without_moved_sources(snapshot: Snapshot, plan: Plan, warn: Callable[[str], None]) -> Snapshot:
-    """A snapshot without the positions of sources that read something else now.
+    """Return a snapshot without the positions of sources that now read another place.
 
     :param snapshot: the snapshot
-    :param plan: the program that goes on from it
-    :param warn: is told which sources begin anew
-    :returns: the rest of it
+    :param plan: the program that resumes from it
+    :param warn: a function that receives a warning for each source that starts anew
+    :returns: the rest of the snapshot
     """
     moved = set()
     for chain in plan.chains:
         operator, uid = chain.head.node.operator, chain.head.uid
         if isinstance(operator, Read) and operator.source.places:
-            before = _places_before(snapshot, uid)
+            before = _find_places(snapshot, uid)
             if before and set(before).isdisjoint(operator.source.places):
                 moved.add(uid)
                 warn(
@@ -37,14 +37,14 @@ def without_moved_sources(snapshot: Snapshot, plan: Plan, warn: Callable[[str], 
 
 
 def with_event_time_of(snapshot: Snapshot, plan: Plan) -> Snapshot:
-    """A snapshot in which event time begins anew behind sources of which it knows nothing.
+    """Return a snapshot in which event time starts anew downstream of sources that the snapshot does not know.
 
-    It does so where all sources that an operator reads are such ones, and where it had come to the end of time: every element of
-    a source that begins anew would be late there.
+    Event time is reset for an operator if all sources that it reads are unknown, and also if it reads at least one such source and
+    its event time had reached the end of time: every element of the new source would be late there.
 
     :param snapshot: the snapshot
-    :param plan: the program that goes on from it
-    :returns: the same otherwise
+    :param plan: the program that resumes from it
+    :returns: the snapshot, otherwise unchanged
     """
     known = {uid for tasks in snapshot.tasks.values() for task in tasks for uid in task.watermarks}
     ended = {
@@ -66,13 +66,13 @@ def with_event_time_of(snapshot: Snapshot, plan: Plan) -> Snapshot:
             some_fresh.add(chain.number)
             if chain.number in only_fresh or any(step.uid in ended for step in chain.steps):
                 anew.append(chain)
-    return _from_the_beginning(snapshot, anew) if anew else snapshot
+    return _reset_event_time(snapshot, anew) if anew else snapshot
 
 
-def _from_the_beginning(snapshot: Snapshot, chains: Collection[Chain]) -> Snapshot:
+def _reset_event_time(snapshot: Snapshot, chains: Collection[Chain]) -> Snapshot:
     uids = {step.uid for chain in chains for step in chain.steps}
     heads = {chain.head.uid for chain in chains}
-    # Their only state is how far event time has come.
+    # The only state of these operators is their event time.
     strategies = {step.uid for chain in chains for step in chain.steps if step.node.operator.has_watermark_strategy}
 
     def begun_anew(task: TaskSnapshot) -> TaskSnapshot:
@@ -84,8 +84,8 @@ def _from_the_beginning(snapshot: Snapshot, chains: Collection[Chain]) -> Snapsh
     return _changed(snapshot, begun_anew)
 
 
-def _places_before(snapshot: Snapshot, uid: str) -> tuple[str, ...]:
-    """The places that the positions of a source are in; none where that is not known."""
+def _find_places(snapshot: Snapshot, uid: str) -> tuple[str, ...]:
+    """Return the places that the positions of a source refer to; empty if they are not known."""
     for task in snapshot.tasks.get(uid, ()):
         if uid in task.operators:
             _, _, *places = pickle.loads(task.operators[uid])  # noqa: S301 (the program's own storage)

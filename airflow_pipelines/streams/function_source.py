@@ -1,4 +1,4 @@
-"""Sources that programs write themselves."""
+"""Sources that programs implement themselves."""
 
 from __future__ import annotations
 
@@ -19,18 +19,20 @@ from airflow_pipelines.streams.sources import Polled, Source, SourceReader
 _QUICK = 0.005
 _MANY = 100
 _LONGEST_POLL = 0.02
-"""Seconds after which what is there goes on, however quickly more comes: the first element waits for the last."""
+"""The number of seconds after which the elements read so far are passed on, however quickly more arrive: the first element waits
+for the last.
+"""
 
 
 class SourceContext:
-    """What a source function is given."""
+    """The context that a source function receives."""
 
     def __init__(self) -> None:
         self.is_cancelled = False
 
     @staticmethod
     def with_timestamp(value: Any, timestamp: int) -> Timestamped:
-        """An element with its event time, to be yielded.
+        """Return an element with its event time, to be yielded.
 
         :param value: the element
         :param timestamp: ms
@@ -52,57 +54,58 @@ class Timestamped:
 
 
 class SourceFunction(Function):
-    """Gives elements. It is read in one task.
+    """A function that yields the elements of a source. It is read in one task.
 
-    To go on after a restart where it was, keep the position in the object: change it before each ``yield``, return it from
-    :meth:`snapshot_state`, and begin there in :meth:`run` after :meth:`restore_state`. ``yield None`` says that nothing is there
-    now. While the function itself waits, a program that runs in one process waits with it: no timer fires and no checkpoint is
-    taken. In a pipeline the others go on, and this function hears of checkpoints when it gives something again.
+    To resume after a restart, keep the position in the object: change it before each ``yield``, return it from
+    :meth:`snapshot_state`, and begin there in :meth:`run` after :meth:`restore_state`. ``yield None`` says that no element is
+        available now. While the function itself waits, a program that runs in one process waits with it: no timer fires and no
+        checkpoint is taken. In a pipeline the other operators continue, and this function is notified of checkpoints when it yields
+        again.
     """
 
     is_bounded = False
-    """Whether it ends by itself."""
+    """True if the source ends by itself."""
 
     def __new__(cls, *_arguments: Any, **_named: Any) -> Self:
-        """Refuse to wrap a class of the JVM, which is what PyFlink's class of this name does."""
+        """Refuse to wrap a class of the JVM, which PyFlink's class of this name does."""
         if cls is SourceFunction:
             raise StreamProgramError(wraps_nothing("SourceFunction", "run(ctx)", "yields the elements"))
         return super().__new__(cls)
 
     @abstractmethod
     def run(self, ctx: SourceContext) -> Iterable[Any]:
-        """Yield elements.
+        """Yield the elements.
 
-        :param ctx: whether the program was cancelled, and elements with timestamps
+        :param ctx: the context, which says if the program was cancelled and makes elements with timestamps
         :returns: the elements
         """
 
     def cancel(self) -> None:
-        """The program ends."""
+        """Handle the end of the program."""
 
     def snapshot_state(self) -> Any:
-        """The position after the element that was yielded last.
+        """Return the position after the element that was yielded last.
 
-        :returns: something that can be pickled
+        :returns: a value that can be pickled
         """
         return None
 
     def restore_state(self, state: Any) -> None:
-        """Go on from a position.
+        """Resume at a position.
 
-        :param state: what :meth:`snapshot_state` returned
+        :param state: the result of :meth:`snapshot_state`
         """
 
     def notify_checkpoint_complete(self, state: Any) -> None:
-        """All elements up to a position are durable, with all that follows from them.
+        """Handle the completion of a checkpoint: all elements up to a position are durable, with all results that follow from them.
 
-        :param state: what :meth:`snapshot_state` returned
+        :param state: the result of :meth:`snapshot_state`
         """
 
 
 @dataclass(frozen=True)
 class FunctionSource(Source):
-    """Reads a source function.
+    """A source that reads a source function.
 
     :param function: the function
     """
@@ -111,33 +114,33 @@ class FunctionSource(Source):
 
     @property
     def is_bounded(self) -> bool:
-        """Whether it ends by itself."""
+        """True if the function ends by itself."""
         return self.function.is_bounded
 
     @property
     def position_kind(self) -> str:
-        """The class of the function, which makes them."""
+        """The name of the function's class, which makes the positions."""
         return type(self.function).__qualname__
 
     def splits(self, parallelism: int) -> Sequence[Any]:
-        """One split."""
+        """Return the only split."""
         return (0,)
 
     def open(self, split: Any, position: Any | None) -> FunctionReader:
-        """Read the function, which is told of nothing but its class."""
+        """Read the function as a single task that has the name of its class."""
         return self.open_in(SubtaskInfo(type(self.function).__name__, 0, 1), split, position)
 
     def open_in(self, subtask: SubtaskInfo, split: Any, position: Any | None) -> FunctionReader:
-        """Read the function."""
+        """Read the function in a task."""
         return FunctionReader(own_copy(self.function), subtask, position)
 
 
 class FunctionReader(SourceReader):
-    """Reads a source function.
+    """A reader of a source function.
 
-    :param function: the function, which is the reader's own
-    :param subtask: where it runs
-    :param position: where it goes on, None for the beginning
+    :param function: the function, which belongs to the reader
+    :param subtask: the parallel instance that reads
+    :param position: the position at which it resumes, None for the beginning
     """
 
     def __init__(self, function: SourceFunction, subtask: SubtaskInfo, position: Any | None) -> None:
@@ -155,7 +158,7 @@ class FunctionReader(SourceReader):
         self._elements: Iterator[Any] = iter(elements)
 
     def poll(self, limit: int) -> Polled:
-        """What the function gives, until it says that nothing is there now or has waited for something."""
+        """Read from the function until it yields None or has waited for something."""
         values: list[Any] = []
         timestamps: list[int | None] = []
         began = before = time.monotonic()
@@ -167,7 +170,7 @@ class FunctionReader(SourceReader):
             now = time.monotonic()
             self._quick_ones = 0 if now - before > _QUICK else self._quick_ones + 1
             before = now
-            # A function that has just waited may wait again: what is there does not wait with it.
+            # A function that has just waited may wait again, so the elements read so far are passed on.
             return self._quick_ones >= _MANY and now - began < _LONGEST_POLL
 
         has_ended = self.hand_over(limit, take)
@@ -176,11 +179,11 @@ class FunctionReader(SourceReader):
         return Polled(values, timestamps, has_ended)
 
     def hand_over(self, limit: int, take: Callable[[Any, int | None], bool]) -> bool:
-        """As :meth:`poll`, but each element is handed over before the function is asked for the next, for which it may wait.
+        """Read like :meth:`poll`, but hand each element over before the function is asked for the next one, for which it may wait.
 
-        :param limit: how many elements at most
-        :param take: is given an element and its timestamp, and says whether there may be another
-        :returns: whether nothing follows
+        :param limit: the maximum number of elements
+        :param take: a function that receives an element and its timestamp, and returns True if there may be another
+        :returns: True if nothing follows
         """
         for element in islice(self._elements, limit):
             if element is None:
@@ -192,15 +195,15 @@ class FunctionReader(SourceReader):
         return limit > 0
 
     def position(self) -> Any:
-        """What the function says after the element that it gave last."""
+        """Return the position that the function reports after its last element."""
         return self._function.snapshot_state()
 
     def commit(self, position: Any) -> None:
-        """Tell the function."""
+        """Notify the function that a checkpoint is complete."""
         self._function.notify_checkpoint_complete(position)
 
     def cancel(self) -> None:
-        """Tell the function."""
+        """Notify the function that the program ends."""
         self._context.is_cancelled = True
         self._function.cancel()
 

@@ -1,4 +1,4 @@
-"""Functions of users: base classes with the methods that operators call. Those that look at more than elements are in
+"""Functions of users: base classes with the methods that operators call. The functions that need more than the elements are in
 ``process_functions.py`` and ``window_functions.py``.
 """
 
@@ -15,20 +15,20 @@ from airflow_pipelines.streams.runtime import RuntimeContext
 
 
 class Function(ABC):  # noqa: B024 (what is abstract follows in its kinds)
-    """Base of all functions. One object serves all elements of a task, and lives as long as the task."""
+    """The base class of all functions. One object serves all elements of a task, and lives as long as the task."""
 
     def open(self, runtime_context: RuntimeContext) -> None:  # noqa: B027
-        """Called before the first element: the place to ask for state.
+        """Prepare for the first element. This is the place to ask for state.
 
-        :param runtime_context: where the function runs
+        :param runtime_context: the context in which the function runs
         """
 
     def close(self) -> None:  # noqa: B027
-        """Called after the last element, also after an error."""
+        """Clean up after the last element, also after an error."""
 
 
 class MapFunction(Function):
-    """Gives one value for each element."""
+    """A function that returns one value for each element."""
 
     @abstractmethod
     def map(self, value: Any) -> Any:
@@ -40,7 +40,7 @@ class MapFunction(Function):
 
 
 class FlatMapFunction(Function):
-    """Gives any number of values for each element."""
+    """A function that returns any number of values for each element."""
 
     @abstractmethod
     def flat_map(self, value: Any) -> Iterable[Any] | None:
@@ -52,73 +52,73 @@ class FlatMapFunction(Function):
 
 
 class FilterFunction(Function):
-    """Keeps an element, or not."""
+    """A function that decides if an element is kept."""
 
     @abstractmethod
     def filter(self, value: Any) -> bool:
-        """Look at an element.
+        """Return True if an element is to be kept.
 
         :param value: the element
-        :returns: whether to keep it
+        :returns: True to keep it
         """
 
 
 class ReduceFunction(Function):
-    """Makes one value of two."""
+    """A function that combines two values into one."""
 
     @abstractmethod
     def reduce(self, value1: Any, value2: Any) -> Any:
-        """Combine.
+        """Combine two values.
 
-        :param value1: what was combined so far
+        :param value1: the result so far
         :param value2: the next element
-        :returns: both as one
+        :returns: the combined value
         """
 
 
 class AggregateFunction(Function):
-    """Adds elements to an accumulator, from which a result follows."""
+    """A function that adds elements to an accumulator and computes a result from it."""
 
     @abstractmethod
     def create_accumulator(self) -> Any:
-        """Begin.
+        """Create an empty accumulator.
 
-        :returns: an accumulator that nothing was added to
+        :returns: the accumulator
         """
 
     @abstractmethod
     def add(self, value: Any, accumulator: Any) -> Any:
-        """Add an element.
+        """Add an element to an accumulator.
 
         :param value: the element
-        :param accumulator: what was added so far
-        :returns: the accumulator with it
+        :param accumulator: the accumulator so far
+        :returns: the accumulator with the element
         """
 
     @abstractmethod
     def get_result(self, accumulator: Any) -> Any:
-        """What follows from the accumulator.
+        """Compute the result from an accumulator.
 
-        :param accumulator: what was added
+        :param accumulator: the accumulator
         :returns: the result
         """
 
     @abstractmethod
     def merge(self, acc_a: Any, acc_b: Any) -> Any:
-        """Make one accumulator of two, as merging windows do.
+        """Merge two accumulators into one, as merging windows need.
 
-        :param acc_a: one
-        :param acc_b: the other
-        :returns: both as one
+        :param acc_a: one accumulator
+        :param acc_b: the other accumulator
+        :returns: the merged accumulator
         """
 
 
 class KeySelector(Function):
-    """Gives the key of an element."""
+    """A function that returns the key of an element."""
 
     @abstractmethod
     def get_key(self, value: Any) -> Any:
-        """The key.
+        """Return the key of an element.
 
         :param value: the element
         :returns: its key
@@ -126,28 +126,28 @@ class KeySelector(Function):
 
 
 class NullByteKeySelector(KeySelector):
-    """Gives all elements the same key."""
+    """A key selector that gives all elements the same key."""
 
     def get_key(self, value: Any) -> Any:
-        """The one key."""
+        """Return the constant key."""
         return 0
 
 
 class Partitioner(Function):
-    """Chooses the task for a key."""
+    """A function that chooses the task for a key."""
 
     @abstractmethod
     def partition(self, key: Any, num_partitions: int) -> int:
-        """Choose.
+        """Choose the task for a key.
 
-        :param key: of an element
-        :param num_partitions: number of tasks
-        :returns: number of a task, from 0
+        :param key: the key of an element
+        :param num_partitions: the number of tasks
+        :returns: the number of a task, from 0
         """
 
 
 class CoMapFunction(Function):
-    """Gives one value for each element of two streams."""
+    """A function that returns one value for each element of two streams."""
 
     @abstractmethod
     def map1(self, value: Any) -> Any:
@@ -159,7 +159,7 @@ class CoMapFunction(Function):
 
 
 class CoFlatMapFunction(Function):
-    """Gives any number of values for each element of two streams."""
+    """A function that returns any number of values for each element of two streams."""
 
     @abstractmethod
     def flat_map1(self, value: Any) -> Iterable[Any] | None:
@@ -171,9 +171,9 @@ class CoFlatMapFunction(Function):
 
 
 class CallableFunction(Function):
-    """Makes a function object of something that can be called, for every method of one argument or two.
+    """A function object around a callable, for every method of one argument or two.
 
-    :param call: what to call
+    :param call: the callable
     """
 
     def __init__(self, call: Callable[..., Any]) -> None:
@@ -185,12 +185,12 @@ class CallableFunction(Function):
 
 
 def wraps_nothing(name: str, method: str, does: str) -> str:
-    """Why a base class is not made an object of.
+    """Return the message that says why a base class cannot be instantiated.
 
-    :param name: of the class
-    :param method: what a class derived from it has, with parameters
-    :param does: what that does
-    :returns: a sentence
+    :param name: the name of the class
+    :param method: the method that a derived class needs, with parameters
+    :param does: the purpose of this method
+    :returns: the message
     """
     return (
         f"{name} is derived from, and wraps no class of the JVM: there is none here. Write `class Mine({name})` with a method"
@@ -202,11 +202,11 @@ F = TypeVar("F", bound=Function)
 
 
 def own_copy(function: F) -> F:
-    """A function object for one parallel instance, as if it had travelled there.
+    """Return a copy of a function object for one parallel instance, as if it had been sent there.
 
-    :param function: what the program gave
-    :returns: a copy
-    :raises StreamProgramError: when something in it cannot be copied: the message has the path to it
+    :param function: the function of the program
+    :returns: the copy
+    :raises StreamProgramError: if a part of it cannot be copied; the message has the path to that part
     """
     try:
         return copy.deepcopy(function)

@@ -10,11 +10,11 @@ from airflow_pipelines.streams.operators.base import Operator
 
 
 class GroupedInput:
-    """Collects the elements of all keys, and gives them to the operator when nothing follows.
+    """A buffer that collects the elements of all keys, and gives them to the operator at the end of the input.
 
     The elements of a key come in the order of their timestamps. Elements without a key (those of a broadcast side) come first.
 
-    :param operator: what gets them
+    :param operator: the operator that gets the elements
     """
 
     def __init__(self, operator: Operator) -> None:
@@ -22,7 +22,7 @@ class GroupedInput:
         self._groups: dict[bytes, list[tuple[int, int, Any, int | None, Any]]] = {}
 
     def process(self, batch: Batch, port: int) -> None:
-        """Take records."""
+        """Buffer records by their key; pass records without keys on at once."""
         if batch.keys is None:
             self._operator.process(batch, port)
             return
@@ -31,15 +31,15 @@ class GroupedInput:
             self._groups.setdefault(canonical_bytes(key), []).append((order, port, value, timestamp, key))
 
     def watermark(self, timestamp: int) -> None:
-        """Event time stands still until the end."""
+        """Ignore a watermark: event time stands still until the end."""
 
     def idleness(self, *, idle: bool) -> None:
-        """Nobody waits for event time."""
+        """Ignore idleness: no reader waits for event time."""
 
     def finish(self) -> None:
-        """Give all that was collected."""
+        """Give all buffered records to the operator, one key after the other."""
         groups, self._groups = self._groups, {}
-        for data in sorted(groups, key=lambda each: _natural(groups[each][0][4], each)):
+        for data in sorted(groups, key=lambda each: _make_sort_key(groups[each][0][4], each)):
             rows = sorted(groups.pop(data), key=lambda row: row[0])
             start = 0
             for end in range(1, len(rows) + 1):
@@ -52,7 +52,7 @@ class GroupedInput:
         self._operator.watermark(MAX_TIMESTAMP)
 
 
-def _natural(key: Any, data: bytes) -> tuple[int, Any, bytes]:
+def _make_sort_key(key: Any, data: bytes) -> tuple[int, Any, bytes]:
     if isinstance(key, int | float):
         return (0, key, data)
     return (1, key, data) if isinstance(key, str) else (2, "", data)

@@ -1,4 +1,4 @@
-"""Which splits a source has, as all of its tasks in a process know them."""
+"""The splits of a source, as all of its tasks in a process know them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from airflow_pipelines.streams.sources import Source
 
 
 class KnownSplits:
-    """The splits of a source. Their numbers are their places in the list, so it only grows at its end.
+    """The splits of a source. A split is numbered by its place in the list, so the list only grows at its end.
 
     :param source: the source
-    :param parallelism: how many tasks read it
+    :param parallelism: the number of tasks that read it
     """
 
     def __init__(self, source: Source, parallelism: int) -> None:
@@ -23,9 +23,9 @@ class KnownSplits:
         self._next_look = 0.0
 
     def first(self) -> Sequence[Any] | None:
-        """The splits with which a source begins that was not read before: the same for all who ask.
+        """Return the initial splits of a source that was not read before. All callers get the same splits.
 
-        :returns: their descriptions; None when they are not known yet
+        :returns: their descriptions; None if they are not known yet
         """
         if self._descriptions is None:
             found = self._source.splits(self._parallelism)
@@ -35,17 +35,17 @@ class KnownSplits:
         return self._descriptions
 
     def go_on_with(self, descriptions: Sequence[Any]) -> None:
-        """The source was read before.
+        """Resume with the splits of a source that was read before.
 
-        :param descriptions: of the splits that it had
+        :param descriptions: the descriptions of the splits that it had
         """
         if self._descriptions is None or len(self._descriptions) < len(descriptions):
             self._descriptions = list(descriptions)
-            # What has appeared since is found soon.
+            # Look at once for splits that have appeared since.
             self._next_look = 0.0
 
     def look(self) -> Sequence[Any]:
-        """All splits, with those that have appeared, when it is time to look for them.
+        """Return all splits, and discover new ones first if the look interval has passed.
 
         :returns: their descriptions
         """

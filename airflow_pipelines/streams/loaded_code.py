@@ -1,7 +1,7 @@
-"""Whether the files of this package are those that this process has loaded.
+"""A check that the files of this package are still those that this process has loaded.
 
-A host lives for hours. When the package is installed anew meanwhile, a process that the host starts would run the new code, and the
-two would speak past each other.
+A host lives for hours. If the package is reinstalled meanwhile, a process that the host starts would run the new code, and the
+two would not understand each other.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from airflow_pipelines.streams.errors import StreamProgramError
 
 _PACKAGE = Path(__file__).parents[1]
 _ROOMS = ("streams", "datastream")
-"""What processes of stream programs load."""
+"""The subpackages that processes of stream programs load."""
 
 
 class LoadedCodeChangedError(StreamProgramError):
-    """The package was changed while this process ran."""
+    """An error raised because the package was changed while this process ran."""
 
 
 def refuse_changed_code() -> None:
     """Make sure that a process that is started now runs the same code as this one.
 
-    :raises LoadedCodeChangedError: when the package was changed since this process has loaded it
+    :raises LoadedCodeChangedError: if the package was changed since this process has loaded it
     """
     if frozenset(_files(_PACKAGE)) == _LOADED:
         return

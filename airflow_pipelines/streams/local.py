@@ -1,4 +1,4 @@
-"""Runs a whole program in this process, one step after the other: for scripts, tests and debugging."""
+"""Execution of a whole program in this process, one step after the other: for scripts, tests and debugging."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def _warn(message: str) -> None:
 
 
 class LocalRunner:
-    """Runs a plan. What a step reads passes through all chains before the next step begins.
+    """A runner of a plan. The elements that a step reads pass through all chains before the next step begins.
 
-    :param plan: what to run
-    :param settings: what holds for the whole program
-    :param clock: processing time
-    :param snapshot: where to go on, None for the beginning
+    :param plan: the plan to run
+    :param settings: the settings of the whole program
+    :param clock: the clock of processing time
+    :param snapshot: the snapshot to resume from, None for the beginning
     :param pages: pages of state besides those in the snapshot, in any order: uid of the operator, id of the page, and the page
-    :param warn: is given what the user should know
+    :param warn: a function that receives warnings for the user
     """
 
     def __init__(
@@ -91,25 +91,25 @@ class LocalRunner:
             self._tasks[chain.number][index].load(uid, page_id, page)
 
     def new_task(self, task: ChainTask) -> ChainTask:
-        """A task that can stand in the place of another.
+        """Return a new task that can replace another one.
 
-        :param task: one of this runner
-        :returns: the same, not yet opened
+        :param task: a task of this runner
+        :returns: the same task, not yet opened
         """
         return task_of_plan(self._plan, task.chain, task.index, self._settings, self._step_clock)
 
     @property
     def has_ended(self) -> bool:
-        """Whether all inputs have ended, and all that follows was done."""
+        """True if all inputs have ended and have been processed completely."""
         return all(task.has_ended for tasks in self._tasks.values() for task in tasks)
 
     def step(self, limits: Mapping[str, Mapping[int, int]] | None = None, default: int = STEP_ELEMENTS) -> int:
-        """One step.
+        """Run one step.
 
-        :param limits: how many elements at most of a split, by the uid of the source and the number of the split
-        :param default: how many of others
-        :returns: how many elements were read
-        :raises FunctionTimeLimitError: when one call of a function goes on for too long
+        :param limits: the maximum number of elements to read from a split, by the uid of the source and the number of the split
+        :param default: the maximum for all other splits
+        :returns: the number of elements that were read
+        :raises FunctionTimeLimitError: if one call of a function exceeds the time limit
         """
         with self._calls:
             return self._step(limits or {}, default)
@@ -132,12 +132,12 @@ class LocalRunner:
         return number
 
     def step_chain_by_chain(self, rounds: int, elsewhere: Elsewhere) -> int:
-        """Several steps at one time, which give what as many calls of :meth:`step` give.
+        """Run several steps at one processing time, with the same result as the same number of calls of :meth:`step`.
 
-        :param rounds: how many steps, such that all that waits in the sources is read
-        :param elsewhere: runs some of the chains
-        :returns: how many elements were read
-        :raises FunctionTimeLimitError: when one call of a function goes on for too long
+        :param rounds: the number of steps, large enough to read everything that waits in the sources
+        :param elsewhere: the place that runs some of the chains
+        :returns: the number of elements that were read
+        :raises FunctionTimeLimitError: if one call of a function exceeds the time limit
         """
         with self._calls:
             self._step_clock.now = now = self._clock.now()
@@ -160,7 +160,7 @@ class LocalRunner:
                     self._waiting.setdefault((link.target, target), []).append(((link.number, task.index), elements))
 
     def next_due(self) -> int | None:
-        """When the program wants another step without input.
+        """Return the time at which the program needs another step even without input.
 
         :returns: processing time in ms, None for never
         """
@@ -168,18 +168,18 @@ class LocalRunner:
         return min((each for each in due if each is not None), default=None)
 
     def sources(self, uid: str) -> list[SourceOperator]:
-        """The operators that read a source.
+        """Return the operators that read a source.
 
-        :param uid: of the source
-        :returns: one for each task
+        :param uid: the uid of the source
+        :returns: one operator for each task
         """
         chain = next(chain for chain in self._plan.chains if chain.head.uid == uid)
         return [task.source for task in self._tasks[chain.number] if task.source is not None]
 
     def run(self, after_step: Callable[[], None] | None = None) -> None:
-        """Step until all inputs have ended, or :meth:`cancel` is called.
+        """Run steps until all inputs have ended, or :meth:`cancel` is called.
 
-        :param after_step: called after each step
+        :param after_step: a function that is called after each step
         """
         while not self.has_ended and not self._cancelled.is_set():
             self.step_or_wait()
@@ -187,7 +187,7 @@ class LocalRunner:
                 after_step()
 
     def step_or_wait(self) -> None:
-        """One step; when nothing was there to read, wait a moment for more."""
+        """Run one step, and wait a moment for input if there was nothing to read."""
         if self.step() == 0 and not self.has_ended:
             self._wait()
 
@@ -197,16 +197,16 @@ class LocalRunner:
         self._cancelled.wait(max(seconds, 0.001))
 
     def cancel(self) -> None:
-        """Have :meth:`run` return after the current step. May be called from another thread."""
+        """Make :meth:`run` return after the current step. May be called from another thread."""
         self._cancelled.set()
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether :meth:`cancel` was called."""
+        """True if :meth:`cancel` was called."""
         return self._cancelled.is_set()
 
     def drain(self) -> None:
-        """Let all inputs end here, and step until all that follows was done."""
+        """End all inputs here, and run steps until everything has been processed."""
         for tasks in self._tasks.values():
             for task in tasks:
                 if task.source is not None:
@@ -215,19 +215,20 @@ class LocalRunner:
             self.step()
 
     def snapshot(self) -> Snapshot:
-        """All that the program keeps now, between two steps.
+        """Return the complete state of the program, between two steps.
 
-        :returns: what a runner of the same program can be made with
-        :raises StreamProgramError: in batch mode
+        :returns: a snapshot with which a runner of the same program can be made
+        :raises StreamProgramError: if the program runs in batch mode
         """
         return self._snapshot(ChainTask.snapshot)
 
     def changes(self) -> Snapshot:
-        """All that the program keeps now, but of its pages only those that changed since the last call, or since the beginning.
-        What :meth:`snapshot` gives in between counts for nothing here.
+        """Return the state of the program, with only those pages that changed since the last call, or since the beginning.
 
-        :returns: what :meth:`Snapshot.changed` takes
-        :raises StreamProgramError: in batch mode
+        Calls of :meth:`snapshot` in between have no effect on this.
+
+        :returns: changes for :meth:`Snapshot.changed`
+        :raises StreamProgramError: if the program runs in batch mode
         """
         return self._snapshot(ChainTask.changes)
 
@@ -243,7 +244,7 @@ class LocalRunner:
         return snapshot
 
     def committed(self) -> None:
-        """The last snapshot is durable: sinks make their output visible, sources may forget what they gave."""
+        """Handle that the last snapshot is durable: sinks make their output visible, and sources may forget what they gave."""
         for tasks in self._tasks.values():
             for task in tasks:
                 task.committed()
@@ -260,9 +261,9 @@ class LocalRunner:
         self.close()
 
     def close(self) -> None:
-        """Close all functions, sources and sinks. What was not committed is dropped.
+        """Close all functions, sources and sinks. Output that was not committed is dropped.
 
-        :raises Exception: the first that was raised
+        :raises Exception: if closing failed; the first error that was raised
         """
         self._calls.close()
         first: Exception | None = None
@@ -282,34 +283,34 @@ class LocalRunner:
             return
 
     def abort(self) -> None:
-        """Close all after an error, whose own closing errors follow from it."""
+        """Close everything after an error. Errors during closing are ignored, since they follow from that error."""
         self._close_quietly()
 
     def event_time(self) -> int | None:
-        """How far event time has come at the ends of the program.
+        """Return the event time that has been reached at the ends of the program.
 
-        :returns: the lowest watermark of an operator that nobody reads; None where there was none yet
+        :returns: the lowest watermark of the tasks whose output no other chain reads; None if there was no watermark yet
         """
         ends = [task for chain in self._plan.chains if not self._plan.out_of(chain) for task in self._tasks[chain.number]]
         lowest = min((task.watermark() for task in ends), default=MIN_TIMESTAMP)
         return None if lowest <= MIN_TIMESTAMP else lowest
 
     def state_bytes(self) -> int:
-        """About how large the state by key is.
+        """Return the approximate size of the keyed state.
 
-        :returns: the size as it would be kept
+        :returns: the size in bytes, as it would be stored
         """
         return sum(task.state_bytes() for tasks in self._tasks.values() for task in tasks)
 
     def parts(self) -> Iterator[TaskPart]:
-        """All operators of all tasks.
+        """Return all operators of all tasks.
 
-        :returns: each with what belongs to it
+        :returns: each operator with its metrics and its state
         """
         return (part for tasks in self._tasks.values() for task in tasks for part in task.parts())
 
     def metrics(self) -> dict[str, Any]:
-        """What functions have counted.
+        """Return the current metrics of all functions.
 
         :returns: readings by uid of the operator and number of the task
         """
@@ -318,13 +319,13 @@ class LocalRunner:
 
 
 def task_of_plan(plan: Plan, chain: Chain, index: int, settings: TaskSettings, clock: StepClock) -> ChainTask:
-    """One task of a plan, not yet opened.
+    """Return one task of a plan, not yet opened.
 
     :param plan: the plan
-    :param chain: the chain that it runs
-    :param index: number of the task
-    :param settings: what holds for the whole program
-    :param clock: the time of the current step
+    :param chain: the chain that the task runs
+    :param index: the number of the task
+    :param settings: the settings of the whole program
+    :param clock: the clock of the current step
     """
     into = [(link, plan.chains[link.source].parallelism) for link in plan.into(chain)]
     out = [(link, plan.chains[link.target]) for link in plan.out_of(chain)]
@@ -332,7 +333,7 @@ def task_of_plan(plan: Plan, chain: Chain, index: int, settings: TaskSettings, c
 
 
 def _share_splits(chain: Chain, tasks: Iterable[ChainTask]) -> None:
-    """Have the tasks that read a source agree on which splits it has."""
+    """Give all tasks that read a source the same list of its splits."""
     reads = chain.head.node.operator
     if isinstance(reads, Read):
         known = KnownSplits(reads.source, chain.parallelism)

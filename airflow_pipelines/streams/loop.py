@@ -1,4 +1,4 @@
-"""Runs a chain of operators over one task's elements, in order. The only place where functions of users are called."""
+"""Execution of a chain of operators over the elements of one task, in order. Functions of users are called nowhere else."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ from airflow_pipelines.streams.state.store import KeyedStore
 from airflow_pipelines.streams.watermarks import Combination
 
 Channel: TypeAlias = tuple[int, int]
-"""Where elements come from: number of the link, number of the upstream task."""
+"""The origin of elements: the number of the link, and the number of the upstream task."""
 
 
 @dataclass(frozen=True)
 class TaskPart:
     """One operator of a task.
 
-    :param uid: of the operator
-    :param index: number of the task
+    :param uid: the uid of the operator
+    :param index: the number of the task
     :param operator: the parallel instance
     :param metrics: its metrics
-    :param store: its state by key, if it has keys
+    :param store: its keyed state, if it has keys
     """
 
     uid: str
@@ -62,12 +62,12 @@ class TaskPart:
 class ChainTask:
     """One parallel instance of a chain, with its state.
 
-    :param chain: what it runs
-    :param index: number of the task
-    :param into: links into the chain, with the number of upstream tasks of each
-    :param out: links out of the chain, with the reading chains
-    :param settings: what holds for the whole program
-    :param clock: the time of the current step
+    :param chain: the chain to run
+    :param index: the number of the task
+    :param into: the links into the chain, each with its number of upstream tasks
+    :param out: the links out of the chain, each with the chain that reads
+    :param settings: the settings of the whole program
+    :param clock: the clock of the current step
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class ChainTask:
         self.metrics: dict[str, MetricGroup] = {}
         self.has_ended = False
         self.known_splits: KnownSplits | None = None
-        """Of the source that the task reads, when it shares them with others."""
+        """The splits of the source that the task reads, if it shares them with other tasks."""
         self._out = out
         self._names: dict[object, str] = {
             (link.number, upstream): f"task {upstream + 1} of {link.source_name!r}"
@@ -107,12 +107,12 @@ class ChainTask:
         return KeyedStore(self.chain.max_parallelism, storage, settings.hot_keys)
 
     def load(self, uid: str, page_id: PageId, page: StoredPage) -> None:
-        """Take a page of state over, before :meth:`open`. Pages may be given one by one, so that they need not be in memory.
+        """Load a page of state, before :meth:`open`. Pages may be loaded one by one, so they need not all be in memory.
 
-        :param uid: of the operator
-        :param page_id: id of the page
+        :param uid: the uid of the operator
+        :param page_id: the id of the page
         :param page: the page
-        :raises StreamProgramError: when the operator keeps no state by key, or the page is another task's
+        :raises StreamProgramError: if the operator has no keyed state, or the page belongs to another task
         """
         store = self._stores.get(uid)
         if store is None:
@@ -133,12 +133,12 @@ class ChainTask:
         pages: Iterable[tuple[str, PageId, StoredPage]] = (),
         metrics: Mapping[str, MetricGroup] | None = None,
     ) -> None:
-        """Make the operators and open them, what reads before what gives.
+        """Create the operators and open them, the readers before their writers.
 
-        :param snapshot: where to go on, None for the beginning
+        :param snapshot: the snapshot to resume from, None for the beginning
         :param pages: pages of state besides those in the snapshot: uid of the operator, id of the page, and the page
-        :param metrics: metrics to go on with, by uid of the operator
-        :raises StreamProgramError: when a page does not belong to the task
+        :param metrics: the metrics to continue, by uid of the operator
+        :raises StreamProgramError: if a page does not belong to the task
         """
         snapshot = snapshot or TaskSnapshot()
         self.metrics.update(metrics or {})
@@ -150,7 +150,7 @@ class ChainTask:
         self._create_operators()
         for step in self.chain.steps:
             for edge in step.inputs:
-                self._fanout(edge.source, edge.tag).to_operator(self.operators[step.node.id], edge.port)
+                self._get_fanout(edge.source, edge.tag).to_operator(self.operators[step.node.id], edge.port)
         for link, reader in self._out:
             writer = ExchangeWriter(
                 link.edge.exchange,
@@ -160,7 +160,7 @@ class ChainTask:
                 reader.max_parallelism,
             )
             self.exchanges[link] = writer
-            self._fanout(link.edge.source, link.edge.tag).to_exchange(writer)
+            self._get_fanout(link.edge.source, link.edge.tag).to_exchange(writer)
         for writer, turn in zip(self.exchanges.values(), snapshot.turns, strict=False):
             writer.restore(turn)
         if snapshot.channels is not None:
@@ -182,8 +182,9 @@ class ChainTask:
             self.source.known_splits = self.known_splits
 
     def _announce(self) -> None:
-        """Tell the readers how far event time has come, and what is idle: after a restore their number, and so their channels, may
-        be others than before.
+        """Send the watermark and idleness to the readers.
+
+        After a restore the number of readers, and so their channels, may have changed.
         """
         for link, writer in self.exchanges.items():
             watermark = self.operators[link.edge.source].current_watermark
@@ -200,7 +201,7 @@ class ChainTask:
                 writer.idleness(idle=True)
 
     def _is_idle(self, node_id: int) -> bool:
-        """Whether what an operator gives is idle."""
+        """Return True if the output of an operator is idle."""
         own = self.operators[node_id].own_idleness
         if own is not None:
             return own
@@ -232,7 +233,7 @@ class ChainTask:
         state = snapshot.operators.get(step.uid)
         operator.open(None if state is None else pickle.loads(state))  # noqa: S301 (the program's own storage)
 
-    def _fanout(self, node_id: int, tag: str | None) -> Fanout:
+    def _get_fanout(self, node_id: int, tag: str | None) -> Fanout:
         fanout = self._fanouts.get((node_id, tag))
         if fanout is None:
             step = next(step for step in self.chain.steps if step.node.id == node_id)
@@ -247,7 +248,7 @@ class ChainTask:
         return head if isinstance(head, SourceOperator) else None
 
     def inputs(self) -> tuple[str, Combination, dict[object, str]]:
-        """How far event time has come in each input.
+        """Return the event time of each input.
 
         :returns: name of the task, watermarks, and names of the inputs
         """
@@ -258,9 +259,9 @@ class ChainTask:
     def poll(self, limits: Mapping[int, int], default: int) -> int:
         """Read the source.
 
-        :param limits: how many elements at most of a split, by its number
-        :param default: how many of others
-        :returns: how many elements were read
+        :param limits: the maximum number of elements to read from a split, by its number
+        :param default: the maximum for all other splits
+        :returns: the number of elements that were read
         """
         source = self.source
         if source is None or self.has_ended:
@@ -271,9 +272,9 @@ class ChainTask:
         return number
 
     def run(self, inputs: Iterable[tuple[Channel, list[Element]]]) -> None:
-        """Take what other chains gave.
+        """Process the output of other chains.
 
-        :param inputs: elements of each channel, in order
+        :param inputs: the elements of each channel, in order
         """
         head = self._head
         for channel, elements in inputs:
@@ -318,7 +319,7 @@ class ChainTask:
             exchange.control(END_OF_INPUT)
 
     def processing_time(self, now: int) -> None:
-        """Processing time has come so far.
+        """Advance processing time.
 
         :param now: ms
         """
@@ -327,7 +328,7 @@ class ChainTask:
                 self.operators[step.node.id].processing_time(now)
 
     def next_due(self) -> int | None:
-        """When the task wants to be called again without input.
+        """Return the time at which the task needs another call even without input.
 
         :returns: processing time in ms, None for never
         """
@@ -337,7 +338,7 @@ class ChainTask:
         return min((each for each in due if each is not None), default=None)
 
     def end_of_step(self) -> None:
-        """A step is over: give memory back where there is too much in it."""
+        """End a step: evict state if it uses too much memory."""
         for step in self.chain.steps:
             store = self._stores.get(step.uid)
             if store is not None:
@@ -348,46 +349,47 @@ class ChainTask:
                     raise
 
     def watermark(self) -> int:
-        """How far event time has come at the end of the chain.
+        """Return the event time that has been reached in the whole chain.
 
         :returns: the lowest watermark of an operator
         """
         return min(operator.current_watermark for operator in self.operators.values())
 
     def state_bytes(self) -> int:
-        """About how large the state by key is.
+        """Return the approximate size of the keyed state.
 
-        :returns: the size as it would be kept
+        :returns: the size in bytes, as it would be stored
         """
         return sum(store.estimated_bytes() for store in self._stores.values())
 
     def parts(self) -> Iterator[TaskPart]:
-        """Its operators, one after the other.
+        """Yield the operators, one after the other.
 
-        :returns: each with what belongs to it
+        :returns: each operator with its metrics and its state
         """
         for step in self.chain.steps:
             yield TaskPart(step.uid, self.index, self.operators[step.node.id], self.metrics[step.uid], self._stores.get(step.uid))
 
     def snapshot(self) -> TaskSnapshot:
-        """All that the task keeps.
+        """Return the complete state of the task.
 
         :returns: a value that another task can be opened with
         """
-        return self._snapshot(self._all_pages)
+        return self._snapshot(self._add_all_pages)
 
     def changes(self) -> TaskSnapshot:
-        """All that the task keeps, but of its pages only those that changed since the last call, or since it was opened. What
-        :meth:`snapshot` gives in between counts for nothing here.
+        """Return the state of the task, with only those pages that changed since the last call, or since it was opened.
 
-        :returns: the pages that changed, and the ids of those that are no more
+        Calls of :meth:`snapshot` in between have no effect on this.
+
+        :returns: the pages that changed, and the ids of those that no longer exist
         """
-        return self._snapshot(self._changed_pages)
+        return self._snapshot(self._add_changed_pages)
 
-    def _all_pages(self, uid: str, snapshot: TaskSnapshot) -> None:
+    def _add_all_pages(self, uid: str, snapshot: TaskSnapshot) -> None:
         snapshot.pages[uid] = self._stores[uid].pages()
 
-    def _changed_pages(self, uid: str, snapshot: TaskSnapshot) -> None:
+    def _add_changed_pages(self, uid: str, snapshot: TaskSnapshot) -> None:
         changes = self._stores[uid].changes()
         snapshot.pages[uid], snapshot.gone[uid] = changes.written, changes.gone
 
@@ -409,29 +411,29 @@ class ChainTask:
         return snapshot
 
     def marks(self) -> dict[str, PageMarks]:
-        """Which pages have changed since :meth:`changes` was called last.
+        """Return the marks of the pages that have changed since the last call of :meth:`changes`.
 
-        :returns: by uid of the operator
+        :returns: the marks, by uid of the operator
         """
         return {uid: store.marks() for uid, store in self._stores.items()}
 
     def restore_marks(self, marks: Mapping[str, PageMarks]) -> None:
-        """Have pages count as changed, after :meth:`open`.
+        """Mark pages as changed, after :meth:`open`.
 
-        :param marks: by uid of the operator
+        :param marks: the marks, by uid of the operator
         """
         for uid, each in marks.items():
             self._stores[uid].restore_marks(each)
 
     def committed(self) -> None:
-        """The last snapshot is durable."""
+        """Notify all operators that the last snapshot is durable."""
         for operator in self.operators.values():
             operator.committed()
 
     def close(self) -> None:
-        """Close all operators, also when one of them raises.
+        """Close all operators, also if one of them raises.
 
-        :raises Exception: the first that was raised
+        :raises Exception: if closing failed; the first error that was raised
         """
         first: Exception | None = None
         for step in self.chain.steps:

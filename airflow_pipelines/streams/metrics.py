@@ -1,4 +1,4 @@
-"""Metrics and accumulators that functions keep. They count for statistics only: a restart may count an element twice."""
+"""Metrics and accumulators of functions. They serve statistics only: after a restart an element may be counted twice."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ from typing import Any
 
 
 class Counter:
-    """Counts up and down."""
+    """A metric that counts up and down."""
 
     def __init__(self) -> None:
         self.count = 0
 
     def inc(self, n: int = 1) -> None:
-        """Add.
+        """Increase the count.
 
-        :param n: how much
+        :param n: the increment
         """
         self.count += n
 
     def dec(self, n: int = 1) -> None:
-        """Take away.
+        """Decrease the count.
 
-        :param n: how much
+        :param n: the decrement
         """
         self.count -= n
 
     def get_count(self) -> int:
-        """The count.
+        """Return the count.
 
-        :returns: what was added so far
+        :returns: the current count
         """
         return self.count
 
 
 class Distribution:
-    """Number, sum, minimum and maximum of values."""
+    """The number, sum, minimum and maximum of values."""
 
     def __init__(self) -> None:
         self.number = 0
@@ -55,22 +55,22 @@ class Distribution:
 
 
 class Meter:
-    """Counts events."""
+    """A metric that counts events."""
 
     def __init__(self) -> None:
         self.count = 0
 
     def mark_event(self, n: int = 1) -> None:
-        """Events happened.
+        """Count events.
 
-        :param n: how many
+        :param n: the number of events
         """
         self.count += n
 
     def get_count(self) -> int:
-        """How many events happened.
+        """Return the number of events.
 
-        :returns: their number
+        :returns: the number
         """
         return self.count
 
@@ -78,8 +78,8 @@ class Meter:
 class MetricGroup:
     """Metrics by name, in groups.
 
-    :param prefix: the names of the groups around it
-    :param values: where all metrics of a task are
+    :param prefix: the names of the enclosing groups
+    :param values: the metrics of the whole task
     """
 
     def __init__(self, prefix: tuple[str, ...] = (), values: dict[tuple[str, ...], Any] | None = None) -> None:
@@ -87,52 +87,52 @@ class MetricGroup:
         self._values: dict[tuple[str, ...], Any] = {} if values is None else values
 
     def counter(self, name: str) -> Counter:
-        """A counter.
+        """Return a counter, and create it if necessary.
 
-        :param name: of the metric
+        :param name: the name of the metric
         :returns: the counter of that name in this group
         """
         found: Counter = self._find(name, Counter)
         return found
 
     def distribution(self, name: str) -> Distribution:
-        """A distribution.
+        """Return a distribution, and create it if necessary.
 
-        :param name: of the metric
+        :param name: the name of the metric
         :returns: the distribution of that name in this group
         """
         found: Distribution = self._find(name, Distribution)
         return found
 
     def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter:
-        """A meter.
+        """Return a meter, and create it if necessary.
 
-        :param name: of the metric
-        :param time_span_in_seconds: without effect: it counts all events
+        :param name: the name of the metric
+        :param time_span_in_seconds: without effect: the meter counts all events
         :returns: the meter of that name in this group
         """
         found: Meter = self._find(name, Meter)
         return found
 
     def gauge(self, name: str, obj: Callable[[], int]) -> None:
-        """A value that is asked for when statistics are made.
+        """Register a value that is read when statistics are made.
 
-        :param name: of the metric
-        :param obj: gives the value
+        :param name: the name of the metric
+        :param obj: a function that returns the value
         """
         self._values[(*self._prefix, name)] = obj
 
     def add_group(self, name: str, extra: str | None = None) -> MetricGroup:
-        """A group in this group.
+        """Return a subgroup of this group.
 
-        :param name: of the group
+        :param name: the name of the group
         :param extra: a value that belongs to the name
         :returns: the group
         """
         return MetricGroup((*self._prefix, name) if extra is None else (*self._prefix, name, extra), self._values)
 
     def without_gauges(self) -> MetricGroup:
-        """The metrics that have values of their own: these can be brought to another process, to go on with them.
+        """Return the metrics that hold their own values. These can be moved to another process and continued there.
 
         :returns: the same metrics without gauges, which belong to an instance of a function
         """
@@ -140,9 +140,9 @@ class MetricGroup:
         return MetricGroup(self._prefix, kept)
 
     def report(self) -> dict[str, Any]:
-        """What all metrics say now.
+        """Return the current readings of all metrics.
 
-        :returns: values by names, whose groups are separated by points
+        :returns: readings by name; the names of groups are separated by dots
         """
         return {".".join(name): _reading(metric) for name, metric in self._values.items()}
 

@@ -1,4 +1,4 @@
-"""Code of Python within other code."""
+"""Python code objects within other code objects."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from types import CodeType
 
 
 def nested_code(code: CodeType) -> Iterator[CodeType]:
-    """Code, and that of the functions and classes that are defined within it.
+    """Yield a code object, and those of the functions and classes that are defined within it.
 
-    :param code: the code
-    :returns: the outermost first
+    :param code: the code object
+    :returns: the code objects, the outermost first
     """
     yield code
     for constant in code.co_consts:

@@ -1,4 +1,4 @@
-"""Bytes of values that are kept. What cannot become bytes is named by the path to it."""
+"""Values as bytes. The path to a part that cannot be pickled is in the error."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from airflow_pipelines.streams.errors import StreamProgramError
 
 
 def to_bytes(value: Any, name: str) -> bytes:
-    """The bytes of a value.
+    """Pickle a value.
 
     :param value: the value
-    :param name: how it is called
-    :returns: bytes
-    :raises StreamProgramError: when something in it has no bytes: the message has the path to it
+    :param name: the name of the value, for the message
+    :returns: the bytes
+    :raises StreamProgramError: if a part of the value cannot be pickled; the message has the path to that part
     """
     try:
         return pickle.dumps(value, 5)

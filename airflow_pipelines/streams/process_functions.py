@@ -1,4 +1,4 @@
-"""Functions that look at elements with their timestamps, timers and keys: of one stream, of two, and of one that is broadcast."""
+"""Functions that work on elements with their timestamps, timers and keys: of one stream, of two, and of one that is broadcast."""
 
 from __future__ import annotations
 
@@ -11,73 +11,73 @@ from airflow_pipelines.streams.timers import TimeDomain
 
 
 class TimerService(ABC):
-    """Tells the time and keeps timers of the current key."""
+    """A service that tells the time and keeps timers of the current key."""
 
     @abstractmethod
     def current_processing_time(self) -> int:
-        """Processing time.
+        """Return the processing time.
 
         :returns: ms since 1970
         """
 
     @abstractmethod
     def current_watermark(self) -> int:
-        """How far event time has come.
+        """Return the current watermark.
 
         :returns: timestamp in ms
         """
 
     @abstractmethod
     def register_event_time_timer(self, timestamp: int) -> None:
-        """Have ``on_timer`` called when the watermark reaches a timestamp.
+        """Register a timer: ``on_timer`` is called when the watermark reaches the timestamp.
 
         :param timestamp: ms
         """
 
     @abstractmethod
     def register_processing_time_timer(self, timestamp: int) -> None:
-        """Have ``on_timer`` called when the clock reaches a timestamp.
+        """Register a timer: ``on_timer`` is called when the clock reaches the timestamp.
 
         :param timestamp: ms since 1970
         """
 
     @abstractmethod
     def delete_event_time_timer(self, timestamp: int) -> None:
-        """Take back a timer.
+        """Delete an event-time timer.
 
         :param timestamp: ms
         """
 
     @abstractmethod
     def delete_processing_time_timer(self, timestamp: int) -> None:
-        """Take back a timer.
+        """Delete a processing-time timer.
 
         :param timestamp: ms since 1970
         """
 
 
 class _Context(ABC):
-    """What a function may ask while it looks at an element."""
+    """The context of a function while it processes an element."""
 
     @abstractmethod
     def timer_service(self) -> TimerService:
-        """The time, and timers.
+        """Return the service for the time and for timers.
 
         :returns: the service
         """
 
     @abstractmethod
     def timestamp(self) -> int | None:
-        """Event time of the element, or of the timer.
+        """Return the event time of the element, or of the timer.
 
-        :returns: ms, None for an element without
+        :returns: ms, None for an element that has none
         """
 
 
 class _KeyedContext(_Context):
     @abstractmethod
     def get_current_key(self) -> Any:
-        """The key of the element, or of the timer.
+        """Return the key of the element, or of the timer.
 
         :returns: the key
         """
@@ -86,21 +86,21 @@ class _KeyedContext(_Context):
 class _OnTimerContext(_KeyedContext):
     @abstractmethod
     def time_domain(self) -> TimeDomain:
-        """Which notion of time the timer was registered for.
+        """Return the time domain of the timer.
 
         :returns: the domain
         """
 
 
 class ProcessFunction(Function):
-    """Looks at an element, its timestamp and the watermark."""
+    """A function that processes an element with its timestamp and the watermark."""
 
     class Context(_Context):
-        """What may be asked."""
+        """The context of an element."""
 
     @abstractmethod
     def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Iterable[Any] | None:
-        """Look at an element.
+        """Process an element.
 
         :param value: the element
         :param ctx: its timestamp, and the time
@@ -109,17 +109,17 @@ class ProcessFunction(Function):
 
 
 class KeyedProcessFunction(Function):
-    """Looks at an element of a keyed stream, with state and timers of its key."""
+    """A function that processes an element of a keyed stream, with state and timers of its key."""
 
     class Context(_KeyedContext):
-        """What may be asked."""
+        """The context of an element."""
 
     class OnTimerContext(_OnTimerContext):
-        """What may be asked when a timer fires."""
+        """The context of a timer that fires."""
 
     @abstractmethod
     def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterable[Any] | None:
-        """Look at an element.
+        """Process an element.
 
         :param value: the element
         :param ctx: its key and timestamp, the time, and timers
@@ -127,141 +127,141 @@ class KeyedProcessFunction(Function):
         """
 
     def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterable[Any] | None:
-        """A timer fires.
+        """Process a timer that fires.
 
-        :param timestamp: what it was registered for
-        :param ctx: its key and notion of time, the time, and timers
-        :returns: as of :meth:`process_element`
+        :param timestamp: the timestamp for which it was registered
+        :param ctx: its key and time domain, the time, and timers
+        :returns: the results, as for :meth:`process_element`
         """
         return None
 
 
 class CoProcessFunction(Function):
-    """Looks at elements of two streams."""
+    """A function that processes elements of two streams."""
 
     class Context(_Context):
-        """What may be asked."""
+        """The context of an element."""
 
     @abstractmethod
     def process_element1(self, value: Any, ctx: CoProcessFunction.Context) -> Iterable[Any] | None:
-        """Look at an element of the first stream."""
+        """Process an element of the first stream."""
 
     @abstractmethod
     def process_element2(self, value: Any, ctx: CoProcessFunction.Context) -> Iterable[Any] | None:
-        """Look at an element of the second stream."""
+        """Process an element of the second stream."""
 
 
 class KeyedCoProcessFunction(Function):
-    """Looks at elements of two streams with the same keys, with state and timers of the key."""
+    """A function that processes elements of two streams with the same keys, with state and timers of the key."""
 
     class Context(_KeyedContext):
-        """What may be asked."""
+        """The context of an element."""
 
     class OnTimerContext(_OnTimerContext):
-        """What may be asked when a timer fires."""
+        """The context of a timer that fires."""
 
     @abstractmethod
     def process_element1(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Iterable[Any] | None:
-        """Look at an element of the first stream."""
+        """Process an element of the first stream."""
 
     @abstractmethod
     def process_element2(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Iterable[Any] | None:
-        """Look at an element of the second stream."""
+        """Process an element of the second stream."""
 
     def on_timer(self, timestamp: int, ctx: KeyedCoProcessFunction.OnTimerContext) -> Iterable[Any] | None:
-        """A timer fires."""
+        """Process a timer that fires."""
         return None
 
 
 class _BaseBroadcastContext(ABC):
     @abstractmethod
     def timestamp(self) -> int | None:
-        """Event time of the element.
+        """Return the event time of the element.
 
-        :returns: ms, None for an element without
+        :returns: ms, None for an element that has none
         """
 
     @abstractmethod
     def current_processing_time(self) -> int:
-        """Processing time.
+        """Return the processing time.
 
         :returns: ms since 1970
         """
 
     @abstractmethod
     def current_watermark(self) -> int:
-        """How far event time has come.
+        """Return the current watermark.
 
         :returns: timestamp in ms
         """
 
     @abstractmethod
     def get_broadcast_state(self, state_descriptor: Any) -> Any:
-        """The state that all tasks have in common. Only elements of the broadcast side may change it.
+        """Return a broadcast state, which all tasks share. Only elements of the broadcast side may change it.
 
-        :param state_descriptor: one of those that the stream was broadcast with
+        :param state_descriptor: one of the descriptors with which the stream was broadcast
         :returns: the map
         """
 
 
 class BroadcastProcessFunction(Function):
-    """Looks at elements of a stream with what was broadcast to all its tasks."""
+    """A function that processes elements of a stream together with state that was broadcast to all its tasks."""
 
     class Context(_BaseBroadcastContext):
-        """What may be asked for an element of the broadcast side."""
+        """The context of an element of the broadcast side."""
 
     class ReadOnlyContext(_BaseBroadcastContext):
-        """What may be asked for an element of the other side."""
+        """The context of an element of the other side."""
 
     @abstractmethod
     def process_element(self, value: Any, ctx: BroadcastProcessFunction.ReadOnlyContext) -> Iterable[Any] | None:
-        """Look at an element of the stream."""
+        """Process an element of the stream."""
 
     @abstractmethod
     def process_broadcast_element(self, value: Any, ctx: BroadcastProcessFunction.Context) -> Iterable[Any] | None:
-        """Look at an element that every task gets."""
+        """Process an element that every task gets."""
 
 
 class KeyedBroadcastProcessFunction(Function):
-    """Looks at elements of a keyed stream with what was broadcast to all its tasks."""
+    """A function that processes elements of a keyed stream together with state that was broadcast to all its tasks."""
 
     class Context(_BaseBroadcastContext):
-        """What may be asked for an element of the broadcast side."""
+        """The context of an element of the broadcast side."""
 
         @abstractmethod
         def apply_to_keyed_state(self, state_descriptor: Any, function: Callable[[Any, Any], None]) -> None:
             """Call a function for the state of every key of this task.
 
-            :param state_descriptor: which state
-            :param function: is given the key and its state
+            :param state_descriptor: the descriptor of the state
+            :param function: a function that receives the key and its state
             """
 
     class ReadOnlyContext(_BaseBroadcastContext):
-        """What may be asked for an element of the keyed side."""
+        """The context of an element of the keyed side."""
 
         @abstractmethod
         def timer_service(self) -> TimerService:
-            """The time, and timers of the key."""
+            """Return the service for the time and for timers of the key."""
 
         @abstractmethod
         def get_current_key(self) -> Any:
-            """The key of the element."""
+            """Return the key of the element."""
 
     class OnTimerContext(ReadOnlyContext):
-        """What may be asked when a timer fires."""
+        """The context of a timer that fires."""
 
         @abstractmethod
         def time_domain(self) -> TimeDomain:
-            """Which notion of time the timer was registered for."""
+            """Return the time domain of the timer."""
 
     @abstractmethod
     def process_element(self, value: Any, ctx: KeyedBroadcastProcessFunction.ReadOnlyContext) -> Iterable[Any] | None:
-        """Look at an element of the keyed stream."""
+        """Process an element of the keyed stream."""
 
     @abstractmethod
     def process_broadcast_element(self, value: Any, ctx: KeyedBroadcastProcessFunction.Context) -> Iterable[Any] | None:
-        """Look at an element that every task gets."""
+        """Process an element that every task gets."""
 
     def on_timer(self, timestamp: int, ctx: KeyedBroadcastProcessFunction.OnTimerContext) -> Iterable[Any] | None:
-        """A timer fires."""
+        """Process a timer that fires."""
         return None

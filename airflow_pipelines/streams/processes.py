@@ -1,4 +1,4 @@
-"""Processes in which the functions of programs run: started, connected, their output read line by line, and ended."""
+"""Processes in which the functions of programs run: their start, the connection to them, their output by lines, and their end."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from airflow_pipelines.streams.loaded_code import refuse_changed_code
 
 _log = logging.getLogger("airflow_pipelines.streams")
 LAST_LINES = 20
-"""So many lines of its output say how a process ended."""
+"""The number of last lines of its output that are in the error when a process has ended."""
 LONGEST_LINE = 16_384
-"""Bytes of output without an end of line that are given as one line."""
+"""The number of bytes of output without an end of line after which they are passed on as one line."""
 _END_SECONDS = 2.0
 _PARENT_SECONDS = 1.0
 _SET_PARENT_DEATH_SIGNAL = 1
@@ -40,23 +40,23 @@ _ADVICE: dict[int, str] = {
     signal.SIGSEGV: " A library that the program uses has crashed: what it wrote last says in which call.",
     signal.SIGABRT: " A library that the program uses has given up: what it wrote last says in which call.",
 }
-# Linux tells a process of its parent's death when the thread ends that started it, so one that never ends starts them all.
+# Linux sends the parent-death signal when the thread that started the process ends, so one that never ends starts them all.
 _STARTER = ThreadPoolExecutor(1, "process starter")
 
 
 class ProcessEndedError(StreamProgramError):
-    """A process of a program is gone. The message says how it ended, and what it wrote last."""
+    """An error raised because a process of a program is gone. The message says how it ended, and what it wrote last."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessSettings:
-    """How a process of a program is started.
+    """The settings with which a process of a program is started.
 
     :param executable: the interpreter
-    :param paths: what its ``sys.path`` begins with
+    :param paths: the first entries of its ``sys.path``
     :param folder: its working folder; None for that of this process
     :param environment: its environment variables; None for those of this process
-    :param references: what references of its program stand for
+    :param references: the values of the references of its program
     """
 
     executable: str = sys.executable
@@ -67,13 +67,14 @@ class ProcessSettings:
 
 
 class ChildProcess:
-    """A process that was started, and the end of the connection to it. It ends when this one does.
+    """A process that was started, and this end of the connection to it. It ends when this process ends.
 
-    :param module: what it runs, which begins with :func:`connect_to_parent`
-    :param settings: how it is started
-    :param on_line: gets each line of its output, from a thread; one that takes its time holds the process up when it writes more
-    :param on_error_line: gets those of its standard error instead, if given
-    :raises StreamProgramError: when it cannot be started, also because it would run other code than this one
+    :param module: the module that it runs, which begins with :func:`connect_to_parent`
+    :param settings: the settings with which it is started
+    :param on_line: a function that receives each line of its output, from a thread; a slow function blocks the process when it
+        writes more
+    :param on_error_line: a function that receives the lines of its standard error instead, if given
+    :raises StreamProgramError: if it cannot be started, or would run other code than this process
     """
 
     def __init__(
@@ -108,35 +109,35 @@ class ChildProcess:
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """The id of the process."""
         return self._process.pid
 
     @property
     def is_alive(self) -> bool:
-        """Whether it runs."""
+        """True if the process runs."""
         return self._process.poll() is None
 
     def receive(self) -> Any:
-        """The next message.
+        """Wait for the next message and return it.
 
         :returns: the message
-        :raises EOFError: when the process has ended, also when one that it has made holds its end of the connection
+        :raises EOFError: if the process has ended, even if a process that it has started still holds its end of the connection
         """
         if self.connection in wait([self.connection, *self._sentinels]) or self.connection.poll():
             return self.connection.recv()
         raise EOFError
 
     def ended(self) -> ProcessEndedError:
-        """What to raise when the connection has ended: waits a moment for the end of the process, and kills it otherwise.
+        """Return the error to raise when the connection has ended. Wait a moment for the end of the process, and kill it otherwise.
 
-        :returns: an error that says how it ended
+        :returns: an error that says how the process ended
         """
         try:
             code = self._process.wait(_END_SECONDS)
         except subprocess.TimeoutExpired:
             self.kill()
             return self._error("closed its connection without an end")
-        self.kill()  # what it has started, which may hold its output
+        self.kill()  # kills what it has started, which may hold its output open
         if code >= 0:
             advice = " A function of the program, or a library that it uses, ends its process: look for os._exit()."
             return self._error(f"ended with exit code {code}", advice)
@@ -144,15 +145,17 @@ class ChildProcess:
         return self._error(f"was ended by {known.get(-code, f'signal {-code}')}", _ADVICE.get(-code, ""))
 
     def close(self, grace_seconds: float = _END_SECONDS) -> None:
-        """End it: the connection first, so that it may end by itself, and then whatever it has started. May be called again.
+        """End the process: close the connection first, so that it may end by itself, then kill it and whatever it has started.
 
-        :param grace_seconds: how long it has for that
+        May be called again.
+
+        :param grace_seconds: the number of seconds that the process has to end by itself
         """
         if self._closed:
             return
         self._closed = True
         with self._socket:
-            # Whoever waits for a message sees the end, which it would not when the connection were only closed.
+            # A shutdown wakes a thread that waits for a message; closing alone would not.
             self._socket.shutdown(socket.SHUT_RDWR)
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(grace_seconds)
@@ -162,8 +165,8 @@ class ChildProcess:
             os.close(self._sentinels.pop())
 
     def kill(self) -> None:
-        """End it, and what it has started, at once."""
-        # Neither of the errors means anything but that all of them are gone.
+        """Kill the process, and whatever it has started, at once."""
+        # Both errors only mean that all processes of the group are gone.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -192,7 +195,7 @@ class ChildProcess:
 
 def _start(module: str, settings: ProcessSettings, connection: socket.socket) -> subprocess.Popen[bytes]:
     code = (
-        # This package as it is here, whatever else the interpreter has.
+        # Import this copy of the package, whatever else the interpreter has.
         f"import sys; sys.path[:1] = [{_ROOT!r}]; import airflow_pipelines; sys.path[:1] = {list(settings.paths)!r}; "
         f"sys.path.append({_ROOT!r}); import runpy; runpy.run_module({module!r}, run_name='__main__')"
     )
@@ -204,16 +207,16 @@ def _start(module: str, settings: ProcessSettings, connection: socket.socket) ->
         cwd=settings.folder,
         env=None if settings.environment is None else dict(settings.environment),
         pass_fds=(connection.fileno(),),
-        # A group of its own, to be ended with all that it starts.
+        # A process group of its own, so that it can be killed with all that it starts.
         start_new_session=True,
     )
 
 
 def lines_of(file: int) -> Iterator[str]:
-    """The lines that are written to a pipe, each as soon as it is there.
+    """Yield the lines that are written to a pipe, each as soon as it is complete.
 
-    :param file: the number of the pipe's file
-    :returns: lines without their ends, until all writers have closed the pipe; a very long one comes in parts
+    :param file: the file descriptor of the pipe
+    :returns: lines without their ends, until all writers have closed the pipe; a very long line comes in parts
     """
     rest = b""
     while data := os.read(file, 65_536):
@@ -233,9 +236,9 @@ def _parts(line: bytes) -> Iterator[str]:
 
 
 def connect_to_parent() -> Connection:
-    """What a process calls first that :class:`ChildProcess` has started.
+    """Connect to the parent process. This is the first call of a process that :class:`ChildProcess` has started.
 
-    It ends with its parent from here on, whatever it is doing, and its output is written by lines.
+    From here on the process ends with its parent, whatever it is doing, and its output is written by lines.
 
     :returns: the connection to the parent
     """
@@ -255,11 +258,11 @@ def _die_with_parent() -> None:
 
 
 def _watch(file: int, parent: int) -> None:
-    """End this process when its parent has gone or has closed the connection, although a function may run for ever."""
+    """End this process when its parent is gone or has closed the connection, since a function may run for ever."""
     poll = select.poll()
     poll.register(file, getattr(select, "POLLRDHUP", select.POLLHUP))
     while os.getppid() == parent and not poll.poll(_PARENT_SECONDS * 1000):
         pass
-    # What has ended by itself has had the time for it.
+    # Give the process time to end by itself while its parent lives.
     threading.Event().wait(_END_SECONDS if os.getppid() == parent else 0.0)
     os._exit(1)

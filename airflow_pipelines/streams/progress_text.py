@@ -1,4 +1,4 @@
-"""How far a stream program has come, in one line for people: the same wherever it runs."""
+"""The progress of a stream program in one line for people, in the same form wherever the program runs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from airflow_pipelines.streams.elements import MAX_TIMESTAMP
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a program has come.
+    """The progress of a program.
 
-    :param elements: number of elements that were read
-    :param waiting: number of those that no step has taken yet
+    :param elements: the number of elements that were read
+    :param waiting: the number of those that no step has taken yet
     :param event_time: the watermark in milliseconds; None without one
-    :param state_bytes: size of the state
+    :param state_bytes: the size of the state in bytes
     """
 
     elements: int
@@ -26,22 +26,22 @@ class Progress:
 
 
 class ProgressText:
-    """Says what is worth knowing of a program of which one progress after the other comes to be known.
+    """A formatter for successive progress reports of one program.
 
-    :param began_s: when it began, on a clock that never goes back; None where that is not known
+    :param began_s: the time at which the program began, on a monotonic clock; None if it is not known
     """
 
     def __init__(self, began_s: float | None = None) -> None:
         self._last = None if began_s is None else (began_s, 0)
 
     def line(self, progress: Progress, now_s: float) -> str:
-        """The line.
+        """Return the line for a progress report.
 
-        :param progress: how far the program has come
-        :param now_s: when that was so, on the same clock
+        :param progress: the progress of the program
+        :param now_s: the time of the report, on the same clock
         :returns: text without an end of line
         """
-        parts = [f"{progress.elements:,} elements", f"{self._rate(progress.elements, now_s):,.0f}/s"]
+        parts = [f"{progress.elements:,} elements", f"{self._update_rate(progress.elements, now_s):,.0f}/s"]
         if progress.waiting:
             parts.append(f"{progress.waiting:,} waiting")
         if progress.event_time is not None:
@@ -50,11 +50,11 @@ class ProgressText:
             parts.append(f"state {readable_size(progress.state_bytes)}")
         return ", ".join(parts)
 
-    def _rate(self, elements: int, now_s: float) -> float:
+    def _update_rate(self, elements: int, now_s: float) -> float:
         last, self._last = self._last, (now_s, elements)
         if last is None:
             return 0.0
-        # After a restart the elements count anew.
+        # After a restart the number of elements begins at 0 again.
         return max(elements - last[1], 0) / max(now_s - last[0], 0.001)
 
 

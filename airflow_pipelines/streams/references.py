@@ -1,8 +1,8 @@
-"""References in texts of a program, such as passwords: ``${env:NAME}`` and ``${secret:NAME}``, which stand for values that the
-program itself does not have.
+"""References in texts of a program, such as passwords: ``${env:NAME}`` and ``${secret:NAME}``. They stand for values that the
+program itself does not contain.
 
-A process of a pipeline is given the values of those that the program names, by its host. A program that runs by itself finds them
-in its own environment and in the folder of secrets of its user.
+A process of a pipeline receives the values of the references that the program names from its host. A program that runs by itself
+finds them in its own environment and in the folder of secrets of its user.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ _GIVEN: dict[str, str] | None = None
 
 
 def give_references(values: Mapping[str, str]) -> None:
-    """Say what references stand for in this process.
+    """Set the values of references in this process.
 
-    :param values: the values by references, as ``${secret:NAME}``
+    :param values: the values by reference, as ``${secret:NAME}``
     """
     global _GIVEN
     _GIVEN = dict(values)
 
 
 def named_references(*texts: str | None) -> Iterator[str]:
-    """The references that texts name.
+    """Yield the references that texts contain.
 
-    :param texts: the texts; None for one that is not there
-    :returns: such as ``${secret:NAME}``
+    :param texts: the texts; None for one that does not exist
+    :returns: references such as ``${secret:NAME}``
     """
     for text in texts:
         yield from REFERENCE.findall(text or "")
 
 
 def without_references(text: str) -> str:
-    """A text with values in the places of its references. What comes out is never to be kept or shown.
+    """Return a text with its references replaced by their values. The result must never be stored or shown.
 
     :param text: the text
-    :returns: what it stands for
-    :raises StreamProgramError: when a reference has no value
+    :returns: the text with the values
+    :raises StreamProgramError: if a reference has no value
     """
     return REFERENCE.sub(lambda match: _value(match[0]), text)
 

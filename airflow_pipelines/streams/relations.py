@@ -1,4 +1,7 @@
-"""Relations of the same pipeline as sources and sinks: a pipeline brings their rows, and takes the rows that are made for them."""
+"""Relations of the same pipeline as sources and sinks.
+
+The pipeline brings their rows, and takes the rows that are made for them.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +14,18 @@ from airflow_pipelines.streams.sinks import Sink, SinkWriter, SubtaskInfo
 from airflow_pipelines.streams.sources import Source, SourceReader
 
 INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE = range(4)
-"""Kinds of rows."""
+"""The kinds of rows."""
 
 
 @dataclass(frozen=True)
 class RelationSource(Source):
-    """The rows of a relation, as they are added to it and removed from it.
+    """A source of the rows that are added to a relation and removed from it.
 
-    :param relation: its name
-    :param with_changes: whether the stream has removed rows as well; without, a row that is removed is an error
-    :param to_element: makes an element of the names of the columns, the values of a row, and the kind of the row: INSERT or DELETE
-    :param stays_open: whether the stream goes on when all connectors have ended from which the relation gets its rows
+    :param relation: the name of the relation
+    :param with_changes: True if the stream also has removed rows; otherwise a removed row is an error
+    :param to_element: a function that makes an element from the names of the columns, the values of a row, and the kind of the row:
+        INSERT or DELETE
+    :param stays_open: True if the stream continues after all connectors that feed the relation have ended
     """
 
     relation: str
@@ -31,20 +35,20 @@ class RelationSource(Source):
 
     @property
     def is_bounded(self) -> bool:
-        """It may end, and nobody knows before it does."""
+        """False: the source may end, but this is not known before it does."""
         return False
 
     @property
     def places(self) -> Sequence[str]:
-        """The relation."""
+        """The name of the relation."""
         return (self.relation,)
 
     def splits(self, parallelism: int) -> Sequence[Any]:
-        """Refused: only a pipeline has relations."""
+        """Refuse the call: only a pipeline has relations."""
         self._refuse()
 
     def open(self, split: Any, position: Any | None) -> SourceReader:
-        """Refused: only a pipeline has relations."""
+        """Refuse the call: only a pipeline has relations."""
         self._refuse()
 
     def _refuse(self) -> NoReturn:
@@ -56,13 +60,13 @@ class RelationSource(Source):
 
 @dataclass(frozen=True)
 class RelationSink(Sink):
-    """Makes the rows of a relation.
+    """A sink that makes the rows of a relation.
 
-    :param relation: its name
+    :param relation: the name of the relation
     :param columns: names and Spark SQL types
-    :param to_row: makes a kind and the values of the columns of an element
-    :param primary_key: the columns by which a later row replaces an earlier one; None when rows are only added
-    :param schema: the columns as an Arrow schema in IPC format; empty when whoever runs the program knows it
+    :param to_row: a function that makes the kind and the values of the columns from an element
+    :param primary_key: the columns by which a later row replaces an earlier one; None if rows are only added
+    :param schema: the columns as an Arrow schema in IPC format; empty if whoever runs the program knows it
     """
 
     relation: str
@@ -72,7 +76,7 @@ class RelationSink(Sink):
     schema: bytes = b""
 
     def open(self, subtask: SubtaskInfo) -> SinkWriter:
-        """Refused: only a pipeline has relations."""
+        """Refuse the call: only a pipeline has relations."""
         raise StreamProgramError(
             f"The program makes the relation {self.relation!r}, which is a view of its pipeline. In a process of its own there"
             " are no relations: run it as a pipeline, with `airflow-pipelines run FILE --name NAME`."

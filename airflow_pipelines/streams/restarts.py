@@ -1,4 +1,4 @@
-"""Whether a program that has failed is started again."""
+"""Decisions about the restart of a program that has failed."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RestartPolicy:
-    """What follows a failure.
+    """The policy for restarts after failures.
 
-    :param attempts: so many failures are followed by a restart, one more ends the program
+    :param attempts: the number of failures that are followed by a restart; one more ends the program
     :param delay_ms: ms before each restart
-    :param interval_ms: only failures of the last so many ms count; None when all do
+    :param interval_ms: the number of ms after which a failure no longer counts; None if all failures count
     """
 
     attempts: int
@@ -22,10 +22,10 @@ class RestartPolicy:
 
 
 class RestartDecisions:
-    """Decides about the failures of one program, in the order in which they come.
+    """The decisions about the failures of one program, in the order in which they occur.
 
-    :param policy: what follows a failure; None for the end
-    :param now: gives seconds, from any time on
+    :param policy: the policy; None to end the program at the first failure
+    :param now: a clock that returns seconds, from any origin
     """
 
     def __init__(self, policy: RestartPolicy | None, now: Callable[[], float] = time.monotonic) -> None:
@@ -35,13 +35,13 @@ class RestartDecisions:
 
     @property
     def counted(self) -> int:
-        """How many failures counted when the last one came, with that one."""
+        """The number of failures that counted when the last one occurred, including that one."""
         return len(self._failures)
 
     def delay_after_failure(self) -> float | None:
-        """There is another failure.
+        """Record another failure, and return the delay before the next attempt.
 
-        :returns: seconds to wait before the next attempt; None when there is none
+        :returns: seconds to wait before the next attempt; None if there is none
         """
         policy, now = self._policy, self._now()
         if policy is None:

@@ -1,4 +1,4 @@
-"""Which part of a snapshot each task goes on from, and what of a snapshot no task can take."""
+"""The parts of a snapshot from which tasks resume, and the refusal of state that no task can take."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def refuse_unclaimed(snapshot: Snapshot, plan: Plan) -> None:
 
     :param snapshot: the snapshot
     :param plan: the program
-    :raises StreamProgramError: with the uids of the operators that the state is of
+    :raises StreamProgramError: if there is such state; the message has the uids of its operators
     """
     claimed = {step.uid for chain in plan.chains for step in chain.steps}
     kept = {
@@ -27,9 +27,9 @@ def refuse_unclaimed(snapshot: Snapshot, plan: Plan) -> None:
 
 
 def unclaimed(uids: list[str]) -> StreamProgramError:
-    """The error for state that no operator takes.
+    """Return the error for state that no operator takes.
 
-    :param uids: of the operators that it is of
+    :param uids: the uids of the operators that had the state
     :returns: the error
     """
     return StreamProgramError(
@@ -43,13 +43,13 @@ def _has_state(snapshot: Snapshot, uid: str) -> bool:
 
 
 def task_snapshot(snapshot: Snapshot, chain: Chain, index: int) -> TaskSnapshot:
-    """What one task goes on from.
+    """Return the part of a snapshot from which one task resumes.
 
-    :param snapshot: of the whole program
-    :param chain: what the task runs
-    :param index: number of the task
-    :returns: its part, also where another number of tasks made the snapshot
-    :raises StreamProgramError: when the maximum parallelism is another one
+    :param snapshot: the snapshot of the whole program
+    :param chain: the chain that the task runs
+    :param index: the number of the task
+    :returns: its part, also if another number of tasks made the snapshot
+    :raises StreamProgramError: if the maximum parallelism has changed
     """
     for step in chain.steps:
         known = snapshot.max_parallelism.get(step.uid, chain.max_parallelism)
@@ -62,11 +62,11 @@ def task_snapshot(snapshot: Snapshot, chain: Chain, index: int) -> TaskSnapshot:
     tasks = snapshot.tasks.get(chain.head.uid, [])
     if len(tasks) == chain.parallelism and set(tasks[index].watermarks) == {step.uid for step in chain.steps}:
         return tasks[index]
-    return _regrouped(snapshot, chain, index)
+    return _regroup(snapshot, chain, index)
 
 
-def _regrouped(snapshot: Snapshot, chain: Chain, index: int) -> TaskSnapshot:
-    """What a task goes on from where the number of tasks, or which operators are in one chain, is another than before."""
+def _regroup(snapshot: Snapshot, chain: Chain, index: int) -> TaskSnapshot:
+    """Return the part of a task if the number of tasks, or the operators of the chain, have changed since the snapshot."""
     regrouped = TaskSnapshot()
     for step in chain.steps:
         tasks = next((tasks for tasks in snapshot.tasks.values() if step.uid in tasks[0].watermarks), None)

@@ -1,4 +1,4 @@
-"""What a function is told about where it runs, and how it gets at its state."""
+"""The runtime context of a function, with access to its state."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from airflow_pipelines.streams.state.store import KeyedStore
 
 
 class RuntimeContext(KeyedStates):
-    """Where a function runs, and its state.
+    """The runtime context of a function: the place where it runs, and its state.
 
-    :param subtask: which of the parallel instances it is
-    :param clock: the time of the step
-    :param store: the state by key, None on a stream without keys
+    :param subtask: the parallel instance
+    :param clock: the clock of the step
+    :param store: the keyed state, None on a stream without keys
     """
 
     def __init__(self, subtask: SubtaskInfo, clock: StepClock, store: KeyedStore | None) -> None:
@@ -22,60 +22,60 @@ class RuntimeContext(KeyedStates):
         self._subtask = subtask
 
     def get_task_name(self) -> str:
-        """The name of the operator.
+        """Return the name of the operator.
 
         :returns: the name
         """
         return self._subtask.name
 
     def get_task_name_with_subtasks(self) -> str:
-        """The name with the number of the instance.
+        """Return the name with the number of the instance.
 
-        :returns: as in ``Map (2/4)``
+        :returns: the name, as in ``Map (2/4)``
         """
         return self._subtask.name_with_subtasks
 
     def get_number_of_parallel_subtasks(self) -> int:
-        """How many parallel instances there are.
+        """Return the number of parallel instances.
 
         :returns: their number
         """
         return self._subtask.parallelism
 
     def get_max_number_of_parallel_subtasks(self) -> int:
-        """How many parallel instances there can ever be.
+        """Return the maximum number of parallel instances.
 
         :returns: the number of key groups
         """
         return self._subtask.max_parallelism
 
     def get_index_of_this_subtask(self) -> int:
-        """Which parallel instance this is.
+        """Return the number of this parallel instance.
 
         :returns: its number, from 0
         """
         return self._subtask.index
 
     def get_attempt_number(self) -> int:
-        """How often the program was restarted.
+        """Return the number of restarts of the program.
 
         :returns: 0 in the first attempt
         """
         return self._subtask.attempt
 
     def get_job_parameter(self, key: str, default_value: str | None = None) -> str | None:
-        """A parameter of the program.
+        """Return a parameter of the program.
 
         :param key: its name
-        :param default_value: when there is none
+        :param default_value: the result if there is no such parameter
         :returns: its value
         """
         return self._subtask.job_parameters.get(key, default_value)
 
     def get_metrics_group(self) -> MetricGroup:
-        """Metrics of the operator.
+        """Return the metric group of the operator.
 
-        :returns: where they are made
+        :returns: the group, which creates metrics
         """
         return self._subtask.metrics
 

@@ -1,4 +1,4 @@
-"""What a sink is to the loop: one writer per task, which takes part in the commit of a checkpoint."""
+"""The interface of sinks to the loop: one writer per task, which takes part in the commit of a checkpoint."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from airflow_pipelines.streams.metrics import MetricGroup
 
 @dataclass(frozen=True)
 class SubtaskInfo:
-    """Which of the parallel instances of an operator this is, and what it may know.
+    """A parallel instance of an operator, and the facts that it may know.
 
-    :param name: of the operator
-    :param index: from 0
-    :param parallelism: how many there are
-    :param attempt: from 0, one more for each restart
-    :param max_parallelism: how many there can ever be
-    :param job_parameters: what the program gives to its functions
-    :param metrics: where its metrics are made
+    :param name: the name of the operator
+    :param index: the number of the instance, from 0
+    :param parallelism: the number of instances
+    :param attempt: the number of the attempt, from 0, one more for each restart
+    :param max_parallelism: the maximum number of instances
+    :param job_parameters: the parameters that the program gives to its functions
+    :param metrics: the group that creates its metrics
     """
 
     name: str
@@ -39,49 +39,48 @@ class SubtaskInfo:
 
 
 class SinkWriter(ABC):
-    """Writes what one task gives to a sink.
+    """A writer of the output of one task to a sink.
 
-    What :meth:`write` got since the last commit belongs to the next one: a checkpoint calls :meth:`prepare`, keeps what it
-    gives, and calls :meth:`commit` when the
-    checkpoint is durable. After a restart :meth:`commit` is called again for what was prepared, since the first call may not
-    have happened.
+    The elements that :meth:`write` got since the last commit belong to the next one: a checkpoint calls :meth:`prepare`, stores the
+    result, and calls :meth:`commit` when the checkpoint is durable. After a restart :meth:`commit` is called again for what was
+    prepared, since the first call may not have happened.
     """
 
     @abstractmethod
     def write(self, batch: Batch) -> None:
-        """Take elements.
+        """Write elements.
 
-        :param batch: the elements, which are the writer's own
+        :param batch: the elements, which belong to the writer
         """
 
     def watermark(self, timestamp: int) -> None:  # noqa: B027
-        """Event time has come so far.
+        """Handle the progress of event time.
 
-        :param timestamp: in ms
+        :param timestamp: the watermark in ms
         """
 
     def prepare(self) -> Any | None:
         """Make all that was written ready to be committed.
 
-        :returns: what :meth:`commit` needs, to be pickled; None for nothing
+        :returns: the argument for :meth:`commit`, which can be pickled; None for nothing
         """
         return None
 
     def commit(self, prepared: Any) -> None:  # noqa: B027
-        """Make visible what was prepared. Must have no effect when it was done before.
+        """Make the prepared output visible. Must have no effect if it was done before.
 
-        :param prepared: what :meth:`prepare` gave
+        :param prepared: the result of :meth:`prepare`
         """
 
     def close(self) -> None:  # noqa: B027
-        """Let go of files and connections. What was not committed is dropped."""
+        """Release files and connections. Output that was not committed is dropped."""
 
 
 class Sink(ABC):
-    """Where elements go. Travels by value, so it holds no open files or connections."""
+    """A destination of elements. It is sent by value, so it holds no open files or connections."""
 
     def references(self) -> Sequence[str]:
-        """The references, as ``${secret:NAME}``, that :meth:`open` asks the values of.
+        """Return the references, as ``${secret:NAME}``, whose values :meth:`open` needs.
 
         :returns: none by default
         """
@@ -89,8 +88,8 @@ class Sink(ABC):
 
     @abstractmethod
     def open(self, subtask: SubtaskInfo) -> SinkWriter:
-        """Begin to write.
+        """Create the writer of a task.
 
-        :param subtask: which task writes
+        :param subtask: the task that writes
         :returns: its writer
         """

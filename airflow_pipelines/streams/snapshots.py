@@ -1,4 +1,4 @@
-"""What a program keeps, after some step: all of it, or what has changed."""
+"""The state of a program after a step: all of it, or only the changes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from airflow_pipelines.streams.state.pages import PageId, StoredPage
 
 @dataclass
 class TaskSnapshot:
-    """What a task keeps, as bytes where it can be large: all of it, or of the pages only those that changed.
+    """The state of a task, as bytes where it can be large. It has all pages, or only those that changed.
 
-    :param pages: pages of state at rest, by uid of the operator
-    :param gone: where only changes are given, ids of pages that are no more, by uid of the operator
-    :param operators: what operators keep besides, by uid, pickled
-    :param channels: how far the inputs have come, pickled; None for a source
-    :param turns: whose turn it is at each exchange
-    :param watermarks: how far the operators have come, by uid
+    :param pages: stored pages of state, by uid of the operator
+    :param gone: the ids of pages that no longer exist, by uid of the operator; only in changes
+    :param operators: the state of operators besides pages, by uid, pickled
+    :param channels: the event time of the inputs, pickled; None to let it start anew
+    :param turns: the position in the order of turns of each exchange
+    :param watermarks: the watermarks of the operators, by uid
     """
 
     pages: dict[str, dict[PageId, StoredPage]] = field(default_factory=dict)
@@ -32,24 +32,24 @@ class TaskSnapshot:
 
 
 def owned_pages(pages: Mapping[PageId, StoredPage], index: int, parallelism: int, max_parallelism: int) -> dict[PageId, StoredPage]:
-    """The pages of one task.
+    """Return the pages of one task.
 
-    :param pages: of all tasks
-    :param index: number of the task
-    :param parallelism: number of tasks
-    :param max_parallelism: number of key groups
-    :returns: those whose key group is the task's
+    :param pages: the pages of all tasks
+    :param index: the number of the task
+    :param parallelism: the number of tasks
+    :param max_parallelism: the number of key groups
+    :returns: the pages whose key group belongs to the task
     """
     return {page_id: page for page_id, page in pages.items() if group_to_task(page_id[0], parallelism, max_parallelism) == index}
 
 
 @dataclass
 class Snapshot:
-    """All that a program keeps, after some step.
+    """The complete state of a program, after a step.
 
-    :param parallelism: number of tasks, by uid of the operator
-    :param max_parallelism: number of key groups, by uid of the operator
-    :param tasks: by the uid of the chain's head, and the number of the task
+    :param parallelism: the number of tasks, by uid of the operator
+    :param max_parallelism: the number of key groups, by uid of the operator
+    :param tasks: the state of the tasks, by the uid of the chain's head and the number of the task
     """
 
     parallelism: dict[str, int] = field(default_factory=dict)
@@ -57,17 +57,17 @@ class Snapshot:
     tasks: dict[str, list[TaskSnapshot]] = field(default_factory=dict)
 
     def changed(self, changes: Snapshot) -> Snapshot:
-        """What the program keeps after some changes.
+        """Return the snapshot that results from some changes.
 
-        :param changes: what :meth:`~airflow_pipelines.streams.local.LocalRunner.changes` gave, of a runner that went on from this
-            snapshot
-        :returns: all of it; this snapshot stays as it is
+        :param changes: the result of :meth:`~airflow_pipelines.streams.local.LocalRunner.changes` of a runner that resumed from
+            this snapshot
+        :returns: the complete state; this snapshot stays unchanged
         """
         before: dict[str, dict[PageId, StoredPage]] = {}
-        for task in _all_tasks(self):
+        for task in _iterate_tasks(self):
             for uid, kept in task.pages.items():
                 before.setdefault(uid, {}).update(kept)
-        for task in _all_tasks(changes):
+        for task in _iterate_tasks(changes):
             for uid, gone in task.gone.items():
                 for page_id in gone:
                     before.get(uid, {}).pop(page_id, None)
@@ -89,22 +89,22 @@ class Snapshot:
         return replace(changes, tasks=tasks)
 
     def to_bytes(self) -> bytes:
-        """The snapshot as bytes.
+        """Return the snapshot as bytes.
 
-        :returns: what :meth:`from_bytes` reads
+        :returns: bytes for :meth:`from_bytes`
         """
         return pickle.dumps(self, 5)
 
     @staticmethod
     def from_bytes(data: bytes) -> Snapshot:
-        """Read a snapshot.
+        """Read a snapshot from bytes.
 
-        :param data: what :meth:`to_bytes` gave
+        :param data: the result of :meth:`to_bytes`
         :returns: the snapshot
         """
         snapshot: Snapshot = pickle.loads(data)  # noqa: S301 (the program's own storage)
         return snapshot
 
 
-def _all_tasks(snapshot: Snapshot) -> Iterator[TaskSnapshot]:
+def _iterate_tasks(snapshot: Snapshot) -> Iterator[TaskSnapshot]:
     return chained.from_iterable(snapshot.tasks.values())

@@ -1,4 +1,4 @@
-"""What a source is to the loop: splits, each read in order by one reader, from a position that can be kept."""
+"""The interface of sources to the loop: splits, each read in order by one reader, from a position that can be stored."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from airflow_pipelines.streams.values import isolate_all
 
 @dataclass(frozen=True)
 class Polled:
-    """What a reader had.
+    """The result of one poll of a reader.
 
-    :param values: the values, in order; may be empty when nothing has arrived
-    :param timestamps: the timestamp that the source knows of each, in ms; None when it knows none
-    :param finished: nothing will follow
+    :param values: the values, in order; may be empty if nothing has arrived
+    :param timestamps: the timestamp that the source knows for each value, in ms; None if it knows none
+    :param finished: True if nothing will follow
     """
 
     values: list[Any]
@@ -26,76 +26,79 @@ class Polled:
 
 
 class SourceReader(ABC):
-    """Reads one split in order. The same position gives the same values again."""
+    """A reader of one split, in order. The same position gives the same values again."""
 
     has_input = True
-    """Whether there is, or was, something to read. A split that has had nothing yet holds nobody's event time back."""
+    """True if there is, or was, something to read. A split that has had nothing yet does not hold event time back."""
 
     @abstractmethod
     def poll(self, limit: int) -> Polled:
-        """What comes next. Does not wait for more to arrive.
+        """Return the next values, without waiting for more to arrive.
 
-        :param limit: how many values at most
+        :param limit: the maximum number of values
         :returns: the values
         """
 
     @abstractmethod
     def position(self) -> Any:
-        """How far the reader has come: the place after the last value that it gave.
+        """Return the position after the last value that was read.
 
-        :returns: something that can be pickled and given to :meth:`Source.open`
+        :returns: a value that can be pickled and passed to :meth:`Source.open`
         """
 
     def left(self) -> int | None:
-        """How many values there are that were not read, as far as is known without asking anybody.
+        """Return the number of values that are still unread, as far as it is known without a request.
 
-        :returns: None when the source does not say
+        :returns: None if the source does not say
         """
         return None
 
     def cancel(self) -> None:  # noqa: B027
-        """Nothing more is wanted: come back from :meth:`poll`. May be called from another thread."""
+        """Make :meth:`poll` return: no more values are wanted. May be called from another thread."""
 
     def commit(self, position: Any) -> None:  # noqa: B027
-        """All that was read up to a position is durable, with all that follows from it.
+        """Handle that everything up to a position is durable, with all results that follow from it.
 
-        :param position: what :meth:`position` gave
+        :param position: the result of :meth:`position`
         """
 
     def close(self) -> None:  # noqa: B027
-        """Let go of files and connections."""
+        """Release files and connections."""
 
 
 class Source(ABC):
-    """Where elements come from. Travels by value, so it holds no open files or connections."""
+    """An origin of elements. It is sent by value, so it holds no open files or connections."""
 
     gives_timestamps = True
-    """Whether it may know timestamps of its elements."""
+    """True if the source may know timestamps of its elements."""
 
     look_interval: float | None = None
-    """Seconds between two looks for splits that have appeared. Such a source never ends; None for one whose splits stay."""
+    """The number of seconds between two searches for new splits. A source that has such an interval never ends. None if the splits
+    are fixed.
+    """
 
     @property
     @abstractmethod
     def is_bounded(self) -> bool:
-        """Whether it ends by itself."""
+        """True if the source ends by itself."""
 
     @property
     def position_kind(self) -> str:
-        """What makes its positions: another kind of source cannot go on from them."""
+        """The kind of its positions. Another kind of source cannot resume from them."""
         return type(self).__qualname__
 
     @property
     def places(self) -> Sequence[str]:
-        """The places that its positions are in, for people: paths, topics, a table. A position in one place is none in another, so
-        a source that has none of the places that it had begins anew.
+        """The places that its positions refer to, for people: paths, topics, a table.
 
-        :returns: none by default, for a source that goes on from its positions whatever it reads
+        A position in one place is not valid in another, so a source that has none of its former places starts anew.
+
+        :returns: none by default, for a source that resumes from its positions whatever it reads
         """
         return ()
 
     def references(self) -> Sequence[str]:
-        """The references, as ``${secret:NAME}``, that :meth:`open` asks the values of.
+        """Return the references, as ``${secret:NAME}``, whose values :meth:`open` needs.
 
         :returns: none by default
         """
@@ -103,35 +106,35 @@ class Source(ABC):
 
     @abstractmethod
     def splits(self, parallelism: int) -> Sequence[Any] | None:
-        """The parts that are read independently. Elements keep their order within a part.
+        """Return the splits that are read independently. Elements keep their order within a split.
 
-        :param parallelism: how many tasks will read
-        :returns: descriptions that can be pickled; called once, when a program starts without a checkpoint. None when they are
-            not known yet: the loop is told of them later
+        :param parallelism: the number of tasks that will read
+        :returns: descriptions that can be pickled; called once, when a program starts without a checkpoint. None if they are not
+            known yet: the loop is told of them later
         """
 
     def more_splits(self, known: Sequence[Any]) -> Sequence[Any]:
-        """Look for splits that have appeared. Called between two readings, which wait for it.
+        """Search for new splits. Called between two polls, which wait for it.
 
-        :param known: descriptions of those that there are
-        :returns: those of others; none by default
+        :param known: the descriptions of the known splits
+        :returns: the descriptions of new splits; none by default
         """
         del known
         return ()
 
     @abstractmethod
     def open(self, split: Any, position: Any | None) -> SourceReader:
-        """Read a split.
+        """Open a reader of a split.
 
         :param split: one of :meth:`splits`
-        :param position: what :meth:`SourceReader.position` gave, None for the beginning
+        :param position: the result of :meth:`SourceReader.position`, None for the beginning
         :returns: the reader
         """
 
     def open_in(self, subtask: SubtaskInfo, split: Any, position: Any | None) -> SourceReader:
-        """Read a split, and know which task reads it. Calls :meth:`open` unless a source does more.
+        """Open a reader of a split, given the task that reads it. Calls :meth:`open` unless a source overrides it.
 
-        :param subtask: which of the parallel instances reads it
+        :param subtask: the parallel instance that reads it
         :param split: see :meth:`open`
         :param position: see :meth:`open`
         :returns: the reader
@@ -142,7 +145,7 @@ class Source(ABC):
 
 @dataclass(frozen=True)
 class CollectionSource(Source):
-    """The elements of a collection, in order.
+    """A source of the elements of a collection, in order.
 
     :param values: the elements
     """
@@ -152,11 +155,11 @@ class CollectionSource(Source):
 
     @property
     def is_bounded(self) -> bool:
-        """It ends after the last element."""
+        """True: the source ends after the last element."""
         return True
 
     def splits(self, parallelism: int) -> Sequence[Any]:
-        """One split: a collection keeps its order.
+        """Return a single split, since a collection keeps its order.
 
         :param parallelism: without effect
         :returns: one description
@@ -164,10 +167,10 @@ class CollectionSource(Source):
         return (0,)
 
     def open(self, split: Any, position: Any | None) -> SourceReader:
-        """Read the collection.
+        """Open a reader of the collection.
 
-        :param split: the only one
-        :param position: how many elements were read, None for none
+        :param split: the only split
+        :param position: the number of elements that were read, None for none
         :returns: the reader
         """
         return _CollectionReader(self.values, position or 0)
@@ -179,7 +182,7 @@ class _CollectionReader(SourceReader):
         self._next = start
 
     def poll(self, limit: int) -> Polled:
-        # Functions may change what they get; the collection is read again after a restart.
+        # Give copies: functions may change them, and the collection is read again after a restart.
         values = isolate_all(list(self._values[self._next : self._next + limit]))
         self._next += len(values)
         return Polled(values, finished=self._next >= len(self._values))

@@ -1,4 +1,4 @@
-"""Timers: each belongs to a key, a namespace, a notion of time and a timestamp, and fires once."""
+"""Timers. Each belongs to a key, a namespace, a time domain and a timestamp, and fires once."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ _SPARE = 1_000
 
 
 class TimeDomain(enum.Enum):
-    """A notion of time."""
+    """The time domain of a timer."""
 
     EVENT_TIME = EVENT_TIME
     PROCESSING_TIME = PROCESSING_TIME
 
 
 class Timers:
-    """The timers of all keys of one store. They fire in the order of their timestamps, and those of one timestamp in an order
-    that follows from their keys.
+    """The timers of all keys of one store.
 
-    :param store: where they are kept
+    They fire in the order of their timestamps. The order of timers with the same timestamp follows from their keys.
+
+    :param store: the store that keeps them
     """
 
     def __init__(self, store: KeyedStore) -> None:
@@ -38,11 +39,11 @@ class Timers:
         store.timers = self
 
     def register(self, domain: int, timestamp: int, namespace: Any = None) -> None:
-        """Have a timer for the current key; nothing happens when it is there already.
+        """Register a timer for the current key. Has no effect if it exists already.
 
-        :param domain: the notion of time
+        :param domain: the time domain
         :param timestamp: ms
-        :param namespace: what else it belongs to
+        :param namespace: the namespace of the timer
         """
         entry = self._store.entry
         timer = (domain, timestamp, namespace)
@@ -57,11 +58,11 @@ class Timers:
         self._push(domain, timestamp, entry, namespace)
 
     def delete(self, domain: int, timestamp: int, namespace: Any = None) -> None:
-        """Have no such timer for the current key.
+        """Delete a timer of the current key, if it exists.
 
-        :param domain: the notion of time
+        :param domain: the time domain
         :param timestamp: ms
-        :param namespace: what else it belongs to
+        :param namespace: the namespace of the timer
         """
         entry = self._store.entry
         timer = (domain, timestamp, namespace)
@@ -72,8 +73,10 @@ class Timers:
             self._forget(domain, timestamp, entry, namespace)
 
     def _forget(self, domain: int, timestamp: int, entry: Entry, namespace: Any) -> None:
-        """Give up the place of a timer that its entry does not have any more: many timers are deleted long before they would fire,
-        and keys go to rest. Where many timers have one timestamp, that is done for many at once.
+        """Remove a deleted timer from the queue.
+
+        Many timers are deleted long before they would fire, and keys are evicted. If many timers have the same timestamp, stale
+        ones are removed in bulk.
         """
         at = self._at[domain]
         waiting = at.get(timestamp)
@@ -94,7 +97,7 @@ class Timers:
             self._drop(domain, timestamp)
 
     def _drop(self, domain: int, timestamp: int) -> None:
-        """There is no timer at some time any more."""
+        """Remove a timestamp that no longer has a timer."""
         at, heap = self._at[domain], self._heaps[domain]
         del at[timestamp]
         self._stale[domain].pop(timestamp, None)
@@ -103,11 +106,13 @@ class Timers:
             heapq.heapify(heap)
 
     def due(self, domain: int, until: int) -> Iterator[tuple[int, Entry, Any]]:
-        """Take the timers that are due, also those that are registered meanwhile. Their key becomes the current one.
+        """Remove and yield the timers that are due, including those that are registered meanwhile.
 
-        :param domain: the notion of time
-        :param until: how far time has come, in ms
-        :returns: timestamp, entry and namespace of each
+        The key of each timer becomes the current one.
+
+        :param domain: the time domain
+        :param until: the current time of the domain, in ms
+        :returns: timestamp, entry and namespace of each timer
         """
         store = self._store
         store.load_due(domain, until)
@@ -126,19 +131,19 @@ class Timers:
                     yield timestamp, entry, namespace
 
     def latest(self, domain: int) -> int | None:
-        """The latest of all timers.
+        """Return the timestamp of the latest timer.
 
-        :param domain: the notion of time
-        :returns: timestamp in ms, None when there is none
+        :param domain: the time domain
+        :returns: timestamp in ms, None if there is no timer
         """
         self._store.load_due(domain, MAX_TIMESTAMP)
         return max(self._heaps[domain], default=None)
 
     def next_due(self, domain: int) -> int | None:
-        """When the next timer is due.
+        """Return the timestamp of the next timer.
 
-        :param domain: the notion of time
-        :returns: timestamp in ms, None when there is none
+        :param domain: the time domain
+        :returns: timestamp in ms, None if there is no timer
         """
         heap, at = self._heaps[domain], self._at[domain]
         while heap and not any((domain, heap[0], namespace) in entry.timers for entry, namespace in at.get(heap[0], ())):
@@ -158,12 +163,12 @@ class Timers:
             waiting.append((entry, namespace))
 
     def heated(self, entry: Entry) -> None:
-        """An entry was at rest, and is hot."""
+        """Add the timers of an entry that becomes hot."""
         for domain, timestamp, namespace in entry.timers:
             self._push(domain, timestamp, entry, namespace)
 
     def cooled(self, entry: Entry) -> None:
-        """An entry goes to rest."""
+        """Remove the timers of an entry that goes to rest."""
         timers, entry.timers = entry.timers, NO_TIMERS
         for domain, timestamp, namespace in timers:
             self._forget(domain, timestamp, entry, namespace)

@@ -1,8 +1,7 @@
-"""Values of elements: what one operator gives to the next is a value of its own, as if it had travelled.
+"""Values of elements. The value that one operator gives to the next is independent, as if it had been sent.
 
-Operators of a chain pass Python objects on. A function that gives a list and goes on to change it, or two consumers of one
-stream of which one
-changes what it got, would otherwise see each other's changes. Values that cannot change are passed as they are, others are copied.
+Operators of a chain pass Python objects on. Otherwise a function that gives a list and then changes it, or two consumers of one
+stream of which one changes its input, would see each other's changes. Immutable values are passed as they are, others are copied.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ ATOMIC: frozenset[type] = frozenset({
     type(None), bool, int, float, complex, str, bytes, range, type, decimal.Decimal, fractions.Fraction, uuid.UUID,
     datetime.date, datetime.datetime, datetime.time, datetime.timedelta, datetime.timezone,
 })  # fmt: skip
-"""Types whose values never change and contain nothing that does."""
+"""The types whose values are immutable and contain nothing mutable."""
 
 
 class CannotCopyError(StreamProgramError):
-    """A value cannot be given to the next operator.
+    """An error raised for a value that cannot be given to the next operator.
 
     :param value: the value
-    :param reason: why it cannot be copied
+    :param reason: the error that copying raised
     """
 
     def __init__(self, value: Any, reason: Exception) -> None:
@@ -48,10 +47,10 @@ class CannotCopyError(StreamProgramError):
 
 
 def isolate(value: Any) -> Any:
-    """A value that shares nothing that can change with another one.
+    """Return a value that shares nothing mutable with the given one.
 
     :param value: any value
-    :returns: the value itself where nothing of it can change, else a copy
+    :returns: the value itself if it is immutable, else a copy
     """
     kind = value.__class__
     if kind in ATOMIC:
@@ -78,7 +77,7 @@ def _copy(value: Any) -> Any:
     try:
         return pickle.loads(pickle.dumps(value, 5))  # noqa: S301 (what was pickled on the same line)
     except (pickle.PicklingError, AttributeError, TypeError):
-        # A class inside of a function cannot be found by its name; what it holds can still be copied.
+        # A class within a function cannot be pickled by name; its objects can still be deep-copied.
         try:
             return copy.deepcopy(value)
         except Exception as error:  # noqa: BLE001 (whatever it is, the message has it)
@@ -86,10 +85,10 @@ def _copy(value: Any) -> Any:
 
 
 def isolate_all(values: list[Any]) -> list[Any]:
-    """The same for many values.
+    """Isolate many values, as :func:`isolate` does for one.
 
     :param values: any values
-    :returns: the list itself where none of them can change, else a new list
+    :returns: the list itself if all values are immutable, else a new list
     """
     if set(map(type, values)) <= ATOMIC:
         return values

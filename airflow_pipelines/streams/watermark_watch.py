@@ -1,5 +1,5 @@
-"""Finds out which input holds event time back for a long time: windows and timers that wait for it never fire, and nothing
-else says why.
+"""Detection of inputs that hold event time back for a long time. Windows and timers that wait for event time then never fire, and
+nothing else says why.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ class _Known:
 
 
 class WatermarkWatch:
-    """Remembers how far each reader has come, and since when.
+    """A watch that remembers the watermark of each reader, and since when it has been unchanged.
 
-    :param patience: for how many ms an input may hold others back before it is named
+    :param patience: the number of ms that an input may hold others back before it is reported
     """
 
     def __init__(self, patience: int = 30_000) -> None:
@@ -31,10 +31,10 @@ class WatermarkWatch:
         self._next_look = 0
 
     def is_due(self, now: int) -> bool:
-        """Whether it is worth looking again.
+        """Return True if it is time for another look.
 
         :param now: processing time in ms
-        :returns: whether a second has passed
+        :returns: True if a second has passed
         """
         if now < self._next_look:
             return False
@@ -42,11 +42,11 @@ class WatermarkWatch:
         return True
 
     def look(self, now: int, readers: Iterable[tuple[str, Combination, dict[object, str]]]) -> list[str]:
-        """Look at all readers.
+        """Check all readers.
 
         :param now: processing time in ms
-        :param readers: name, watermarks of the inputs, and names of these
-        :returns: a message for each reader that has waited for too long, once
+        :param readers: the name, the watermarks of the inputs, and the names of the inputs of each reader
+        :returns: a message for each reader that has waited for too long; each is reported once
         """
         messages = []
         for name, combination, inputs in readers:
@@ -55,11 +55,11 @@ class WatermarkWatch:
                 self._known[name] = _Known(combination.watermark, now)
             elif not known.was_told and now - known.since >= self._patience:
                 known.was_told = True
-                messages.append(_message(name, (now - known.since) // 1000, combination, inputs))
+                messages.append(_make_message(name, (now - known.since) // 1000, combination, inputs))
         return messages
 
 
-def _message(name: str, seconds: int, combination: Combination, inputs: dict[object, str]) -> str:
+def _make_message(name: str, seconds: int, combination: Combination, inputs: dict[object, str]) -> str:
     held_back_by = combination.held_back_by()
     waits_for = ", ".join(inputs.get(each, str(each)) for each in held_back_by)
     begin = f"Event time of {name} has stood still for {seconds} s: it waits for {waits_for}, "

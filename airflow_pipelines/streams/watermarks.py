@@ -1,4 +1,4 @@
-"""Watermarks: how timestamps and watermarks are made from elements, and how those of several inputs become one."""
+"""Watermarks: their generation from elements and timestamps, and the combination of the watermarks of several inputs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from airflow_pipelines.streams.errors import StreamProgramError
 
 
 class WatermarkOutput:
-    """Takes what a generator emits after an element or after an interval."""
+    """The output that receives the watermarks of a generator, after an element or after an interval."""
 
     __slots__ = ("emitted", "idle")
 
@@ -21,9 +21,9 @@ class WatermarkOutput:
         self.idle = False
 
     def emit_watermark(self, timestamp: Any) -> None:
-        """No element with this timestamp or an earlier one is expected any more.
+        """Emit a watermark: no element with this timestamp or an earlier one is expected any more.
 
-        :param timestamp: ms, or an object that has them as ``timestamp``
+        :param timestamp: ms, or an object with ms in its attribute ``timestamp``
         """
         value = timestamp if timestamp.__class__ is int else int(getattr(timestamp, "timestamp", timestamp))
         if self.emitted is None or value > self.emitted:
@@ -31,42 +31,42 @@ class WatermarkOutput:
         self.idle = False
 
     def mark_idle(self) -> None:
-        """Do not hold back the watermark of those who read this stream."""
+        """Mark the stream as idle, so that it does not hold back the watermark of its readers."""
         self.idle = True
 
     def mark_active(self) -> None:
-        """The end of idleness."""
+        """Mark the stream as active again."""
         self.idle = False
 
 
 class WatermarkGenerator(ABC):
-    """Makes watermarks from what it sees of a stream. One generator sees one split of a source, or one task's part of a stream."""
+    """A generator of watermarks for a stream. One generator sees one split of a source, or one task's part of a stream."""
 
     follows_from_elements = False
-    """Whether its periodic watermarks change with elements only, so that it need not be asked while none come."""
+    """True if its periodic watermarks change only with elements, so that it need not be asked while none arrive."""
 
     @abstractmethod
     def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
-        """Called for each element. A watermark that is emitted here stands right after the element.
+        """Process an element. A watermark that is emitted here comes right after the element.
 
         :param event: the value
         :param event_timestamp: its timestamp in ms
-        :param output: takes watermarks
+        :param output: the output for watermarks
         """
 
     @abstractmethod
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
-        """Called in intervals of processing time, for inputs that have no end.
+        """Emit a watermark if there is one. Called at intervals of processing time, for unbounded inputs.
 
-        :param output: takes watermarks
+        :param output: the output for watermarks
         """
 
     def on_batch(self, batch: Batch, output: WatermarkOutput) -> Iterable[tuple[int, int]]:
-        """See many elements.
+        """Process a batch of elements.
 
         :param batch: the elements
-        :param output: where :meth:`on_event` emits to
-        :returns: watermarks: each with the number of elements of the batch that stand before it
+        :param output: the output to which :meth:`on_event` emits
+        :returns: watermarks, each with the number of elements of the batch that come before it
         """
         found = []
         on_event = self.on_event
@@ -78,39 +78,40 @@ class WatermarkGenerator(ABC):
         return found
 
     def snapshot_state(self) -> Any:
-        """What has been seen.
+        """Return the state of the generator.
 
-        :returns: something that can be pickled
+        :returns: a value that can be pickled
         """
         return dict(self.__dict__)
 
     def restore_state(self, state: Any) -> None:
-        """Go on from what had been seen.
+        """Resume from a state.
 
-        :param state: what :meth:`snapshot_state` gave
+        :param state: the result of :meth:`snapshot_state`
         """
         self.__dict__.update(state)
 
 
 class NoWatermarks(WatermarkGenerator):
-    """Never emits one."""
+    """A generator that never emits a watermark."""
 
     follows_from_elements = True
 
     def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
-        """Nothing follows from an element."""
+        """Ignore an element."""
 
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
-        """Nothing follows from time."""
+        """Emit nothing."""
 
     def on_batch(self, batch: Batch, output: WatermarkOutput) -> Iterable[tuple[int, int]]:
-        """Nothing follows from elements."""
+        """Ignore the elements."""
         return ()
 
 
 class BoundedOutOfOrderness(WatermarkGenerator):
-    """Elements are at most so far behind the latest one. The watermark is ``latest - delay - 1``: an element at the latest
-    time is not late.
+    """A generator for elements that are behind the latest one by at most a fixed delay.
+
+    The watermark is ``latest - delay - 1``: an element exactly ``delay`` behind the latest one is not late.
 
     :param delay: ms
     """
@@ -139,18 +140,18 @@ class BoundedOutOfOrderness(WatermarkGenerator):
         return ()
 
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
-        """Emit what follows from the latest timestamp."""
+        """Emit the watermark that follows from the latest timestamp."""
         output.emit_watermark(self.latest - self.delay - 1)
 
 
 @dataclass(frozen=True)
 class TimestampsAndWatermarks:
-    """How a stream gets event time.
+    """The strategy by which a stream gets event time.
 
-    :param generator: makes a generator for each split
-    :param assigner: gives the timestamp of a value; its second argument is the timestamp that the record had. None keeps the
-        one that it had
-    :param idle_after: a split without elements for so many ms holds nobody back; None for never
+    :param generator: a function that makes a generator for each split
+    :param assigner: a function that returns the timestamp of a value; its second argument is the timestamp that the record had.
+        None keeps that timestamp
+    :param idle_after: the number of ms without elements after which a split is idle; None for never
     """
 
     generator: Callable[[], WatermarkGenerator]
@@ -159,14 +160,14 @@ class TimestampsAndWatermarks:
 
 
 class Combination:
-    """The watermark of several inputs: the minimum over those that are not idle. It never goes back.
+    """The combined watermark of several inputs: the minimum over those that are not idle. It never goes back.
 
-    An input that has come to the end of time is neither idle nor waited for: nothing can follow in it. The combined watermark is
-    the end of time when every input has come there. As long as one only is idle, its elements may still come, and would be
-    late for ever.
+    An input that has reached the end of time is neither idle nor waited for: nothing can follow in it. The combined watermark is
+    the end of time when every input has reached it. As long as one input is merely idle, its elements may still arrive, and would
+    be late for ever.
 
-    :param inputs: names of the inputs
-    :param watermark: where it begins
+    :param inputs: the names of the inputs
+    :param watermark: the initial watermark
     """
 
     def __init__(self, inputs: Iterable[Hashable], watermark: int = MIN_TIMESTAMP) -> None:
@@ -176,21 +177,21 @@ class Combination:
         self.watermark = watermark
 
     def add(self, name: Hashable, *, idle: bool = False) -> None:
-        """There is one more input. Nothing is known of its event time.
+        """Add an input. Its event time is not known yet.
 
         :param name: the input
-        :param idle: whether it is idle
+        :param idle: True if it is idle
         """
         self._watermarks[name] = MIN_TIMESTAMP
         if idle:
             self._idle.add(name)
 
     def update(self, name: Hashable, watermark: int) -> bool:
-        """An input has come so far.
+        """Update the watermark of an input.
 
         :param name: the input
         :param watermark: its watermark
-        :returns: whether the combined one has moved
+        :returns: True if the combined watermark has advanced
         """
         if watermark <= self._watermarks[name]:
             return False
@@ -198,11 +199,11 @@ class Combination:
         return self._combine()
 
     def set_idle(self, name: Hashable, *, idle: bool) -> bool:
-        """An input became idle, or active again.
+        """Mark an input as idle or active.
 
         :param name: the input
-        :param idle: which of the two
-        :returns: whether the combined watermark has moved
+        :param idle: True for idle, False for active
+        :returns: True if the combined watermark has advanced
         """
         if idle:
             self._idle.add(name)
@@ -211,41 +212,43 @@ class Combination:
         return self._combine()
 
     def end(self, name: Hashable) -> bool:
-        """An input has ended.
+        """Mark an input as ended.
 
         :param name: the input
-        :returns: whether all have
+        :returns: True if all inputs have ended
         """
         self._ended.add(name)
         return len(self._ended) == len(self._watermarks)
 
     def is_idle(self, name: Hashable) -> bool:
-        """Tell whether an input is idle.
+        """Return True if an input is idle.
 
         :param name: the input
-        :returns: False at the end of time, where nothing is
+        :returns: False at the end of time, where no input is idle
         """
         return name in self._idle and self._watermarks[name] < MAX_TIMESTAMP
 
     @property
     def all_idle(self) -> bool:
-        """Return True if every input that may go on is idle, so that this one is as well. At the end of time nothing is."""
+        """True if every input that may continue is idle, so that the combination is idle as well. False at the end of time."""
         open_ones = self._open()
         return self._idle.issuperset(open_ones) and bool(open_ones or not self._watermarks)
 
     @property
     def all_ended(self) -> bool:
-        """Whether every input has ended."""
+        """True if every input has ended."""
         return len(self._ended) == len(self._watermarks)
 
     @property
     def is_held_back(self) -> bool:
-        """Whether some input is ahead of the combined watermark."""
+        """True if some input is ahead of the combined watermark."""
         return any(at > self.watermark for name, at in self._watermarks.items() if at == MAX_TIMESTAMP or name not in self._idle)
 
     def held_back_by(self) -> list[Hashable]:
-        """Which inputs the combined watermark waits for: those that are furthest behind or, when all others are idle or have come
-        to the end of time, those that are idle.
+        """Return the inputs that the combined watermark waits for.
+
+        These are the inputs that are furthest behind or, if all others are idle or have reached the end of time, those that are
+        idle.
 
         :returns: their names
         """
@@ -255,7 +258,7 @@ class Combination:
         return [name for name, at in waited_for.items() if at == lowest or name in self._idle]
 
     def _open(self) -> dict[Hashable, int]:
-        """The watermarks of the inputs that have not come to the end of time."""
+        """Return the watermarks of the inputs that have not reached the end of time."""
         return {name: at for name, at in self._watermarks.items() if at < MAX_TIMESTAMP}
 
     def _combine(self) -> bool:
@@ -270,16 +273,16 @@ class Combination:
         return True
 
     def snapshot(self) -> Any:
-        """How far the inputs have come.
+        """Return the state of the inputs.
 
-        :returns: something that can be pickled
+        :returns: a value that can be pickled
         """
         return (dict(self._watermarks), set(self._idle), set(self._ended), self.watermark)
 
     def restore(self, state: Any) -> None:
-        """Go on from a snapshot. Inputs that it does not know begin where it was.
+        """Resume from a snapshot. Inputs that it does not contain begin at its combined watermark.
 
-        :param state: what :meth:`snapshot` gave
+        :param state: the result of :meth:`snapshot`
         """
         watermarks, idle, ended, self.watermark = state
         for name in self._watermarks:

@@ -1,4 +1,4 @@
-"""Functions that are given the elements of a window."""
+"""Functions that process the elements of a window."""
 
 from __future__ import annotations
 
@@ -11,52 +11,52 @@ from airflow_pipelines.streams.windows.window import Window
 
 
 class _WindowContext(ABC):
-    """What a window function may ask."""
+    """The context of a window function."""
 
     @abstractmethod
     def window(self) -> Window:
-        """The window.
+        """Return the window.
 
         :returns: the window that fires
         """
 
     @abstractmethod
     def current_processing_time(self) -> int:
-        """Processing time.
+        """Return the processing time.
 
         :returns: ms since 1970
         """
 
     @abstractmethod
     def current_watermark(self) -> int:
-        """How far event time has come.
+        """Return the current watermark.
 
         :returns: timestamp in ms
         """
 
     @abstractmethod
     def window_state(self) -> Any:
-        """State of this key in this window, which :meth:`ProcessWindowFunction.clear` must clear.
+        """Return the state of this key in this window. :meth:`ProcessWindowFunction.clear` must clear it.
 
-        :returns: gives states by their descriptors
+        :returns: access to states by their descriptors
         """
 
     @abstractmethod
     def global_state(self) -> Any:
-        """State of this key in all windows.
+        """Return the state of this key in all windows.
 
-        :returns: gives states by their descriptors
+        :returns: access to states by their descriptors
         """
 
 
 class WindowFunction(Function):
-    """Makes results of the elements of a window."""
+    """A function that computes results from the elements of a window."""
 
     @abstractmethod
     def apply(self, key: Any, window: Any, inputs: Iterable[Any]) -> Iterable[Any] | None:
         """Evaluate a window.
 
-        :param key: of its elements
+        :param key: the key of its elements
         :param window: the window
         :param inputs: the elements
         :returns: the results
@@ -64,7 +64,7 @@ class WindowFunction(Function):
 
 
 class AllWindowFunction(Function):
-    """Makes results of the elements of a window over a stream without keys."""
+    """A function that computes results from the elements of a window over a stream without keys."""
 
     @abstractmethod
     def apply(self, window: Any, inputs: Iterable[Any]) -> Iterable[Any] | None:
@@ -72,37 +72,37 @@ class AllWindowFunction(Function):
 
 
 class ProcessWindowFunction(Function):
-    """Makes results of the elements of a window, and may ask for the time and state."""
+    """A function that computes results from the elements of a window, with access to the time and to state."""
 
     class Context(_WindowContext):
-        """What may be asked."""
+        """The context of a window."""
 
     @abstractmethod
     def process(self, key: Any, content: ProcessWindowFunction.Context, elements: Iterable[Any]) -> Iterable[Any] | None:
         """Evaluate a window.
 
-        :param key: of its elements
+        :param key: the key of its elements
         :param content: the window, the time and state
         :param elements: the elements
         :returns: the results
         """
 
     def clear(self, context: ProcessWindowFunction.Context) -> None:
-        """The window is over: clear its state.
+        """Clear the state of a window that is over.
 
         :param context: the window, the time and state
         """
 
 
 class ProcessAllWindowFunction(Function):
-    """The same for windows over a stream without keys."""
+    """A function like :class:`ProcessWindowFunction`, for windows over a stream without keys."""
 
     class Context(_WindowContext):
-        """What may be asked."""
+        """The context of a window."""
 
     @abstractmethod
     def process(self, context: ProcessAllWindowFunction.Context, elements: Iterable[Any]) -> Iterable[Any] | None:
         """Evaluate a window."""
 
     def clear(self, context: ProcessAllWindowFunction.Context) -> None:
-        """The window is over: clear its state."""
+        """Clear the state of a window that is over."""

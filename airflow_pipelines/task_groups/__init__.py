@@ -1,4 +1,4 @@
-"""Groups of tasks around what a DAG does with a pipeline."""
+"""Task groups that wrap the work of a DAG on a pipeline."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _MODULES = {"managed_pipeline": "managed", "pipeline_transaction": "transaction"
 
 
 def __getattr__(name: str) -> Any:
-    """The group of a name.
+    """Return the task group with a name.
 
-    :raises AttributeError: there is none
+    :raises AttributeError: if there is none
     """
     module = _MODULES.get(name)
     if module is None:

@@ -1,4 +1,4 @@
-"""A pipeline that is there for the tasks of one group only: deployed and started before them, stopped or deleted after them."""
+"""A pipeline for the tasks of one group only: deployed and started before them, stopped or deleted after them."""
 
 from __future__ import annotations
 
@@ -30,24 +30,27 @@ def managed_pipeline(
     task_arguments: Mapping[str, Any] | None = None,
     **program: Any,
 ) -> Iterator[TaskGroup]:
-    """Have a pipeline run for the tasks of a ``with`` block: ``deploy`` and ``start`` set it up before them, ``stop`` tears it down
-    after them, whether they fail or not. For batch use: load, wait, read the result, and let nothing run on.
+    """Run a pipeline for the tasks of a ``with`` block.
 
-    A DAG run whose set-up, block or tear-down has failed is failed, also when somebody marked the task or the run so: what Airflow
-    does not see of that behind a tear-down, the last task, ``outcome``, does. Clearing a task of the block clears set-up and
-    tear-down with it.
+    ``deploy`` and ``start`` set it up before them, ``stop`` tears it down after them, whether they fail or not. It is for batch
+    use: load, wait, read the result, and leave nothing running.
+
+    A DAG run whose setup, block or teardown has failed is failed, also if somebody marked the task or the run so. Airflow does not
+    see all of these failures behind a teardown; the last task, ``outcome``, reports the others. Clearing a task of the block clears
+    setup and teardown with it.
 
     :param group_id: the group's name
     :param pipeline_name: the pipeline
     :param pipeline_conn_id: the Airflow connection
-    :param bootstrap_policy: what ``start`` does when the program differs from that of the last checkpoint: ``reject`` fails it,
-        ``allow`` evaluates what changed, ``await_approval`` lets a ReviewPipelineChangeOperator in the block ask
-    :param until_completion: wait after the block until every input connector has reached its end and all is processed
+    :param bootstrap_policy: the policy of ``start`` if the program differs from that of the last checkpoint: ``reject`` fails it,
+        ``allow`` evaluates the changed parts, ``await_approval`` lets a ReviewPipelineChangeOperator in the block ask
+    :param until_completion: True to wait after the block until every input connector has reached its end and all is processed
     :param afterwards: ``stop`` keeps the state, with a checkpoint, for the next run; ``delete`` also deletes the pipeline with it
     :param task_arguments: arguments of the tasks that the group adds, such as ``retries``
-    :param program: what DeployPipelineOperator takes besides: ``sql``, ``stream_program``, ``runtime_config``, ``if_exists`` ...
+    :param program: the other arguments of DeployPipelineOperator: ``sql``, ``stream_program``, ``runtime_config``, ``if_exists``
+        ...
     :returns: the group
-    :raises ValueError: ``afterwards`` is neither, or there is nothing to do between set-up and tear-down
+    :raises ValueError: if ``afterwards`` is neither, or there is nothing to do between setup and teardown
     """
     if afterwards not in _AFTERWARDS:
         raise ValueError(f"afterwards is {afterwards!r}; known: {', '.join(_AFTERWARDS)}")
@@ -67,8 +70,8 @@ def managed_pipeline(
         stop = StopPipelineOperator(task_id="stop", **common)
         setups = [deploy.as_setup(), start.as_setup()]  # type: ignore[no-untyped-call]
         deploy >> start >> first
-        # With the deployment as a set-up, too: what could not start may come up later, and is stopped; and a task that is cleared
-        # finds a pipeline although an earlier tear-down has deleted it.
+        # The deployment is a setup too. So a pipeline that did not start in time but comes up later is stopped, and a cleared task
+        # finds a pipeline although an earlier teardown has deleted it.
         last >> stop.as_teardown(setups=setups)
         tear_downs: list[PipelineOperator] = [stop]
         if afterwards == "delete":

@@ -1,4 +1,4 @@
-"""The outcome of a group of tasks that ends with a tear-down: failures that Airflow leaves out when it judges the DAG run."""
+"""The outcome of a group of tasks that ends with a teardown: failures that Airflow ignores when it judges the DAG run."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 class GroupOutcomeOperator(BaseOperator):
-    """Fails the DAG run for failures that Airflow does not count where tear-downs come last.
+    """The operator that fails the DAG run for failures that Airflow ignores if teardowns come last.
 
-    Airflow judges a run by its last tasks. While a tear-down is due it does not even keep what a person says who marks the run as
-    failed: what runs has failed then, what comes after it is skipped, and a run whose last tasks are skipped is a success. So this
-    task, which is a tear-down itself and never skipped, looks for failed tasks after which everything was skipped, and for
-    tear-downs that have failed. It runs in a worker for a moment and asks no pipeline.
+    Airflow determines the state of a run from its last tasks. If a person marks a run as failed while a teardown is due, Airflow
+    does not keep that state: running tasks fail, later tasks are skipped, and a run whose last tasks are skipped is a success. So
+    this task, which is a teardown itself and never skipped, looks for failed tasks after which everything was skipped, and for
+    teardowns that have failed. It runs in a worker for a moment and asks no pipeline.
 
-    :param tear_downs: the ids of the tear-downs whose failure counts
+    :param tear_downs: the ids of the teardowns whose failure counts
     """
 
     ui_color = "#e8e8e8"
@@ -30,22 +30,22 @@ class GroupOutcomeOperator(BaseOperator):
         self.tear_downs = tear_downs
 
     def put_behind(self, tear_down: BaseOperator, *, setups: Iterable[BaseOperator]) -> None:
-        """Have this task come after a tear-down.
+        """Put this task behind a teardown.
 
-        Airflow counts a task as one of the last when only tear-downs that it ignores come directly after it, so this one, which it
-        does not ignore, comes after none else.
+        Airflow counts a task as one of the last if only teardowns that it ignores come directly after it. It does not ignore this
+        one, so this one comes after no other task.
 
-        :param tear_down: the last tear-down
-        :param setups: the set-ups, with which this task is cleared
+        :param tear_down: the last teardown
+        :param setups: the setups, with which this task is cleared
         """
         tear_down >> self.as_teardown(setups=setups, on_failure_fail_dagrun=True)
-        # A tear-down is skipped together with its set-ups, as they are when the run is marked as failed before it comes to them.
+        # A teardown is skipped together with its setups, which are skipped if the run is marked as failed before they start.
         self.trigger_rule = TriggerRule.ALL_DONE
 
     def execute(self, context: Context) -> None:
-        """Look at how the tasks have ended.
+        """Check the states of the tasks.
 
-        :raises AirflowFailException: the run has failed; the message has the tasks that did
+        :raises AirflowFailException: if the run has failed; the message has the tasks that did
         """
         ti: Any = context["ti"]
         states: dict[str, set[str]] = {}

@@ -1,4 +1,4 @@
-"""A load of several tasks that is seen as a whole or not at all."""
+"""A load of several tasks that becomes visible as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -24,22 +24,23 @@ def pipeline_transaction(
     on_failure: str = "leave",
     **task_arguments: Any,
 ) -> Iterator[TaskGroup]:
-    """Put the tasks of a ``with`` block into one transaction of a pipeline: ``start`` before them, ``commit`` after them. Views,
-    queries and listeners show nothing of what they push before the commit, and then all of it as one step.
+    """Put the tasks of a ``with`` block into one transaction of a pipeline: ``start`` before them, ``commit`` after them.
 
-    There is no way to drop what a transaction has collected and go on, so when a task of the block has failed for good,
-    ``on_failure`` says what happens:
+    Views, queries and listeners show nothing of their pushes before the commit, and then all of them as one step.
 
-    * ``leave``: the transaction stays open, and nothing is shown. What was collected is kept: clear the failed task, and it goes on
-      in the same transaction to the commit. Until then views stand still, and checkpoints and graceful stops wait.
-    * ``undo``: the pipeline is stopped by force and started again, from the checkpoint that ``start`` has taken. What was collected
-      is gone, also what others have pushed meanwhile; declared connectors read theirs again. Clearing a task of the block then
-      clears ``start`` and ``undo`` with it, so clear all tasks of the block to load again. Since ``undo`` is a tear-down, whose
-      success Airflow would take for the run's, the group ends with one more task, ``outcome``, which fails when the load has.
+    A pipeline cannot drop the input of a transaction and continue. So ``on_failure`` sets the action if a task of the block has
+    failed for good:
 
-    The DAG run fails either way, unless something after the group says otherwise. Tasks of the block that are skipped are no
-    failure: what the others have pushed is committed. When all are skipped, ``leave`` commits nothing, and ``undo`` undoes that. A
-    push in a transaction may not wait until its rows are processed.
+    * ``leave``: the transaction stays open, and nothing is shown. The collected input is kept: clear the failed task, and it
+      continues in the same transaction to the commit. Until then views do not change, and checkpoints and graceful stops wait.
+    * ``undo``: the pipeline is force-stopped and started again, from the checkpoint that ``start`` has taken. The collected input
+      is lost, also the pushes of others meanwhile; declared connectors read their input again. Clearing a task of the block then
+      clears ``start`` and ``undo`` with it, so clear all tasks of the block to load again. ``undo`` is a teardown, whose success
+      Airflow would take for the run's. So the group ends with one more task, ``outcome``, which fails if the load has failed.
+
+    The DAG run fails either way, unless a task after the group changes that. Skipped tasks of the block are no failure: the pushes
+    of the others are committed. If all are skipped, ``leave`` commits an empty transaction, and ``undo`` undoes it. A push in a
+    transaction may not wait until its rows are processed.
 
     :param group_id: the group's name
     :param pipeline_name: the pipeline
@@ -47,7 +48,7 @@ def pipeline_transaction(
     :param on_failure: ``leave`` or ``undo``
     :param task_arguments: arguments of the tasks that the group adds, such as ``timeout``, ``deferrable`` and ``retries``
     :returns: the group
-    :raises ValueError: ``on_failure`` is neither, or the block has no task
+    :raises ValueError: if ``on_failure`` is neither, or the block has no task
     """
     if on_failure not in _ON_FAILURE:
         raise ValueError(f"on_failure is {on_failure!r}; known: {', '.join(_ON_FAILURE)}")
@@ -58,18 +59,18 @@ def pipeline_transaction(
         if not first:
             raise ValueError(f"the transaction {group_id!r} has no task: put those that load into its with block")
         start = StartTransactionOperator(task_id="start", checkpoint=on_failure == "undo", **common)
-        # As a template, for what reads a set-up's output directly may not run when a task of the block was skipped.
+        # A template, because a task that reads a setup's output directly may not run if a task of the block was skipped.
         transaction = f"{{{{ ti.xcom_pull(task_ids='{start.task_id}') | tojson }}}}"
-        # Skipped tasks are none that failed; but a group that is skipped as a whole has nothing to commit.
+        # Skipped tasks have not failed; but a group that is skipped as a whole has nothing to commit.
         rule = TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS
         commit = CommitTransactionOperator(task_id="commit", transaction=transaction, trigger_rule=rule, **common)
         start >> first
         last >> commit
         if on_failure == "leave":
-            # When all tasks of the block are skipped the transaction is ended all the same.
+            # The transaction is ended also if all tasks of the block are skipped.
             start >> commit
         else:
             undo = UndoTransactionOperator(task_id="undo", transaction=transaction, **common)
             commit >> undo.as_teardown(setups=start)
-            # A run that is marked as failed goes on to the tear-down, and Airflow would call it a success then.
+            # A run that is marked as failed still runs the teardown, and Airflow would call it a success then.
             GroupOutcomeOperator(task_id="outcome").put_behind(undo, setups=[start])

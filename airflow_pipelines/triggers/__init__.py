@@ -1,1 +1,1 @@
-"""Triggers: waiting on pipelines in the triggerer."""
+"""Triggers that wait for pipelines in the triggerer."""

@@ -1,4 +1,4 @@
-"""What triggers have in common that ask the service one thing and bring its answer."""
+"""The base class of triggers that send one request to the service and deliver its answer."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from airflow_pipelines.sdk.errors import PipelineConnectionError, PipelinesError
 
 
 class AskingTrigger(BaseTrigger):
-    """Asks the service something that changes nothing, so a triggerer that restarts asks again.
+    """The base class of triggers that send a read-only request, so that a restarted triggerer can send it again.
 
     It sleeps before, because an event that comes while the worker is still leaving the deferred task can make Airflow fail the
-    task. A service that is away, busy or restarting is asked again, for a while.
+    task. If the service is away, busy or restarting, the request is repeated for a while.
 
-    :param pipeline_name: the pipeline that the task is about
+    :param pipeline_name: the pipeline of the task
     :param pipeline_conn_id: the connection's id; the connection itself is read in the triggerer
     :param poll_interval_s: seconds between two tries; up to a fifth is added at random
     :param first_delay_s: seconds before the first one; up to ``poll_interval_s`` is added at random
-    :param deadline: seconds since the epoch after which it is given up
+    :param deadline: the time after which it gives up, in seconds since the epoch
     :param outage_budget_s: seconds for which the service may be away
     """
 
@@ -55,18 +55,18 @@ class AskingTrigger(BaseTrigger):
     @property
     @abstractmethod
     def subject(self) -> str:
-        """What is awaited, for messages."""
+        """The subject of the request, for messages."""
 
     @abstractmethod
     async def ask(self, client: AsyncPipelineClient) -> dict[str, Any]:
-        """Ask once.
+        """Send the request once.
 
         :param client: a client for the connection
         :returns: the result of the event
         """
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """The class path and the arguments to make the trigger again."""
+        """Return the class path and the arguments to make the trigger again."""
         names = ("pipeline_name", "pipeline_conn_id", "poll_interval_s", "first_delay_s", "deadline", "outage_budget_s")
         return f"{type(self).__module__}.{type(self).__qualname__}", {name: getattr(self, name) for name in names}
 
@@ -88,11 +88,11 @@ class AskingTrigger(BaseTrigger):
         yield TriggerEvent({"outcome": outcome.value, "message": message, "result": result})  # type: ignore[no-untyped-call]
 
     async def on_kill(self) -> None:
-        """A person cleared or marked the waiting task: nobody waits for the answer any more."""
+        """Log that nobody waits for the answer any more, because a person cleared or marked the waiting task."""
         self.log.info("No longer waiting for %s; the pipeline is left as it is", self.subject)
 
     async def _answer(self) -> dict[str, Any]:
-        """The answer, as soon as the service can be asked."""
+        """Return the answer, as soon as the service can be asked."""
         hook = PipelineHook(self.pipeline_conn_id)
         away_since: float | None = None
         while True:
@@ -101,7 +101,7 @@ class AskingTrigger(BaseTrigger):
                     return await self.ask(client)
             except PipelinesError as error:
                 if isinstance(error, PipelineTimeoutError):
-                    # It is there and has much to do.
+                    # The service is there, but busy.
                     continue
                 if not is_transient(error):
                     raise

@@ -10,18 +10,18 @@ from airflow_pipelines.triggers.asking import AskingTrigger
 
 
 class CompilerTrigger(AskingTrigger):
-    """Has the service compile next to nothing, which starts a host where there is none and is answered when it is its turn."""
+    """The trigger that has the service compile a minimal program, which starts a host if there is none."""
 
     @property
     def subject(self) -> str:
-        """The compiler."""
+        """The compiler, for messages."""
         return f"the compiler for pipeline {self.pipeline_name!r}"
 
     async def ask(self, client: AsyncPipelineClient) -> dict[str, Any]:
-        """Compile."""
+        """Compile the minimal program."""
         await client.request("POST", path_of("validate_program"), json={"program_code": PROBE}, outage_budget_s=0)
         return {}
 
 
 PROBE = "create table probe (id int);"
-"""A program that says nothing of the one that is to be deployed, and compiles as soon as anything does."""
+"""The minimal program, which is independent of the one to deploy, and compiles as soon as anything does."""

@@ -1,4 +1,4 @@
-"""The trigger that makes asset events of what happens to a pipeline."""
+"""The trigger that turns the events of a pipeline into asset events."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from airflow_pipelines.sdk.errors import PipelinesError
 
 
 class PipelineEventTrigger(BaseEventTrigger):
-    """Watches a pipeline for an ``AssetWatcher``, and tells what happens to it: each change once, never a state that lasts.
+    """The trigger that watches a pipeline for an ``AssetWatcher`` and reports each change once, never a state that lasts.
 
-    The payload of an event is ``{"event", "pipeline", ...}`` with the figures of its kind. What was there before the watching began
-    is not told; what happened while no triggerer ran is, for the watermark is kept with the asset.
+    The payload of an event is ``{"event", "pipeline", ...}`` with the figures of its kind. State from before the watch began is not
+    reported. Changes while no triggerer ran are reported, because the watermark is kept with the asset.
 
     :param pipeline_name: the pipeline; it need not exist yet
-    :param events: what to tell: names or members of :class:`~airflow_pipelines.hooks.pipeline_events.PipelineEventKind`
+    :param events: the events to report: names or members of :class:`~airflow_pipelines.hooks.pipeline_events.PipelineEventKind`
     :param pipeline_conn_id: the Airflow connection
     :param poll_interval_s: seconds between polls; up to a fifth is added at random
-    :param idle_interval_s: for how long nothing has to come in until a pipeline is idle
-    :param name: tells triggers apart that are the same otherwise. Airflow runs equal triggers of several assets as one, and has no
-        place for its watermark then
+    :param idle_interval_s: seconds without new input after which a pipeline is idle
+    :param name: a name that distinguishes triggers that are otherwise equal. Airflow runs equal triggers of several assets as one,
+        and then has no place for its watermark
     """
 
     def __init__(
@@ -55,12 +55,12 @@ class PipelineEventTrigger(BaseEventTrigger):
         self.name = name
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """The class path and the arguments to make the trigger again."""
+        """Return the class path and the arguments to make the trigger again."""
         names = ("pipeline_name", "events", "pipeline_conn_id", "poll_interval_s", "idle_interval_s", "name")
         return f"{type(self).__module__}.{type(self).__qualname__}", {name: getattr(self, name) for name in names}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Poll for ever, and yield what happens."""
+        """Poll for ever, and yield the events."""
         store = _WatermarkStore(self, f"airflow_pipelines/{self.pipeline_conn_id}/{self.pipeline_name}/{'+'.join(self.events)}")
         watch = PipelineWatch(
             [PipelineEventKind.of(kind) for kind in self.events],
@@ -75,7 +75,7 @@ class PipelineEventTrigger(BaseEventTrigger):
                 async with hook.shared_async_conn() as client:
                     happened = await self._look(client, watch)
             except (PipelinesError, AirflowException, ValueError) as error:
-                # Whatever it is, somebody may mend it while the watching goes on.
+                # Somebody may fix any error while the watch continues.
                 if trouble != str(error):
                     self.log.warning("Watching pipeline %s: %s", self.pipeline_name, error)
                 trouble, happened = str(error), []
@@ -86,7 +86,7 @@ class PipelineEventTrigger(BaseEventTrigger):
             for event in happened:
                 self.log.info("Pipeline %s: %s", self.pipeline_name, event)
                 yield TriggerEvent(event)  # type: ignore[no-untyped-call]
-            # After the events: what is told twice after a crash is better than what is not told.
+            # Saved after the events: after a crash, a repeated event is better than a lost one.
             await store.save(watch.watermark)
             await asyncio.sleep(jittered(self.poll_interval_s))
 
@@ -96,7 +96,7 @@ class PipelineEventTrigger(BaseEventTrigger):
 
 
 class _WatermarkStore:
-    """Where a trigger keeps its watermark: with the asset, when it has one of its own."""
+    """The store of a trigger's watermark: that of the asset, if the trigger has one of its own."""
 
     def __init__(self, trigger: PipelineEventTrigger, key: str) -> None:
         self._trigger = trigger
@@ -105,7 +105,7 @@ class _WatermarkStore:
         self._is_there = trigger.asset_state_store is not None
 
     async def load(self) -> dict[str, Any] | None:
-        """What an earlier process has kept; None when there is nothing."""
+        """Return the watermark that an earlier process has stored, or None if there is none."""
         if not self._is_there or self._trigger.asset_state_store is None:
             return None
         try:
@@ -124,7 +124,7 @@ class _WatermarkStore:
         return self._saved
 
     async def save(self, watermark: dict[str, Any]) -> None:
-        """Keep a watermark that has moved."""
+        """Store a watermark that has moved."""
         if not self._is_there or self._trigger.asset_state_store is None or watermark == self._saved:
             return
         await self._trigger.asset_state_store.aset(self._key, watermark)

@@ -1,4 +1,4 @@
-"""One trigger for every wait on a pipeline, and what its event means to the task that waited."""
+"""The trigger for every wait on a pipeline, and the translation of its event for the task that waited."""
 
 from __future__ import annotations
 
@@ -25,16 +25,17 @@ _AWAY = "service_is_away"
 
 
 class StoppedOnPurposeError(AirflowFailException):
-    """A wait cannot succeed because somebody has stopped the pipeline: nothing that went wrong."""
+    """The error for a wait that cannot succeed because somebody has stopped the pipeline, without a failure."""
 
 
 class UnseenTimeoutError(AirflowSensorTimeout):
-    """A wait whose time was up while the service was away, so that nobody knows how the pipeline was."""
+    """The error for a wait whose time was up while the service was away, so that the state of the pipeline is unknown."""
 
 
 class PipelineTrigger(BaseTrigger):
-    """Polls a pipeline until a condition holds, cannot hold any more, or the time is up. It only reads: it never changes a
-    pipeline.
+    """The trigger that polls a pipeline until a condition holds, cannot hold any more, or the time is up.
+
+    It never changes a pipeline.
 
     It sleeps before the first poll, because the task has just polled, and because an event that comes while the worker is still
     leaving the deferred task can make Airflow fail the task. Waits that begin together poll at different times, and all waits of a
@@ -45,10 +46,10 @@ class PipelineTrigger(BaseTrigger):
     :param pipeline_conn_id: the connection's id; the connection itself is read in the triggerer
     :param poll_interval_s: seconds between polls; up to a fifth is added at random
     :param first_delay_s: seconds before the first poll; up to ``poll_interval_s`` is added at random
-    :param deadline: seconds since the epoch after which the wait fails. None: shortly before Airflow ends the wait, and never when
-        that has no limit
+    :param deadline: the time after which the wait fails, in seconds since the epoch. None: shortly before Airflow ends the wait,
+        and never if that has no limit
     :param outage_budget_s: seconds for which the service may be away
-    :param memory: what the condition remembers from the task's own poll
+    :param memory: the memory of the condition from the task's own poll
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class PipelineTrigger(BaseTrigger):
         self.memory = memory
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """The class path and the arguments to make the trigger again."""
+        """Return the class path and the arguments to make the trigger again."""
         names = (
             "pipeline_name",
             "condition",
@@ -105,7 +106,7 @@ class PipelineTrigger(BaseTrigger):
         yield TriggerEvent(event)  # type: ignore[no-untyped-call]
 
     async def on_kill(self) -> None:
-        """A person cleared or marked the waiting task: the pipeline goes on, nobody waits for it any more."""
+        """Log that nobody waits any more, because a person cleared or marked the waiting task. The pipeline continues."""
         self.log.info("No longer waiting on pipeline %s; it is left as it is", self.pipeline_name)
 
     def _deadline(self) -> float | None:
@@ -133,10 +134,10 @@ class PipelineTrigger(BaseTrigger):
 
 
 def backstop(timeout_s: float | None) -> timedelta | None:
-    """The time limit to give Airflow for a deferral whose trigger has its own.
+    """Return the time limit to give Airflow for a deferral whose trigger has its own.
 
-    The trigger ends the wait itself, with a message that says what was seen last. Airflow's limit is a minute longer and only
-    ends waits whose trigger nobody runs.
+    The trigger ends the wait itself, with a message that has the last observation. Airflow's limit is a minute longer and only
+    ends waits whose trigger does not run.
 
     :param timeout_s: the trigger's limit in seconds, None for none
     """
@@ -144,14 +145,14 @@ def backstop(timeout_s: float | None) -> timedelta | None:
 
 
 def result_of(event: Mapping[str, Any] | None, timeout_error: type[Exception] = PipelineTimeoutError) -> dict[str, Any]:
-    """What a trigger's event means to its task.
+    """Return the result of a trigger's event, or raise its error.
 
     :param event: the event's payload
     :param timeout_error: the class of the error for a wait whose time is up
-    :returns: what the condition found
-    :raises AirflowFailException: the condition cannot be reached any more, or the service refused; trying again would not help
-    :raises PipelineConnectionError: the service was not reached; trying again may help
-    :raises Exception: ``timeout_error`` when the time is up
+    :returns: the result of the condition
+    :raises AirflowFailException: if the condition cannot be reached any more, or the service refused; a retry would not help
+    :raises PipelineConnectionError: if the service was not reached; a retry may help
+    :raises Exception: if the time is up: ``timeout_error``
     """
     if not event or "outcome" not in event:
         raise RuntimeError(f"the trigger sent an event this version does not know: {event!r}")
@@ -166,10 +167,10 @@ def result_of(event: Mapping[str, Any] | None, timeout_error: type[Exception] = 
 
 
 def sensor_result_of(event: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Like :func:`result_of`, with a sensor's errors.
+    """Return the result like :func:`result_of`, with a sensor's errors.
 
-    :raises AirflowSensorTimeout: the time is up
-    :raises StoppedOnPurposeError: somebody has stopped the pipeline
+    :raises AirflowSensorTimeout: if the time is up
+    :raises StoppedOnPurposeError: if somebody has stopped the pipeline
     """
     found = (event or {}).get("result") or {}
     try:

@@ -1,4 +1,4 @@
-"""The trigger that asks a pipeline a query, and what rows look like on their way through Airflow."""
+"""The trigger that queries a pipeline, and the JSON form of its rows in Airflow."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from airflow_pipelines.triggers.asking import AskingTrigger
 
 
 class PipelineQueryTrigger(AskingTrigger):
-    """Asks a pipeline a query. Its event has ``{"rows", "truncated"}`` as result.
+    """The trigger that queries a pipeline. Its event has ``{"rows", "truncated"}`` as result.
 
     :param query: a SELECT
-    :param limit: rows to take at most
+    :param limit: the maximum number of rows
     """
 
     def __init__(self, *, query: str, limit: int, **kwargs: Any) -> None:
@@ -23,30 +23,30 @@ class PipelineQueryTrigger(AskingTrigger):
 
     @property
     def subject(self) -> str:
-        """The query's pipeline."""
+        """The query's pipeline, for messages."""
         return f"the answer to the query of pipeline {self.pipeline_name!r}"
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """The class path and the arguments to make the trigger again."""
+        """Return the class path and the arguments to make the trigger again."""
         path, arguments = super().serialize()
         return path, {**arguments, "query": self.query, "limit": self.limit}
 
     async def ask(self, client: AsyncPipelineClient) -> dict[str, Any]:
-        """Ask the query."""
+        """Run the query."""
         return first_rows(await client.query(self.pipeline_name, self.query, self.limit + 1), self.limit)
 
 
 def first_rows(rows: list[Mapping[str, Any]], limit: int) -> dict[str, Any]:
-    """What is told of an answer: ``{"rows", "truncated"}``, in JSON values.
+    """Return the first rows of an answer as ``{"rows", "truncated"}``, in JSON values.
 
-    :param rows: the rows, one more than ``limit`` where there are more
-    :param limit: rows to keep at most
+    :param rows: the rows, one more than ``limit`` if there are more
+    :param limit: the maximum number of rows to keep
     """
     return {"rows": [_json_value(row) for row in rows[:limit]], "truncated": len(rows) > limit}
 
 
 def _json_value(value: Any) -> Any:
-    """A query's value as JSON without loss."""
+    """Convert a query's value to JSON without loss."""
     if isinstance(value, Mapping):
         return {str(name): _json_value(inner) for name, inner in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,1 +1,1 @@
-"""Kills a running pipeline again and again, at named points and at any time, and compares its rows with the acknowledged ones."""
+"""A test that kills a running pipeline repeatedly, at named points and at random, and compares its rows with those acknowledged."""

@@ -1,4 +1,4 @@
-"""``python -m tools.chaos --rounds 500``: rounds of work and kills. The exit code is 1 when a row is wrong."""
+"""Rounds of work and kills: ``python -m tools.chaos --rounds 500``. The exit code is 1 if a row is wrong."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tools.model import Change, Model, require
 
 KEYS = 400
 LOAD = 3_000
-"""Rows of a large request: more than one step, and enough for batch files."""
+"""The number of rows of a large request: more than one step, and enough for batch files."""
 
 
 def main() -> int:
@@ -53,7 +53,7 @@ def _run(arguments: argparse.Namespace, folder: Path) -> int:
 
 
 class Rounds:
-    """Rounds over one pipeline: start it, compare it with the model, work, kill it."""
+    """The rounds over one pipeline: start it, compare it with the model, work, kill it."""
 
     def __init__(self, folder: Path, dice: random.Random) -> None:
         self.done = 0
@@ -73,7 +73,7 @@ class Rounds:
         self.host = HostProcess(folder, config)
 
     def one(self) -> None:
-        """One round, which ends with a kill.
+        """Run one round, which ends with a kill.
 
         :raises AssertionError: when rows are wrong, or the pipeline does not start
         """
@@ -94,7 +94,7 @@ class Rounds:
         say(f"{self.done:4} {self.what}: {len(self._model.known)} rows acknowledged, {len(self._model.pending)} changes under way")
 
     def summary(self) -> str:
-        """What happened, in a few lines."""
+        """Return a summary of a few lines."""
         named = {name: count for name, count in self._kills.items() if name != "at any time"}
         return (
             f"{self.done} rounds: {sum(named.values())} kills at {len(named)} of {len(POINTS)} named points, "
@@ -119,7 +119,11 @@ class Rounds:
         )
 
     def _check(self) -> None:
-        """Compare table, views and output with what was acknowledged. Raises LostError and HostDied."""
+        """Compare table, views and output with the acknowledged rows.
+
+        :raises LostError: when they differ
+        :raises HostDied: when the host is killed meanwhile
+        """
         found = {row["id"]: row["v"] for row in self.host.query("SELECT id, v FROM t")}
         self._unanswered += self._model.settle(found)
         rows = self._model.known
@@ -138,7 +142,10 @@ class Rounds:
         require(left == {f"{number},{value}": 1 for number, value in rows.items()}, "the output")
 
     def _work(self, seconds: float) -> None:
-        """Write, delete, checkpoint, copy and stop, until the time is over. Raises HostDied."""
+        """Write, delete, checkpoint, copy and stop, until the time is over.
+
+        :raises HostDied: when the host is killed meanwhile
+        """
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             match self._dice.random():
@@ -183,7 +190,7 @@ class Rounds:
         self._model.acknowledge()
 
     def _transaction(self, changes: list[Change]) -> None:
-        """Send changes in two requests that are one transaction."""
+        """Send changes in two requests of one transaction."""
         self._model.send(changes)
         started = self.host.call("POST", "/start_transaction")
         require(started.status_code == 200, started.text)
@@ -197,7 +204,7 @@ class Rounds:
         self._model.acknowledge()
 
     def _push(self, changes: list[Change]) -> str:
-        """Send changes; gives the token of what they lead to."""
+        """Send changes, and return the completion token."""
         lines = (
             json.dumps({"delete": {"id": key}} if value is None else {"insert": {"id": key, "v": value}}) for key, value in changes
         )

@@ -1,4 +1,4 @@
-"""What spark-submit runs in place of the host's own script: the same host, killed at the point that its environment names."""
+"""The replacement of the host's script for spark-submit: the same host, killed at the point that its environment names."""
 
 import os
 import sys

@@ -1,6 +1,6 @@
-"""The stream program of ``tools.chaos.streams``: numbers the lines of each key in files of a folder, each distinct line once.
+"""The stream program of ``tools.chaos.streams``: it numbers the lines of each key in files of a folder, each distinct line once.
 
-A third of the lines wait for a timer of their key. What comes out goes to files, to a relation of all lines, and to one of counts.
+A third of the lines wait for a timer of their key. The output goes to files, to a relation of all lines, and to one of counts.
 """
 
 import os
@@ -18,21 +18,21 @@ from airflow_pipelines.datastream.state import ListStateDescriptor, MapStateDesc
 FOLDER = Path(sys.argv[1])
 WAIT_MS = 300
 DIE = FOLDER / "die"
-"""A file that says before which rename the process of the program is to be killed: a rename shows a written file to readers."""
+"""A file with the number of the rename before which the process of the program is killed; a rename publishes a written file."""
 
 
 class Number(KeyedProcessFunction):
-    """Numbers the lines of a key."""
+    """A function that numbers the lines of a key."""
 
     def open(self, runtime_context):
-        """Begin with nothing."""
+        """Create the empty state."""
         self.seen = runtime_context.get_map_state(MapStateDescriptor("seen"))
         self.waiting = runtime_context.get_list_state(ListStateDescriptor("waiting"))
         self.count = runtime_context.get_state(ValueStateDescriptor("count"))
         sys.addaudithook(killer())
 
     def process_element(self, line, ctx):
-        """Number a line that has not come before, or have it wait."""
+        """Assign a number to a line that is new, or let it wait."""
         number = int(line.split()[1])
         if self.seen.contains(number):
             return
@@ -45,7 +45,7 @@ class Number(KeyedProcessFunction):
         timers.register_processing_time_timer(timers.current_processing_time() + WAIT_MS)
 
     def on_timer(self, _timestamp, _ctx):
-        """Number what waits."""
+        """Assign numbers to the waiting lines."""
         waiting = list(self.waiting.get())
         self.waiting.clear()
         for line in waiting:
@@ -58,7 +58,7 @@ class Number(KeyedProcessFunction):
 
 
 def killer():
-    """What is called for each event of this process, and ends it before the rename that :data:`DIE` names."""
+    """Return an audit hook that ends the process before the rename that :data:`DIE` names."""
     renames = count(1)
 
     def hook(event, _):

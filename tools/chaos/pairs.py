@@ -1,8 +1,8 @@
-"""``python -m tools.chaos.pairs --minutes 20``: orders go from each of four systems through a view to each of them, under kills.
+"""A test of connectors under kills, ``python -m tools.chaos.pairs --minutes 20``: orders go from each of four systems to each.
 
-One pipeline reads a topic of Kafka, a table of PostgreSQL, a Delta table and files, sums each up, and writes each view to all four.
-The host is killed at any time or at a named point, or a server is stopped and started beside it. After each start all sixteen
-targets equal what the sources have, and their logs of changes have each change once; otherwise the exit code is 1.
+One pipeline reads a topic of Kafka, a table of PostgreSQL, a Delta table and files, sums each up in a view, and writes each view to
+all four. The host is killed at any time or at a named point, or a server is stopped and started beside it. After each start all
+sixteen targets must equal their sources, and their logs of changes must have each change once; otherwise the exit code is 1.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ MODELS = ("exactly_once", "at_least_once", "none")
 
 
 class Kill(StrEnum):
-    """How a round ends."""
+    """The end of a round."""
 
     HOST = "the host at any time"
     POINT = "the host at a point"
@@ -76,7 +76,7 @@ POINTS = tuple(
 
 
 def program(systems: Sequence[System]) -> str:
-    """One pipeline with all pairs of an input and an output.
+    """Return one pipeline with all pairs of an input and an output.
 
     :param systems: the sources and targets
     """
@@ -99,11 +99,11 @@ def _declared(connectors: list[dict[str, Any]]) -> str:
 
 
 class Writers:
-    """Change all sources, each in a thread of its own, until they are told to rest."""
+    """The threads that change all sources, one for each, until they are told to rest."""
 
     def __init__(self, systems: Sequence[System], dice: random.Random) -> None:
         self.changes: Counter[str] = Counter()
-        """How many transactions each system took."""
+        """The number of transactions that each system took."""
         self.failures: list[BaseException] = []
         self._write = threading.Event()
         self._ended = threading.Event()
@@ -120,7 +120,7 @@ class Writers:
         self._write.set()
 
     def rest(self) -> None:
-        """Change nothing. When this returns no change is under way."""
+        """Pause the changes, and return after those under way."""
         self._write.clear()
         for lock in self._locks.values():
             with lock:
@@ -129,7 +129,7 @@ class Writers:
             raise self.failures[0]
 
     def end(self) -> None:
-        """Change nothing any more."""
+        """Stop the changes for good."""
         self._ended.set()
         self._write.set()
         for thread in self._threads:
@@ -153,11 +153,11 @@ class Writers:
 
 
 class PairRounds:
-    """Rounds over one pipeline: start it, change the sources, kill or stop something, start it again, compare.
+    """The rounds over one pipeline: start it, change the sources, kill or stop something, start it again, compare.
 
-    :param folder: of the pipeline
+    :param folder: the folder of the pipeline
     :param systems: the sources and targets, with nothing in them
-    :param dice: decides
+    :param dice: the source of random choices
     """
 
     def __init__(self, folder: Path, systems: Sequence[System], dice: random.Random) -> None:
@@ -173,9 +173,9 @@ class PairRounds:
         self.writers = Writers(systems, dice)
 
     def one(self, kill: Kill | None = None) -> None:
-        """One round.
+        """Run one round.
 
-        :param kill: how it ends; at random by default
+        :param kill: its end; at random by default
         :raises AssertionError: when a target does not become equal to its view, or has a change twice
         """
         kill = self._dice.choice(list(Kill)) if kill is None else kill
@@ -205,7 +205,7 @@ class PairRounds:
         self.compare()
 
     def compare(self) -> None:
-        """Let the sources rest, wait until all targets are equal to their views, and see that no connector has failed.
+        """Let the sources rest, wait until all targets are equal to their views, and check that no connector has failed.
 
         :raises HostDied: when the host is killed meanwhile
         """
@@ -229,10 +229,10 @@ class PairRounds:
             require(not connector["metrics"].get("num_parse_errors"), f"{name} has malformed records: {connector}")
 
     def stop_server(self, system: System, then: Callable[[], None]) -> None:
-        """Have a server away for a while: what uses it says so, and all else goes on.
+        """Stop a server for a while: its connectors must report it, and everything else must continue.
 
-        :param system: whose server it is
-        :param then: called while it is away
+        :param system: the system of the server
+        :param then: the function to call meanwhile
         """
         system.stop()
         try:
@@ -242,12 +242,12 @@ class PairRounds:
             system.start()
 
     def close(self) -> None:
-        """End what was started here."""
+        """End the writers and the host."""
         self.writers.end()
         self.host.kill()
 
     def summary(self) -> str:
-        """What happened, in a line."""
+        """Return a summary of one line."""
         kills = ", ".join(f"{count} times {kill}" for kill, count in self.kills.items())
         changes = ", ".join(f"{count} of {name}" for name, count in self.writers.changes.items())
         return f"{self.done} rounds: {kills}; {self.compared} comparisons of a target; transactions: {changes}"
@@ -273,7 +273,7 @@ class PairRounds:
                 self.host.wait_for("Suspended")
 
     def _wait_for_work(self) -> None:
-        """Let all outputs deliver something, and all sources change."""
+        """Wait until all outputs have delivered something, and all sources have changed."""
         changes, delivered = dict(self.writers.changes), self._delivered()
         deadline = time.monotonic() + WAIT_S
         while any(self.writers.changes[name] < changes.get(name, 0) + 3 for name in NAMES) or any(
@@ -287,7 +287,7 @@ class PairRounds:
         return [output["metrics"]["transmitted_records"] for output in outputs]
 
     def _wait_for_health(self, holds: Callable[[set[str]], bool], what: str) -> None:
-        """Wait until certain connectors do not work, and see that each of them says why."""
+        """Wait until the set of unhealthy connectors meets a condition, and check that each of them reports a reason."""
         deadline = time.monotonic() + WAIT_S
         while True:
             sick = {each["endpoint_name"]: each["health"] for each in self._connectors() if each["health"]["status"] != "Healthy"}
@@ -298,7 +298,7 @@ class PairRounds:
             time.sleep(0.1)
 
     def _in_time(self, deadline: float, what: str) -> None:
-        """Refuse to wait any longer for something."""
+        """Raise when the deadline has passed."""
         if time.monotonic() > deadline:
             raise AssertionError(f"{what}; {self._stats()}")
 
@@ -307,7 +307,7 @@ class PairRounds:
         return [*stats["inputs"], *stats["outputs"]]
 
     def _stats(self) -> str:
-        """The connectors that do not work; all that the host says is in a file."""
+        """Return the unhealthy connectors, and write all statistics of the host to a file."""
         with suppress(HostDied):
             (self._folder / "stats.json").write_text(self.host.call("GET", "/stats").text)
             return f"not healthy: {json.dumps([each for each in self._connectors() if each['health']['status'] != 'Healthy'])}"
@@ -315,7 +315,7 @@ class PairRounds:
 
 
 def _users(system: System) -> list[str]:
-    """The connectors of which one notices soon that a system's server is away: those that ask it all the time, or write."""
+    """Return the connectors that soon notice an outage of a system's server: those that poll it, or write to it."""
     if system.name in {"kafka", "postgres"}:
         return [f"orders_{system.name}.source"]
     return [f"{REMOTE}.{system.name}"]
@@ -330,12 +330,12 @@ def _sums(target: System, view: str) -> Sums | None:
 
 @contextmanager
 def systems(folder: Path, broker: Broker, server: PostgresServer, database: str) -> Iterator[list[System]]:
-    """The four systems, with nothing in them.
+    """Yield the four systems, empty.
 
-    :param folder: of tables and files
-    :param broker: runs, and may be stopped
-    :param server: runs, and may be stopped
-    :param database: an empty database of it
+    :param folder: the folder for tables and files
+    :param broker: a running broker, which may be stopped
+    :param server: a running server, which may be stopped
+    :param database: an empty database of the server
     """
     store = ObjectStore(folder / "objects.log")
     try:
@@ -393,7 +393,7 @@ def _run(arguments: argparse.Namespace, folder: Path) -> bool:
             rounds.last()
         except AssertionError as error:
             say(f"round {rounds.done + 1} ({rounds.what}): {error}")
-            # Its folder goes with it.
+            # The broker's folder is deleted with it.
             shutil.copy(broker.log, folder / "kafka.log")
             return False
         finally:

@@ -13,11 +13,11 @@ from functools import wraps
 from typing import Any
 
 VARIABLE = "CHAOS_POINT"
-"""Environment variable of a host that is to be killed: ``<number of the call> <point>``."""
+"""The environment variable with the point at which a host is killed: ``<number of the call> <point>``."""
 
 
 class Moment(StrEnum):
-    """On which side of the call."""
+    """The side of the call."""
 
     BEFORE = "before"
     AFTER = "after"
@@ -36,13 +36,16 @@ class Point:
 
     @classmethod
     def parse(cls, text: str) -> Point:
-        """The point that ``str`` wrote."""
+        """Return the point that ``str`` wrote."""
         moment, _, rest = text.partition(" ")
         module, _, function = rest.partition(":")
         return cls(module, function, Moment(moment))
 
     def resolve(self) -> tuple[Any, str, Callable[..., Any]]:
-        """What holds the function, its name there, and the function itself. Raises AttributeError when it is not there."""
+        """Return the owner of the function, its name there, and the function itself.
+
+        :raises AttributeError: when it does not exist
+        """
         holder: Any = importlib.import_module(f"airflow_pipelines.{self.module}")
         *path, name = self.function.split(".")
         for part in path:
@@ -85,7 +88,7 @@ POINTS = tuple(
 
 
 def kill_at(point: Point, call: int) -> None:
-    """From the ``call``-th call of the function on nothing happens any more: this process and its JVM are killed."""
+    """Kill this process and its JVM at the ``call``-th call of the function."""
     holder, name, function = point.resolve()
     left = call
 
@@ -111,7 +114,7 @@ def _replace(holder: Any, name: str, function: Callable[..., Any], wrapper: Call
     """Put the wrapper in the function's place, also where a module has imported it by its name."""
     own = vars(holder).get(name)
     if isinstance(own, classmethod | staticmethod):
-        # What the class gives is bound already, so that the wrapper must not be.
+        # The class returns a bound function, so the wrapper must not be bound again.
         setattr(holder, name, staticmethod(wrapper))
         return
     setattr(holder, name, wrapper)

@@ -32,11 +32,11 @@ TOKEN = "chaos"  # noqa: S105  the host listens on loopback and lives for second
 
 
 class HostDied(Exception):
-    """The host was killed while somebody waited for it."""
+    """The error for a host that was killed during a wait for it."""
 
 
 class HostProcess:
-    """Starts, asks and kills hosts of one pipeline, one after the other."""
+    """The hosts of one pipeline, one after the other, which are started, called and killed here."""
 
     def __init__(self, folder: Path, runtime_config: dict[str, Any]) -> None:
         self.folder = folder
@@ -47,23 +47,23 @@ class HostProcess:
         self._pipeline_id = uuid4()
         self._deployment_id = uuid4()
         self.runtime_config = runtime_config
-        """That of the pipeline from its next start on."""
+        """The configuration of the pipeline from its next start on."""
         self._pid: int | None = None
         self.http = httpx.Client()
-        """Asks the pipeline that was started last."""
+        """The client of the pipeline that was started last."""
 
     @property
     def alive(self) -> bool:
-        """Whether the host that was started last still runs."""
+        """True if the host that was started last still runs."""
         return self._pid is not None and is_alive(self._pid)
 
     def start(self, program: str | ProgramSource, point: Point | None = None, call: int = 1) -> None:
         """Start a host and wait until its pipeline runs.
 
         :param program: the pipeline's program, or its SQL
-        :param point: where the host is to be killed; None for nowhere
-        :param call: at which call of the point
-        :raises HostDied: when the point came before that
+        :param point: the point at which the host is killed; None for no kill
+        :param call: the number of the call of the point
+        :raises HostDied: when the host is killed before that
         """
         self._deployment_id = uuid4()
         record = self._submitted(program)
@@ -133,7 +133,7 @@ class HostProcess:
             time.sleep(0.05)
 
     def call(self, method: str, path: str, **options: Any) -> httpx.Response:
-        """Ask the host.
+        """Send a request to the host.
 
         :raises HostDied: when there is no answer
         """
@@ -143,14 +143,17 @@ class HostProcess:
             raise HostDied from error
 
     def query(self, sql: str) -> list[dict[str, Any]]:
-        """The rows of an ad-hoc query. Raises HostDied."""
+        """Return the rows of an ad-hoc query.
+
+        :raises HostDied: when there is no answer
+        """
         answer = self.call("GET", "/query", params={"sql": sql, "format": "json"})
         if answer.status_code != 200:
             raise AssertionError(answer.text)
         return [json.loads(line) for line in answer.text.splitlines()]
 
     def kill(self) -> None:
-        """End the JVM and its Python at one instant; nothing when they have ended."""
+        """Kill the JVM and its Python at once, if they still run."""
         if self._pid is None or not self.alive:
             return
         os.killpg(self._pid, signal.SIGKILL)

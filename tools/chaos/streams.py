@@ -1,8 +1,10 @@
-"""``python -m tools.chaos.streams --rounds 100``: a stream program that reads and writes files is killed again and again.
+"""A test that kills a stream program repeatedly: ``python -m tools.chaos.streams --rounds 100``.
 
-The host with all that belongs to it is killed, at any time or at a named point, or the process of the program alone, also between
-two files that a checkpoint makes visible, or the process that reads its sources alone. After each start each line is in the output
-files and in the relations exactly once, or the exit code is 1.
+The program reads and writes files.
+
+The whole host is killed, at any time or at a named point; or only the process of the program, also between two files that a
+checkpoint publishes; or only the process that reads its sources. After each start each line must be in the output files and in the
+relations exactly once; otherwise the exit code is 1.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from tools.model import require
 KEYS = 200
 WAIT_S = 60.0
 LARGE = 6_000
-"""Lines of a large file: more than one message of a source."""
+"""The number of lines of a large file: more than one message of a source."""
 PROGRAM = Path(__file__).with_name("numbered_lines.py")
 MODELS = ("exactly_once", "at_least_once", "none")
 SQL = """create materialized view totals as select count(*) as keys, sum(n) as lines from counts;
@@ -38,7 +40,7 @@ create materialized view numbers as select key, count(*) as lines, min(n) as fir
 
 
 class Kill(StrEnum):
-    """How a round ends."""
+    """The end of a round."""
 
     HOST = "the host at any time"
     POINT = "the host at a point"
@@ -98,10 +100,10 @@ def _run(arguments: argparse.Namespace, folder: Path) -> int:
 
 
 class StreamRounds:
-    """Rounds over one pipeline: start it, compare what it has written with what it was given, give it files, kill something.
+    """The rounds over one pipeline: start it, compare its output with its input, add files, kill something.
 
-    :param folder: of the pipeline, its input and its output
-    :param dice: decides
+    :param folder: the folder of the pipeline, its input and its output
+    :param dice: the source of random choices
     """
 
     def __init__(self, folder: Path, dice: random.Random) -> None:
@@ -121,10 +123,10 @@ class StreamRounds:
         self.host = HostProcess(folder, {})
 
     def one(self, kill: Kill | None = None) -> None:
-        """One round.
+        """Run one round.
 
-        :param kill: how it ends; at random by default
-        :raises AssertionError: when what was written is wrong, or the pipeline does not start
+        :param kill: its end; at random by default
+        :raises AssertionError: when the output is wrong, or the pipeline does not start
         """
         kill = self._dice.choice(list(Kill)) if kill is None else kill
         model = self._model = self._dice.choice(MODELS)
@@ -146,7 +148,7 @@ class StreamRounds:
         self._kills[kill] += 1
         self.done += 1
         say(f"{self.done:4} {self.what}: {len(self._lines)} lines in {self._files} files")
-        # What comes while nothing runs.
+        # Input while nothing runs.
         self._give()
 
     def last(self) -> None:
@@ -157,7 +159,7 @@ class StreamRounds:
         self._stop()
 
     def summary(self) -> str:
-        """What happened, in a line."""
+        """Return a summary of one line."""
         kills = ", ".join(f"{count} times {kill}" for kill, count in self._kills.items())
         hidden = sum(1 for _ in (self._folder / "out").glob(".*"))
         return f"{self.done} rounds, {len(self._lines)} lines: {kills}; {hidden} files of killed runs are hidden"
@@ -181,7 +183,7 @@ class StreamRounds:
                 self._stop()
 
     def _is_to_be_killed(self) -> bool:
-        """Whether the process has not come to the rename yet. Where no interval brings a checkpoint one is asked for."""
+        """Return True if the process has not come to the rename yet. Without a checkpoint interval, request a checkpoint."""
         if self._model == "none":
             self.host.call("POST", "/checkpoint")
         return (self._folder / "die").exists()
@@ -204,7 +206,7 @@ class StreamRounds:
                 raise HostDied
 
     def _give(self) -> None:
-        """Another file, which appears when it is complete. Some of its lines were there before."""
+        """Add an input file, which appears when it is complete. Some of its lines were there before."""
         lines = []
         for _ in range(self._dice.choice([1, 1, 5, 50, LARGE if self._dice.random() < 0.05 else 100])):
             key = self._dice.randrange(KEYS)
@@ -217,7 +219,7 @@ class StreamRounds:
         hidden.rename(hidden.with_name(name))
 
     def _take(self) -> None:
-        """Take all files away that a reader sees."""
+        """Remove all output files that a reader sees."""
         for path in self._shown():
             path.rename(self._folder / "taken" / path.name)
 
@@ -227,7 +229,10 @@ class StreamRounds:
         return files
 
     def _check(self) -> None:
-        """Compare what is in the relations and in the files with the lines that were given. Raises HostDied."""
+        """Compare the relations and the output files with the input lines.
+
+        :raises HostDied: when the host is killed meanwhile
+        """
         deadline = time.monotonic() + WAIT_S
         while (found := self.host.query("select count(*) as n from numbered")[0]["n"]) < len(self._lines):
             require(time.monotonic() < deadline, f"{found} of {len(self._lines)} lines after {WAIT_S:.0f} s")
@@ -251,7 +256,7 @@ class StreamRounds:
             time.sleep(0.1)
 
     def _written(self) -> Counter[str]:
-        """The lines that a reader of the output sees, and has taken away."""
+        """Return the lines that a reader of the output sees, including those of removed files."""
         files = [*self._shown(), *(self._folder / "taken").iterdir()]
         return Counter(line for path in files for line in path.read_text().splitlines())
 

@@ -1,6 +1,6 @@
-"""Run the same programs in the published package and in ours, and compare what they give.
+"""A comparison of the results of the same programs in the published package and in ours.
 
-``python -m tools.compare_flink --only windows``. The exit code is 1 when results differ that are not meant to.
+``python -m tools.compare_flink --only windows``. The exit code is 1 if results differ unintentionally.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from tools.console import say
 from tools.flink import ROOT, VERSION, Flink, FlinkUnavailableError
 
 Run = tuple[str, int]
-"""Name of a case and number of its input."""
+"""The name of a case and the number of its input."""
 
 PAUSE_S, LONG_PAUSE_S = 0.01, 0.1
-"""How long Flink's input waits after each element; the long one for what is run again, as a timer may have come too late."""
+"""The seconds that Flink's input waits after each element; the long one is for repeated runs, as a timer may have come too late."""
 
 
 def main() -> int:
@@ -50,14 +50,14 @@ def main() -> int:
 
 
 class Comparison:
-    """Runs of both packages.
+    """The runs of both packages.
 
-    PyFlink runs Python in threads of the Java process, which is fast, or in processes, which is what it does by default. What
-    differs from the former is run again with the latter, which counts.
+    PyFlink runs Python in threads of the Java process, which is fast, or in processes, which is its default. Runs that differ in
+    the former mode are repeated in the latter, which counts.
 
-    :param flink: the environment of the published one
-    :param seed: of the random inputs
-    :param rounds: how many random inputs a case has
+    :param flink: the environment of the published package
+    :param seed: the seed of the random inputs
+    :param rounds: the number of random inputs of a case
     """
 
     def __init__(self, flink: Flink, seed: int, rounds: int) -> None:
@@ -67,7 +67,7 @@ class Comparison:
     def report(self, runs: Sequence[Run]) -> int:
         """Run, compare, and print the differences and the counts.
 
-        :return: 0 when nothing differs that should not
+        :return: 0 if nothing differs unintentionally
         """
         ours = self._outcomes("ours", runs, "thread", PAUSE_S)
         theirs = self._outcomes("flink", runs, "thread", PAUSE_S)

@@ -1,4 +1,4 @@
-"""A case: one program, written once for both packages, and how its results are compared."""
+"""A case: one program, written once for both packages, and the comparison of its results."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from enum import Enum
 from typing import Any
 
 Program = Callable[[Any, Any, Any], Any]
-"""Takes the names of a package, its environment and the input; gives the stream whose elements are compared."""
+"""A function of the names of a package, its environment and the input, which returns the stream whose elements are compared."""
 
 
 class Order(Enum):
-    """What of the order of the results has to be the same."""
+    """The part of the order of the results that has to be equal."""
 
     EXACT = "all of it"
     BY_KEY = "that of the results of one key, which is the first field of a result"
@@ -20,7 +20,7 @@ class Order(Enum):
 
 
 class Shape(Enum):
-    """How results leave the program."""
+    """The form in which results leave the program."""
 
     VALUES = "as Python values, by execute_and_collect"
     TEXT = "as lines of text, by a file sink"
@@ -30,15 +30,15 @@ class Shape(Enum):
 class Case:
     """One program.
 
-    :param name: for people, and to choose it
-    :param program: makes the stream
-    :param order: what of the order is compared
-    :param shape: how results are taken
-    :param inputs: gives the inputs to try, from a seed and a number of rounds
-    :param differs: why the results are meant to differ; None when they must be equal
-    :param only_here: why PyFlink cannot run the program; None when it can
-    :param fails: whether both must refuse it, or end with an error
-    :param batch: whether it runs in batch mode
+    :param name: its name, for people and for the choice of cases
+    :param program: the function that makes the stream
+    :param order: the part of the order that is compared
+    :param shape: the form of the results
+    :param inputs: the function that returns the inputs, from a seed and a number of rounds
+    :param differs: the reason why the results differ intentionally; None if they must be equal
+    :param only_here: the reason why PyFlink cannot run the program; None if it can
+    :param fails: True if both must reject it, or end with an error
+    :param batch: True if it runs in batch mode
     """
 
     name: str
@@ -57,7 +57,7 @@ CASES: dict[str, Case] = {}
 
 
 def no_input(_seed: int, _rounds: int) -> list[Any]:
-    """One run without input: the program has its own."""
+    """Return the input of one run without input: the program has its own."""
     return [None]
 
 

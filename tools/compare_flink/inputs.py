@@ -1,11 +1,11 @@
-"""Inputs of cases: a fixed one that has the corners in it, and random ones from a seed."""
+"""The inputs of cases: a fixed one with the edge cases, and random ones from a seed."""
 
 from __future__ import annotations
 
 import random
 
 Event = tuple[str, int, int]
-"""Key, event time in ms, number."""
+"""A key, an event time in ms, and a number."""
 
 FIXED: list[Event] = [
     ("a", 0, 1),
@@ -24,14 +24,14 @@ FIXED: list[Event] = [
     ("a", 29, 4),
     ("b", 40, 3),
 ]
-"""Equal times, times on the edges of windows, sessions that touch, elements that are late by little and by much."""
+"""An input with equal times, times on the edges of windows, sessions that touch, and elements that are a little or very late."""
 
 
 def events(seed: int, rounds: int) -> list[list[Event]]:
-    """The fixed input and random ones.
+    """Return the fixed input and random ones.
 
-    :param seed: another seed gives others
-    :param rounds: how many random ones
+    :param seed: the seed of the random ones
+    :param rounds: the number of random ones
     :return: the inputs
     """
     dice = random.Random(seed)  # noqa: S311

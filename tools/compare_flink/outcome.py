@@ -1,4 +1,4 @@
-"""What a program gave in one package, and what two outcomes have in common."""
+"""The outcome of a program in one package, and the comparison of two outcomes."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _RAISED = re.compile(r"(\w+\.)*\w*(Error|Exception): |Caused by: pemja")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one program gave for one input.
+    """The outcome of one program for one input.
 
-    :param case: its name
-    :param number: which of the inputs
-    :param results: plain values, in the order in which they came; None when it failed
-    :param error: what it failed with
+    :param case: the name of the case
+    :param number: the number of the input
+    :param results: plain values, in order of arrival; None if it failed
+    :param error: the error if it failed
     """
 
     case: str
@@ -31,17 +31,17 @@ class Outcome:
     error: str | None
 
     def to_line(self) -> str:
-        """The outcome as one line of JSON."""
+        """Return the outcome as one line of JSON."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_line(cls, line: str) -> Outcome:
-        """Read what :meth:`to_line` wrote."""
+        """Parse a line that :meth:`to_line` wrote."""
         return cls(**json.loads(line))
 
 
 class Verdict(Enum):
-    """What two outcomes are to each other."""
+    """The result of the comparison of two outcomes."""
 
     EQUAL = "equal"
     DIFFERENT = "different"
@@ -50,9 +50,9 @@ class Verdict(Enum):
 
 
 def verdict(case: Case, ours: Outcome, theirs: Outcome) -> Verdict:
-    """Judge two outcomes of one program.
+    """Compare two outcomes of one program.
 
-    What is listed as a difference and is none counts as different: the list is to be true.
+    An intentional difference that does not occur counts as different, so that the list of differences stays true.
     """
     if case.only_here is not None:
         return Verdict.ONLY_HERE if ours.error is None and theirs.error is not None else Verdict.DIFFERENT
@@ -90,7 +90,7 @@ def _first(result: Any) -> Any:
 
 
 def cause(error: str) -> str:
-    """The line of an error's text that says why: the last one of a traceback of Python, else the innermost cause of the JVM."""
+    """Return the line with the cause of an error: the last one of a Python traceback, else the innermost cause of the JVM."""
     lines = [line.strip() for line in error.splitlines()]
     raised = [line for line in lines[1:] if _RAISED.match(line)]
     causes = [line for line in lines if line.startswith("Caused by: ")]
@@ -98,7 +98,7 @@ def cause(error: str) -> str:
 
 
 def difference(ours: Outcome, theirs: Outcome) -> list[str]:
-    """What the outcomes differ in, a line for each package."""
+    """Return the difference of the outcomes, a line for each package."""
     return [f"  ours:  {_text(ours, theirs)}", f"  Flink: {_text(theirs, ours)}"]
 
 

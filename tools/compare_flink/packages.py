@@ -1,4 +1,4 @@
-"""The two packages behind the same names."""
+"""The two packages, with the same names."""
 
 from __future__ import annotations
 
@@ -31,28 +31,28 @@ WATERMARK_INTERVAL_MS = 1
 
 
 class Package(Protocol):
-    """One of the two."""
+    """One of the two packages."""
 
     @property
     def api(self) -> Any:
-        """All public classes, and ``timed``: gives a stream event time, with a watermark after each element."""
+        """The public classes, and ``timed``, which gives a stream event time, with a watermark after each element."""
 
     def environment(self, *, batch: bool) -> Any:
-        """A new environment with one task for each operator."""
+        """Return a new environment with one task for each operator."""
 
 
 def named(package: str, mode: str, pause_s: float) -> Package:
-    """One of the packages.
+    """Return one of the packages.
 
     :param package: ``ours`` or ``flink``
-    :param mode: in which Flink runs Python: ``thread`` or ``process``
-    :param pause_s: how long Flink's input waits after each element, so that its timer gives a watermark
+    :param mode: the mode in which Flink runs Python: ``thread`` or ``process``
+    :param pause_s: the seconds that Flink's input waits after each element, so that its timer emits a watermark
     """
     return Ours(names_of(OURS)) if package == "ours" else PyFlink(names_of(FLINKS), mode, pause_s)
 
 
 def names_of(modules: tuple[str, ...]) -> SimpleNamespace:
-    """All public names of some modules, in one place.
+    """Return all public names of some modules, in one namespace.
 
     :param modules: :data:`OURS` or :data:`FLINKS`
     """
@@ -90,14 +90,14 @@ class Ours:
         api.timed = timed
 
     def environment(self, *, batch: bool) -> Any:
-        """A new environment."""
+        """Return a new environment."""
         env = self.api.StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
         return _in_batch_mode(self.api, env) if batch else env
 
 
 @dataclass(frozen=True)
 class PyFlink:
-    """The published package. It gives watermarks by a timer only, so an input waits a little after each element."""
+    """The published package. It emits watermarks by a timer only, so an input waits a little after each element."""
 
     api: Any
     mode: str
@@ -123,7 +123,7 @@ class PyFlink:
         api.timed = timed
 
     def environment(self, *, batch: bool) -> Any:
-        """A new environment. Each element is handed on at once, as the watermarks stand between them."""
+        """Return a new environment. Each element is passed on at once, because the watermarks are between them."""
         configuration = self.api.Configuration()
         for key, value in {"python.execution-mode": self.mode, "python.fn-execution.bundle.size": "1"}.items():
             configuration.set_string(key, value)

@@ -1,4 +1,4 @@
-"""Values of both packages in one form that can be compared and written as JSON."""
+"""The conversion of values of both packages to one form that can be compared and written as JSON."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 
 def plain(value: Any) -> Any:
-    """A value without the classes of its package.
+    """Convert a value to one without the classes of its package.
 
-    Numbers, texts and containers are told apart by their types, as a program would.
+    Numbers, texts and containers are distinguished by their types, as a program would.
 
-    :return: something that JSON writes and reads without a change
+    :return: a value that JSON writes and reads unchanged
     """
     name = type(value).__name__
     if value is None or isinstance(value, bool | int | str):
@@ -49,7 +49,7 @@ def _fields(name: str, value: Any) -> Any:
 
 
 def shown(value: Any) -> str:
-    """A plain value for people, on one line."""
+    """Return a plain value as text for people, on one line."""
     if isinstance(value, list):
         return f"[{', '.join(map(shown, value))}]"
     if isinstance(value, dict):

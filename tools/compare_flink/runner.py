@@ -1,4 +1,4 @@
-"""Runs cases with one of the packages, in the environment that has it, and prints a line of JSON for each outcome.
+"""A process that runs cases with one of the packages, in its environment, and prints a line of JSON for each outcome.
 
 ``python -m tools.compare_flink.runner --package ours``: the comparison starts one such process for each package.
 """
@@ -21,7 +21,7 @@ from tools.console import say
 
 
 def main() -> int:
-    """Run the cases that standard input names, one JSON list of name and number of input a line."""
+    """Run the cases on standard input, one JSON list with the name and the number of the input a line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--package", choices=("ours", "flink"), required=True)
     parser.add_argument("--mode", choices=("thread", "process"), required=True)
@@ -40,11 +40,11 @@ def main() -> int:
 def outcome(package: Package, case: Case, number: int, given: Any) -> Outcome:
     """Run a program with one input.
 
-    :param package: which package runs it
+    :param package: the package that runs it
     :param case: the program
-    :param number: of the input
+    :param number: the number of the input
     :param given: the input
-    :return: what came out, or the error
+    :return: the results, or the error
     """
     try:
         return Outcome(case.name, number, _results(package, case, given), None)

@@ -1,1 +1,1 @@
-"""Drives several pipelines of one service without pause, checks their rows, and watches what must not only grow."""
+"""A soak test that drives several pipelines of one service without pause, checks their rows, and watches figures for growth."""

@@ -1,6 +1,6 @@
-"""``python -m tools.soak --minutes 60``: several clients drive pipelines without pause.
+"""The soak test, ``python -m tools.soak --minutes 60``: several clients drive pipelines without pause.
 
-The exit code is 1 when something wrong was seen, or when a figure that should not only grow keeps growing beyond its bound.
+The exit code is 1 if something was wrong, or if a figure that should be bounded keeps growing beyond its bound.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ READERS = 2
 SAMPLE_S = 30.0
 FEWEST_SAMPLES = 24
 END_S = 900.0
-"""How long clients may take to end what they have begun."""
+"""The seconds that clients may take to finish."""
 
 
 def main() -> int:
@@ -86,7 +86,7 @@ def _soak(url: str, folder: Path, sampler: Sampler, seconds: float, dice: random
 
 
 def _sampled(sampler: Sampler, record: Record, begin: float, seconds: float) -> list[Sample]:
-    """Take samples until the time is over, or too much went wrong."""
+    """Take samples until the time is over, or there are too many faults."""
     samples: list[Sample] = []
     wanted = max(FEWEST_SAMPLES, int(seconds / SAMPLE_S))
     while len(samples) < wanted and not record.hopeless:
@@ -112,7 +112,7 @@ def _report(found: Sequence[Growth], record: Record, seconds: float) -> None:
 
 
 def _dice(dice: random.Random) -> random.Random:
-    """Dice of one client, so that what it does does not hang on how fast the others are."""
+    """Return the dice of one client, so that its choices do not depend on the speed of the others."""
     return random.Random(dice.random())  # noqa: S311
 
 

@@ -1,4 +1,4 @@
-"""Drives one pipeline: writes, waits, checks, and everything that may be done with a pipeline between two steps."""
+"""The driver of one pipeline: it writes, waits, checks, and performs every action that is possible between two steps."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tools.soak.workloads import CUSTOMERS, Workload, difference
 
 KEYS = 400
 LOAD = 2_000
-"""Rows of a large request."""
+"""The number of rows of a large request."""
 MOST_LINES = 1_000
 PATIENCE_S = 300.0
 TICKS = 20
 
 
 class Driver:
-    """The one writer of a pipeline, so that it knows what must be in it."""
+    """The only writer of a pipeline, so that it knows the expected content."""
 
     def __init__(self, client: PipelineClient, workload: Workload, dice: random.Random, record: Record) -> None:
         self.workload = workload
@@ -51,7 +51,7 @@ class Driver:
         ).create_or_replace()
 
     def run(self, ended: threading.Event) -> None:
-        """Start the pipeline, drive it until the event is set, and check it a last time. What is wrong is recorded."""
+        """Start the pipeline, drive it until the event is set, and check it a last time. Faults are recorded."""
         self._attempt(self.start)
         while not ended.is_set() and not self._record.hopeless:
             self._attempt(self._one)
@@ -69,7 +69,7 @@ class Driver:
             self.pipeline.input_json("customers", rows)
 
     def actions(self) -> list[tuple[Callable[[], None], float]]:
-        """What may be done with the pipeline, and how often."""
+        """Return the possible actions on the pipeline, with their weights."""
         workload = self.workload
         possible = [
             (self.write, 50.0),
@@ -120,7 +120,7 @@ class Driver:
         self._send([(KEYS + at, None) for at in range(LOAD)])
 
     def insert(self) -> None:
-        """Write by a statement."""
+        """Write a row by a statement."""
         key, value = self._dice.randrange(KEYS), self._next()
         self._model.send([(key, value)])
         with self._record.timed("statement"):
@@ -147,7 +147,7 @@ class Driver:
             self.pipeline.input_json("lines", [{"delete": {"a": a, "b": b}} for a, b in gone], "insert_delete")
 
     def tick(self) -> None:
-        """Write rows of now, some of them a little late."""
+        """Write rows with the current time, some of them a little late."""
         now = time.time()
         stamps = [time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(now - self._dice.random() * 5)) for _ in range(TICKS)]
         self.pipeline.input_json("ticks", [{"at": at, "v": self._next()} for at in stamps])
@@ -182,7 +182,7 @@ class Driver:
             self.pipeline.sync_checkpoint(wait=True, timeout_s=PATIENCE_S)
 
     def pause(self) -> None:
-        """Pause, write something that has to wait, resume."""
+        """Pause the pipeline, write a row that has to wait, and resume."""
         with self._record.timed("pause and resume"):
             self.pipeline.pause(timeout_s=PATIENCE_S)
             change = self._change()
@@ -193,7 +193,7 @@ class Driver:
         self._model.acknowledge()
 
     def restart(self) -> None:
-        """Stop in order, and start again."""
+        """Stop the pipeline gracefully, and start it again."""
         self._stop()
         with self._record.timed("start"):
             self.pipeline.start_paused(timeout_s=PATIENCE_S)
@@ -201,7 +201,7 @@ class Driver:
         self.pipeline.resume(timeout_s=PATIENCE_S)
 
     def change_program(self) -> None:
-        """Stop, give the pipeline another program, and approve the change."""
+        """Stop the pipeline, modify its program, and approve the change."""
         self._stop()
         self._variant += 1
         with self._record.timed("modify"):
@@ -221,14 +221,14 @@ class Driver:
             self.pipeline.stop(force=False, timeout_s=PATIENCE_S)
 
     def _follow(self) -> None:
-        """Listen to the paused pipeline, so that what it holds and what the listener gets add up."""
+        """Listen to the paused pipeline, so that its content and the listener's changes add up."""
         self._followed = self._contents(self.workload.listened)
         self._listener = self.pipeline.listen(self.workload.listened)
 
     # --- what must be true ---------------------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Compare the table with the model, views with their queries, and what outputs have got with the views.
+        """Compare the table with the model, views with their queries, and the received output with the views.
 
         :raises LostError: when something is wrong
         """

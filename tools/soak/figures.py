@@ -1,4 +1,4 @@
-"""Takes samples of what a service, its hosts and its folders hold."""
+"""Samples of the resources of a service, its hosts and its folders."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ JCMD_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Figures by name at one moment (monotonic seconds)."""
+    """The figures by name at one point in time (monotonic seconds)."""
 
     at: float
     figures: dict[str, float]
 
 
 class Sampler:
-    """Samples one service over one store."""
+    """A sampler of one service over one store."""
 
     def __init__(self, home: Path, engine: Engine, service: int) -> None:
-        """Sample a service.
+        """Prepare the samples of a service.
 
         :param home: the folder with the store, the storage and the logs
         :param engine: the store
@@ -44,7 +44,7 @@ class Sampler:
         self._service = service
 
     def sample(self) -> Sample:
-        """All figures, now."""
+        """Return all current figures."""
         figures = _of_process("service", self._service)
         for host in Registry(self._engine).live_hosts():
             if host.pid is not None and host.heartbeat is not None:
@@ -76,7 +76,7 @@ def _of_host(name: str, python: int) -> dict[str, float]:
 
 
 def _jvm_of(python: int) -> int:
-    """The JVM beside a host's Python, whichever of the two started the other."""
+    """Return the JVM beside a host's Python, whichever of the two started the other."""
     for process in (parent(python), *children(python)):
         if command(process) == "java":
             return process
@@ -84,7 +84,7 @@ def _jvm_of(python: int) -> int:
 
 
 def _read(figure: Callable[[int], T], process: int, ended: T) -> T:
-    """A figure of a process that may end at any time."""
+    """Return a figure of a process that may end at any time."""
     try:
         return figure(process)
     except (OSError, ValueError):
@@ -100,7 +100,7 @@ def _of_process(name: str, process: int) -> dict[str, float]:
 
 
 def _of_heap(name: str, jvm: int) -> dict[str, float]:
-    """What is reachable, which is what a garbage collection would leave; nothing where there is no JDK."""
+    """Return the sizes of the classes and of the objects that a garbage collection would leave; nothing without a JDK."""
     jcmd = shutil.which("jcmd")
     if jcmd is None:
         return {}

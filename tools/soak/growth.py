@@ -1,4 +1,4 @@
-"""Says which figures of a run keep growing beyond their bounds."""
+"""The figures of a run that keep growing beyond their bounds."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from tools.soak.figures import Sample
 from tools.soak.record import Call
 
 WARM_UP = 1 / 4
-"""The part of a run in which caches fill and everything is done for the first time."""
+"""The fraction of a run in which caches fill and everything is done for the first time."""
 PARTS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What a figure may be in the last part of a run: so many times that of the first part, and so much more, which is noise.
+    """The bound of a figure in the last part of a run: a factor on the first part, plus noise.
 
-    ``known``: up to here it grows in any case, since something limits it there.
+    ``known``: a value up to which it grows in any case, because something limits it there.
     """
 
     factor: float
@@ -29,7 +29,7 @@ class Bound:
     known: float = 0.0
 
     def limit(self, first: float) -> float:
-        """The most that a figure may be in the end."""
+        """Return the maximum of a figure at the end."""
         return max(first * self.factor + self.noise, self.known)
 
 
@@ -37,9 +37,9 @@ MEMORY = Bound(1.15, 48.0)
 COUNT = Bound(1.15, 8.0)
 TIME = Bound(2.0, 0.1)
 _BOUNDS = {
-    # The JVM takes what it may before it collects: four gigabytes of heap by default, and what is beside the heap.
+    # The JVM uses its whole limit before it collects: four gigabytes of heap by default, and memory beside the heap.
     "JVM, resident MiB": Bound(1.15, 48.0, known=5 * 1024.0),
-    # Queries that run just then are in it, and what Python's garbage still holds: that goes up and down by a hundred.
+    # It includes running queries, and objects that Python's garbage still holds: that varies by a hundred.
     "reachable objects, MiB": Bound(1.15, 128.0),
     "rows of pipeline_events": Bound(1.15, 8.0, known=4.0 * EVENTS_KEPT),
     # Batches come and go with merges and checkpoints.
@@ -47,12 +47,12 @@ _BOUNDS = {
     "spark, files": Bound(1.3, 60.0),
     "MiB": MEMORY,
 }
-"""By how a figure's name ends; the first that fits. What is not named is a count."""
+"""The bounds by the suffix of a figure's name; the first match counts. Other figures are counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """A figure in the parts of a run after its warm-up: the median of each, and what the last may be."""
+    """A figure in the parts of a run after its warm-up: the median of each part, and the limit of the last."""
 
     name: str
     parts: tuple[float, ...]
@@ -70,13 +70,13 @@ class Growth:
 
     @property
     def keeps_growing(self) -> bool:
-        """Whether each part has more than the one before, and the last more than it may."""
+        """True if each part has more than the one before, and the last exceeds the limit."""
         rises = all(before < after for before, after in pairwise(self.parts))
         return rises and self.last > self.limit
 
 
 def growths(samples: Sequence[Sample]) -> list[Growth]:
-    """How each figure that is in all parts of a run grew."""
+    """Return the growth of each figure that is in all parts of a run."""
     parts = _parts(samples)
     names = [name for name in samples[-1].figures if all(any(name in one.figures for one in part) for part in parts)]
     return [
@@ -86,7 +86,7 @@ def growths(samples: Sequence[Sample]) -> list[Growth]:
 
 
 def slowdowns(calls: Sequence[Call], since: float, until: float) -> list[Growth]:
-    """How the median and the 99th percentile of each kind of call grew."""
+    """Return the growth of the median and the 99th percentile of each kind of call."""
     found = []
     settled = since + (until - since) * WARM_UP
     for kind in sorted({call.kind for call in calls}):

@@ -1,4 +1,4 @@
-"""What the clients of a soak report: what was wrong, and how long calls took."""
+"""The reports of the clients of a soak: faults, counts, and durations of calls."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from tools.console import say
 
 MOST_FAULTS = 20
-"""A run in which so much was wrong is ended."""
+"""The number of faults at which a run is ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call: what it was, when it ended (monotonic seconds), and its seconds."""
+    """One call: its kind, its end (monotonic seconds), and its duration in seconds."""
 
     kind: str
     at: float
@@ -26,7 +26,7 @@ class Call:
 
 
 class Record:
-    """Shared by all clients of a run."""
+    """The record that all clients of a run share."""
 
     def __init__(self) -> None:
         self.faults: list[str] = []
@@ -36,30 +36,30 @@ class Record:
 
     @property
     def hopeless(self) -> bool:
-        """Whether so much was wrong that to go on tells nothing more."""
+        """True if there were so many faults that the run is ended."""
         return len(self.faults) >= MOST_FAULTS
 
     def fault(self, who: str, error: BaseException) -> None:
-        """Note, and say, that something was wrong."""
+        """Record and print a fault."""
         text = "".join(traceback.format_exception(error))
         with self._lock:
             self.faults.append(f"{who}: {error}")
         say(f"{time.strftime('%H:%M:%S')} WRONG {who}: {text}")
 
     def count(self, what: str, number: int = 1) -> None:
-        """Count what happened."""
+        """Count an event."""
         with self._lock:
             self._counts[what] += number
 
     @property
     def counts(self) -> dict[str, int]:
-        """What was counted."""
+        """The counts of events."""
         with self._lock:
             return dict(sorted(self._counts.items()))
 
     @contextmanager
     def timed(self, kind: str) -> Iterator[None]:
-        """Note the seconds that a call takes, when it succeeds."""
+        """Record the duration of a call, if it succeeds."""
         start = time.monotonic()
         yield
         end = time.monotonic()
@@ -67,6 +67,6 @@ class Record:
             self._calls.append(Call(kind, end, end - start))
 
     def calls(self, since: float, until: float) -> list[Call]:
-        """The calls that ended between two moments."""
+        """Return the calls that ended between two points in time."""
         with self._lock:
             return [call for call in self._calls if since <= call.at < until]

@@ -1,4 +1,4 @@
-"""Clients that only look, and pipelines that come and go."""
+"""Clients that only read, and pipelines that are created and deleted."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NOT_NOW = frozenset(
         "AwaitingApproval", "RestoreInProgress", "BootstrapInProgress", "Suspended", "UnknownDeployment",
     }
 )  # fmt: skip
-"""What a pipeline that is being stopped or started may answer."""
+"""The errors that a pipeline may answer while it is being stopped or started."""
 GUEST = (
     "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, v BIGINT) WITH ('materialized' = 'true');"
     "CREATE MATERIALIZED VIEW doubled AS SELECT id, 2 * v AS v FROM t;"
@@ -35,7 +35,7 @@ GUEST = (
 
 
 class Reader:
-    """Asks for anything that may be asked while others drive the pipelines."""
+    """A client that sends any read request while others drive the pipelines."""
 
     def __init__(self, client: PipelineClient, workloads: list[Workload], dice: random.Random, record: Record) -> None:
         self._client = client
@@ -44,13 +44,13 @@ class Reader:
         self._record = record
 
     def run(self, ended: threading.Event) -> None:
-        """Ask until the event is set."""
+        """Send requests until the event is set."""
         while not ended.is_set() and not self._record.hopeless:
             self.one()
             time.sleep(self._dice.random() * PAUSE_S)
 
     def one(self) -> None:
-        """Ask one thing. What is wrong is recorded; that a pipeline is not up just now is not wrong."""
+        """Send one request. Faults are recorded; a pipeline that is not up at the moment is no fault."""
         ask = self._dice.choice(
             [self._compare, self._compare, self._stats, self._list, self._descriptor, self._events, self._leave]
         )
@@ -66,7 +66,7 @@ class Reader:
             self._record.fault(f"reader of {workload.name}", error)
 
     def _compare(self, workload: Workload) -> None:
-        """Views are equal to their queries in each step, also while rows come in."""
+        """Check that a view equals its query in each step, also while rows come in."""
         view, query = self._dice.choice(list(workload.views.items()))
         with self._record.timed("query"):
             different = list(self._pipeline(workload).query(difference(view, query)))
@@ -90,7 +90,7 @@ class Reader:
             self._pipeline(workload).events()
 
     def _leave(self, workload: Workload) -> None:
-        """Ask for something endless, and leave."""
+        """Start an endless query, and leave."""
         path = path_of("pipelines", workload.name, "query")
         try:
             self._client.request("GET", path, params={"sql": ENDLESS}, timeout_s=LEAVES_AFTER_S, idempotent=False)
@@ -104,7 +104,7 @@ class Reader:
 
 
 class Guests:
-    """Pipelines that are made, used and deleted, one after the other."""
+    """Pipelines that are created, used and deleted, one after the other."""
 
     def __init__(self, client: PipelineClient, dice: random.Random, record: Record) -> None:
         self._client = client
@@ -113,7 +113,7 @@ class Guests:
         self._number = 0
 
     def run(self, ended: threading.Event) -> None:
-        """Come and go until the event is set."""
+        """Create and delete pipelines until the event is set."""
         while not ended.is_set() and not self._record.hopeless:
             try:
                 self.one()
@@ -122,7 +122,7 @@ class Guests:
             ended.wait(self._dice.random() * 10)
 
     def one(self) -> None:
-        """One pipeline, from its creation to its deletion."""
+        """Create, use and delete one pipeline."""
         self._number += 1
         with self._record.timed("guest"):
             pipeline = PipelineBuilder(self._client, f"guest-{self._number}", GUEST).create_or_replace()

@@ -1,4 +1,4 @@
-"""The pipelines of a soak: what their programs are, and how each is to be driven."""
+"""The pipelines of a soak: their programs, and the actions on each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from airflow_pipelines.sdk.runtime_config import RuntimeConfig
 
 CUSTOMERS = 40
-"""Rows of the table that ``t`` is joined with."""
+"""The number of rows of the table with which ``t`` is joined."""
 
 _TABLE = "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, customer BIGINT, v BIGINT) WITH ('materialized' = 'true');"
 _JOINED = (
@@ -23,12 +23,12 @@ _PYTHON = "def discounted(v):\n    return None if v is None else v * 9 // 10 + 0
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """One pipeline: its tables and views, and what may be done with it.
+    """One pipeline: its tables and views, and the possible actions on it.
 
-    ``views``: name and query of each materialized view; ``emitting``: further statements, with ``{variant}`` where programs differ.
+    ``views``: name and query of each materialized view; ``emitting``: further statements, with ``{variant}`` if programs differ.
     ``listened``: the view that a listener follows. ``python``: the module of its functions.
     ``output``: the file that gets ``id, v`` of all rows; ``lines``: the file that feeds table ``lines``.
-    ``copies``: whether checkpoints are copied to a bucket; ``changes``: whether the program is changed now and then.
+    ``copies``: True if checkpoints are copied to a bucket; ``changes``: True if the program is changed now and then.
     """
 
     name: str
@@ -45,26 +45,26 @@ class Workload:
     joined: bool = False
 
     def program(self, variant: int) -> str:
-        """The program; another number gives one that differs in a view."""
+        """Return the program; another variant differs in one view."""
         views = "".join(f"CREATE MATERIALIZED VIEW {name} AS {query};" for name, query in self.views.items())
         changed = f"CREATE MATERIALIZED VIEW changed AS {self.changed(variant)};"
         return self.tables + views + self.emitting + changed
 
     def changed(self, variant: int) -> str:
-        """The query of the view in which programs differ."""
+        """Return the query of the view in which programs differ."""
         return f"SELECT id + {variant} AS x FROM t WHERE id % 5 = 0"
 
     def udf_python(self, variant: int) -> str:
-        """The Python module of the program, which differs with it; empty when it has no functions."""
+        """Return the Python module of a variant of the program; empty if it has no functions."""
         return self.python.format(variant=variant) if self.python else ""
 
     def config(self) -> RuntimeConfig:
-        """How the pipeline runs."""
+        """Return the runtime configuration of the pipeline."""
         return RuntimeConfig.from_dict({"storage": True, **self.runtime_config})
 
 
 def difference(view: str, query: str) -> str:
-    """A query for the rows in which a view differs from its query over the tables, all of one step."""
+    """Return a query for the rows in which a view differs from its query over the tables, all of one step."""
     return (
         f"(SELECT * FROM {view} EXCEPT ALL SELECT * FROM ({query}) wanted) UNION ALL "
         f"(SELECT * FROM ({query}) wanted EXCEPT ALL SELECT * FROM {view})"
@@ -72,12 +72,12 @@ def difference(view: str, query: str) -> str:
 
 
 def workloads(folder: Path) -> list[Workload]:
-    """The three pipelines that run all the time. Their files are in ``folder``."""
+    """Return the three pipelines that run all the time. Their files are in ``folder``."""
     return [_shop(folder), _meters(folder), _clock()]
 
 
 def _shop(folder: Path) -> Workload:
-    """Joins, a window and a Python function over upserts and deletes; a file, copies of checkpoints, changed programs."""
+    """Return a pipeline with joins, a window and a Python function over upserts and deletes; its program changes."""
     output = folder / "shop.csv"
     connectors = _connector("out", "file_output", str(output))
     sync = {"bucket": f"file://{folder / 'bucket'}"}
@@ -106,7 +106,7 @@ def _shop(folder: Path) -> Workload:
 
 
 def _meters(folder: Path) -> Workload:
-    """Sets, outer and semi joins, first rows, with a second table without a key that a followed file feeds."""
+    """Return a pipeline with sets, outer and semi joins, first rows, and a table without a key that a followed file feeds."""
     lines = folder / "lines.csv"
     connectors = _connector("lines", "file_input", str(lines), follow=True)
     return Workload(
@@ -131,7 +131,7 @@ def _meters(folder: Path) -> Workload:
 
 
 def _clock() -> Workload:
-    """Time that goes by: a view that asks for it, and windows of rows that come in about their order."""
+    """Return a pipeline that depends on time: a view with the current time, and windows of rows that come in roughly in order."""
     return Workload(
         name="clock",
         tables=_TABLE

@@ -1,1 +1,1 @@
-"""Transports: where bytes come from and go to. One module each."""
+"""Transports, one module each: they read the bytes of inputs and write those of outputs."""

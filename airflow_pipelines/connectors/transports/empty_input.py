@@ -12,23 +12,23 @@ from airflow_pipelines.engine.storage.connector_state import Position
 
 
 class EmptyInputOptions(BaseModel):
-    """There are none."""
+    """The options of the transport, of which there are none."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class EmptyInput:
-    """Reaches its end at once."""
+    """An input that reaches its end at once."""
 
     def open(self, position: Position | None) -> None:
-        """There is nothing to prepare."""
+        """Do nothing: there is nothing to prepare."""
 
     def read(self, max_records: int, timeout_s: float) -> InputChunk | None:  # noqa: ARG002 - the protocol's signature
-        """The end of the input."""
+        """Return the end of the input."""
         return InputChunk(None, 0, 0, {}, end_of_input=True)
 
     def close(self) -> None:
-        """There is nothing to let go of."""
+        """Do nothing: there is nothing to release."""
 
 
 EMPTY_INPUT: Final = InputDefinition(name="empty_input", options=EmptyInputOptions, open=lambda *_: EmptyInput())

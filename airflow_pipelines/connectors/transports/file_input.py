@@ -1,4 +1,4 @@
-"""Reads files: one, a folder or a glob; once, or following what is added."""
+"""An input that reads one file, a folder or a glob, either once or following what is added."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from airflow_pipelines.engine.storage.connector_state import Position
 
 
 class FileInputOptions(BaseModel):
-    """Options of the transport.
+    """The options of the transport.
 
-    :param path: a file, a folder (its files, hidden ones and subfolders left out) or a glob; a local path or a URL that fsspec
+    :param path: a file, a folder (without its hidden files and its subfolders) or a glob; a local path or a URL that fsspec
         knows
-    :param follow: go on reading what is appended to the files and new files that appear
-    :param compression: how text files are compressed; ``auto`` looks at the end of each name
-    :param buffer_size_bytes: how much is read and parsed at a time (default 4 MiB)
-    :param storage_options: what fsspec needs to reach the files
+    :param follow: True to go on reading what is appended to the files, and new files that appear
+    :param compression: the compression of text files; ``auto`` looks at the end of each name
+    :param buffer_size_bytes: the number of bytes that are read and parsed at a time (default 4 MiB)
+    :param storage_options: the options that fsspec needs to reach the files
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -43,15 +43,15 @@ class FileInput:
     def __init__(self, options: FileInputOptions, context: InputContext) -> None:
         """Make an input that is not open yet.
 
-        :param options: which files
-        :param context: of the connector
+        :param options: the options that say which files to read
+        :param context: the context of the connector
         """
         self._options = options
         self._reading = Reading(context, options.follow, options.compression, options.buffer_size_bytes)
         self._files: FileSetInput | None = None
 
     def open(self, position: Position | None) -> None:
-        """Find the files and go to ``position``.
+        """Find the files and seek to ``position``.
 
         :raises ConnectorFailure: when there is nothing to read or it may not be read
         """
@@ -66,15 +66,15 @@ class FileInput:
         self._files.start(position)
 
     def read(self, max_records: int, timeout_s: float) -> InputChunk | None:
-        """The next records of the files, or None when nothing came within ``timeout_s``."""
+        """Return the next records of the files, or None if nothing came within ``timeout_s``."""
         return None if self._files is None else self._files.read(max_records, timeout_s)
 
     def lag(self) -> Lag | None:
-        """How many bytes were found and not read."""
+        """Return the number of bytes that were found and not read yet."""
         return None if self._files is None else self._files.lag()
 
     def close(self) -> None:
-        """Close all files; a read in another thread comes back."""
+        """Close all files; a read in another thread then returns."""
         if self._files is not None:
             self._files.close()
 

@@ -1,4 +1,4 @@
-"""Writes a view's changes to a local file, or as files of a folder, here or in an object store."""
+"""An output that writes a view's changes to a local file, or to a folder of files, here or in an object store."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _OF_FOLDERS: Final = ("compression", "max_file_bytes", "max_file_rows", "storage
 
 
 class FileOutputOptions(BaseModel):
-    """Options of the transport.
+    """The options of the transport.
 
     :param path: the file to write, on the machine where the pipeline runs; with a slash at its end a folder of files, which may be
         a URL that fsspec knows
-    :param max_file_bytes: how large a file of a folder becomes, about
-    :param max_file_rows: how many changes a file of a folder has at most
-    :param compression: of text files in a folder
-    :param storage_options: what fsspec needs to reach the folder
+    :param max_file_bytes: the approximate maximum size of a file of a folder
+    :param max_file_rows: the maximum number of changes in a file of a folder
+    :param compression: the compression of text files in a folder
+    :param storage_options: the options that fsspec needs to reach the folder
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -59,7 +59,7 @@ def _is_folder(path: str) -> bool:
 
 
 def _may_be_folder(path: str) -> bool:
-    """Whether a path can be that of a folder, which nobody knows of one that ends with a reference."""
+    """Return True if a path can be that of a folder. One that ends with a reference may be either."""
     return path.endswith(("/", "}"))
 
 

@@ -1,4 +1,4 @@
-"""One file that an HTTP server has, read from its beginning to its end or from any place on."""
+"""One file of an HTTP server, read to its end from the beginning or from any offset."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _TIMEOUT = httpx.Timeout(60.0, connect=15.0)
 
 
 class HttpFile:
-    """Bytes that a server sends. A connection that breaks is made again, and reading goes on where it was."""
+    """The bytes that a server sends. After a lost connection it connects again and resumes at the offset reached."""
 
     def __init__(self, client: httpx.Client, url: str, closed: threading.Event) -> None:
-        """Make a file that is not asked for yet.
+        """Make a file that is not requested yet.
 
-        :param client: sends requests
-        :param url: where the file is
-        :param closed: set when nobody waits for it any more
+        :param client: the client that sends requests
+        :param url: the URL of the file
+        :param closed: an event that is set when nobody waits for the file any more
         """
         self._client = client
         self._url = url
@@ -38,12 +38,12 @@ class HttpFile:
         self._part = b""
 
     def seek(self, offset: int) -> None:
-        """Go on at a byte."""
+        """Continue reading at a byte offset."""
         self.disconnect()
         self._offset = offset
 
     def read(self, size: int) -> bytes:
-        """The next bytes, at most ``size``; none at the end.
+        """Return the next bytes, at most ``size``; none at the end.
 
         :raises ConnectorFailure: when the server refuses the file, or cannot be reached
         """
@@ -64,11 +64,11 @@ class HttpFile:
 
     @property
     def left(self) -> int | None:
-        """How many bytes have not come yet; None while the server has not said how many there are."""
+        """The number of bytes that have not come yet, or None as long as the server has not said how many there are."""
         return None if self._size is None else max(0, self._size - self._offset)
 
     def whole(self) -> IO[bytes]:
-        """All of the file, in one on this machine that can be read in any order."""
+        """Download the whole file into a temporary file on this machine, which can be read in any order."""
         whole = tempfile.TemporaryFile()  # noqa: SIM115 - the reader closes it
         while data := self.read(1 << 20):
             whole.write(data)
@@ -77,11 +77,11 @@ class HttpFile:
         return whole
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self.disconnect()
 
     def disconnect(self) -> None:
-        """Let go of the connection; the next read makes another and goes on from here."""
+        """Close the connection; the next read opens another and resumes at this offset."""
         response, self._response = self._response, None
         self._parts, self._part = iter(()), b""
         if response is not None:
@@ -103,7 +103,7 @@ class HttpFile:
         return data
 
     def _connect(self) -> None:
-        # Compressed bytes could not be counted, and reading could not go on in the middle of them.
+        # The offset of compressed bytes is unknown, and reading cannot resume in the middle of them.
         headers = {"Accept-Encoding": "identity", **({"Range": f"bytes={self._offset}-"} if self._offset else {})}
         response = self._client.send(self._client.build_request("GET", self._url, headers=headers), stream=True)
         self._response = response
@@ -122,10 +122,10 @@ class HttpFile:
         self._parts = response.iter_bytes()
         self._size = _size_of(response, self._offset)
         if response.status_code == httpx.codes.OK:
-            self._pass_over(self._offset)
+            self._skip(self._offset)
 
-    def _pass_over(self, size: int) -> None:
-        """Read what was read before, from a server that always sends the whole file."""
+    def _skip(self, size: int) -> None:
+        """Skip the bytes that were read before, on a server that always sends the whole file."""
         left = size
         while left:
             part = next(self._parts, None)
@@ -139,16 +139,16 @@ class HttpFile:
 
     @property
     def shown(self) -> str:
-        """The URL without what may be secret: a signature, a password."""
+        """The URL without parts that may be secret, such as a signature or a password."""
         url = httpx.URL(self._url)
         return str(url.copy_with(query=None, fragment=None, username=None, password=None)) if url.host else self._url.split("?")[0]
 
 
 def _size_of(response: httpx.Response, offset: int) -> int | None:
-    """The size of a file; None when the answer does not say.
+    """Return the size of a file in bytes, or None if the response does not say.
 
-    :param response: has the file, or the part of it that was asked for
-    :param offset: where that part begins
+    :param response: the response with the file, or with the part of it that was requested
+    :param offset: the offset at which that part begins
     """
     length = response.headers.get("Content-Length", "")
     if not length.isdigit() or response.headers.get("Content-Encoding", "identity") != "identity":
@@ -157,5 +157,5 @@ def _size_of(response: httpx.Response, offset: int) -> int | None:
 
 
 def new_client() -> Any:
-    """A client whose timeouts fit large files."""
+    """Return a client with timeouts that fit large files."""
     return httpx.Client(timeout=_TIMEOUT, follow_redirects=True)

@@ -1,4 +1,4 @@
-"""Posts a view's changes to a URL."""
+"""An output that posts a view's changes to a URL."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from airflow_pipelines.rows.formats.json import JsonOptions
 from airflow_pipelines.rows.formats.parsed import excerpt
 
 IDEMPOTENCY_KEY: Final = "Idempotency-Key"
-"""The header by which a server knows a request that it has had."""
+"""The header by which a server recognises a request that it has already received."""
 _MAY_PASS: Final = frozenset({408, 425, 429})
-"""Answers to requests that may be taken later; besides those of servers in trouble."""
+"""The statuses, besides server errors, of requests that may be accepted later."""
 _OF_CONTENT: Final = frozenset({413, 422})
-"""Answers that are about what a request says: it is too large, or has something that the server cannot process."""
+"""The statuses that are about the content of a request: too large, or something that the server cannot process."""
 _TRIES: Final = 4
 _FIRST_WAIT_S: Final = 0.25
 _LONGEST_WAIT_S: Final = 10.0
@@ -33,12 +33,12 @@ _SHOWN: Final = 300
 
 
 class HttpOutputOptions(BaseModel):
-    """Options of the transport.
+    """The options of the transport.
 
     :param path: the URL that takes the changes
-    :param headers: sent with each request
-    :param max_batch_records: how many changes a request has at most
-    :param timeout_secs: how long an answer may take
+    :param headers: the headers that are sent with each request
+    :param max_batch_records: the maximum number of changes in a request
+    :param timeout_secs: the maximum time to wait for a response, in seconds
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -51,27 +51,27 @@ class HttpOutputOptions(BaseModel):
     @field_validator("path")
     @classmethod
     def _is_url(cls, value: str) -> str:
-        # One that holds a reference is looked at when the connector is opened.
+        # A URL with a reference is checked when the connector is opened.
         if not value.startswith(("http://", "https://", "${")):
             raise ValueError("it must be a URL of an HTTP server, such as https://host/changes")
         return value
 
 
 class _ContentFailure(ConnectorFailure):
-    """A server does not take what a request says, which need not be so of its parts."""
+    """The error of a server that refuses the content of a request; it may still accept parts of it."""
 
 
 class HttpOutput:
-    """Posts each step's changes, some at a time, in order: the next request is made when the one before was taken.
+    """An output that posts each step's changes in batches and in order: each request waits until the one before was accepted.
 
-    A request that is made again has the same key, by which the server can tell that it has taken it.
+    A retried request has the same key, by which the server can tell that it has already accepted it.
     """
 
     def __init__(self, options: HttpOutputOptions, context: OutputContext) -> None:
         """Make an output that is not open yet.
 
-        :param options: where to post
-        :param context: of the connector
+        :param options: the options that say where to post
+        :param context: the context of the connector
         """
         self._options = options
         self._writer = context.writer
@@ -85,7 +85,7 @@ class HttpOutput:
         self._closed = threading.Event()
 
     def open(self, resumed: bool) -> None:  # noqa: ARG002 - the server knows what it has
-        """Make a client; the server is asked with the first changes.
+        """Make a client. The server is first contacted with the first changes.
 
         :raises ConnectorFailure: when there can be no such URL
         """
@@ -100,7 +100,7 @@ class HttpOutput:
     def write(self, step: int, changes: Changes) -> tuple[int, int]:
         """Post a step's changes.
 
-        :returns: how many changes and how many bytes were sent
+        :returns: the number of changes and the number of bytes that were sent
         :raises ConnectorFailure: when the server does not take them; :class:`TransientConnectorFailure` when it may later
         """
         records = size = 0
@@ -110,9 +110,9 @@ class HttpOutput:
         return records, size
 
     def _send(self, batch: list[bytes], key: str) -> tuple[int, int]:
-        """Post some changes; where the server says that it does not take what they are, each half of them."""
+        """Post a batch of changes; if the server refuses their content, post each half of them."""
         body = self._body(batch)
-        # The same changes have the same key, and others never do, also when a step comes again with others after a crash.
+        # The digest makes keys unique: after a crash a step may be replayed with other changes.
         digest = hashlib.sha256(body).hexdigest()[:16]
         try:
             self._post(body, f"{key}:{digest}")
@@ -126,7 +126,7 @@ class HttpOutput:
         return len(batch), len(body)
 
     def close(self) -> None:
-        """Let go of the server."""
+        """Close the client."""
         self._closed.set()
         if self._client is not None:
             self._client.close()
@@ -143,7 +143,7 @@ class HttpOutput:
         return b"[" + b",".join(lines) + b"]" if self._is_array else b"".join(line + b"\n" for line in lines)
 
     def _post(self, body: bytes, key: str) -> None:
-        """Have a request taken; what may pass is tried again a few times, and then left to a later try of the whole step."""
+        """Post a request. Retry transient failures a few times, then leave them to a later retry of the whole step."""
         wait_s = _FIRST_WAIT_S
         for attempt in itertools.count(1):
             failure, asked_s = self._try(body, key)
@@ -154,7 +154,10 @@ class HttpOutput:
             wait_s *= 2
 
     def _try(self, body: bytes, key: str) -> tuple[TransientConnectorFailure | None, float]:
-        """Make a request: None when it was taken, else why it was not, and after how many seconds the server wants another."""
+        """Send a request once.
+
+        :returns: None if it was accepted, else the failure; and the number of seconds the server wants to wait for the next try
+        """
         if self._client is None:
             raise ConnectorFailure("http_output: it is not open")
         headers = {"Content-Type": self._kind, **self._options.headers, IDEMPOTENCY_KEY: key}
@@ -173,12 +176,12 @@ class HttpOutput:
 
     @property
     def _shown(self) -> str:
-        """The URL without what may be secret."""
+        """The URL without parts that may be secret."""
         return str(httpx.URL(self._options.path).copy_with(query=None, fragment=None, username=None, password=None))
 
 
 def _seconds(retry_after: str) -> float:
-    """Read how many seconds a server asks to wait, or until which moment; 0 where it does not say."""
+    """Return the number of seconds that a server asks to wait, given as such or as a moment; 0 if it does not say."""
     if retry_after.isdecimal():
         return float(retry_after)
     try:
@@ -189,9 +192,9 @@ def _seconds(retry_after: str) -> float:
 
 
 def new_client(timeout_s: float) -> httpx.Client:
-    """A client that posts.
+    """Return a client that posts.
 
-    :param timeout_s: how long an answer may take
+    :param timeout_s: the maximum time to wait for a response, in seconds
     """
     return httpx.Client(timeout=timeout_s)
 

@@ -1,4 +1,4 @@
-"""An output that only counts."""
+"""An output that only counts changes."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from airflow_pipelines.connectors.definition import Delivery, Guarantee, OutputD
 
 
 class NullOutputOptions(BaseModel):
-    """There are none."""
+    """The options of the transport, of which there are none."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class NullOutput:
-    """Counts changes and writes nothing."""
+    """An output that counts changes and writes nothing."""
 
     def open(self, resumed: bool) -> None:
-        """There is nothing to prepare."""
+        """Do nothing: there is nothing to prepare."""
 
     def write(self, step: int, changes: Changes) -> tuple[int, int]:  # noqa: ARG002 - the protocol's signature
-        """The number of changes, and no bytes."""
+        """Return the number of changes, and 0 bytes."""
         return changes.count(), 0
 
     def rewind(self, step: int) -> None:
-        """There is nothing to take back."""
+        """Do nothing: there is nothing to take back."""
 
     def close(self) -> None:
-        """There is nothing to let go of."""
+        """Do nothing: there is nothing to release."""
 
 
 NULL_OUTPUT: Final = OutputDefinition(

@@ -1,4 +1,4 @@
-"""Follows a view or table of another pipeline: its contents first, and then what is changed, each change exactly once."""
+"""An input that follows a view or table of another pipeline: first its contents, then each change exactly once."""
 
 from __future__ import annotations
 
@@ -36,25 +36,25 @@ from airflow_pipelines.rows.zsets import WEIGHT
 
 _NAME: Final = "pipeline_input"
 _WAIT_MS: Final = 1000
-"""For how long the other pipeline is asked to wait for changes: as long as this one may have to wait for the input to close."""
+"""The maximum time the other pipeline is asked to wait for changes; closing the input may have to wait as long."""
 _TIMEOUT: Final = httpx.Timeout(300.0, connect=10.0)
 _MEMORY_BYTES: Final = 16 << 20
-"""An answer that is larger is kept in a temporary file."""
+"""The size above which a response is kept in a temporary file."""
 _MAY_PASS: Final = frozenset({408, 425, 429})
 _SHOWN: Final = 400
 _LASTING: Final = frozenset({ErrorCode.INVALID_PARAM, ErrorCode.UNKNOWN_PIPELINE_NAME, ErrorCode.UNKNOWN_OUTPUT_STREAM})
-"""What does not get better by itself."""
+"""The error codes that a retry does not cure."""
 _END: Final = b"\xff\xff\xff\xff\x00\x00\x00\x00"
-"""What an Arrow IPC stream ends with."""
+"""The end marker of an Arrow IPC stream."""
 _MAX_KEPT_ERRORS: Final = 100
 
 
 class PipelineInputOptions(BaseModel):
-    """Options of the transport.
+    """The options of the transport.
 
     :param url: the address of the service
     :param pipeline: the name of the other pipeline
-    :param view: its materialized view, or materialized table
+    :param view: the name of its materialized view, or materialized table
     :param api_key: a key of the service that may read; empty where it asks for none
     """
 
@@ -68,16 +68,16 @@ class PipelineInputOptions(BaseModel):
     @field_validator("url")
     @classmethod
     def _is_url(cls, value: str) -> str:
-        # One that holds a reference is looked at when the connector is opened.
+        # A URL with a reference is checked when the connector is opened.
         if not value.startswith(("http://", "https://", "${")):
             raise ValueError("it must be the address of a service, such as http://localhost:8080")
         return value
 
 
 class _Answer:
-    """An answer that has come as a whole. Its rows are given some at a time.
+    """A complete response, whose rows are handed out in chunks.
 
-    :param file: has it
+    :param file: the file that contains the response
     """
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -90,16 +90,16 @@ class _Answer:
             raise TransientConnectorFailure(f"{_NAME}: what the service sent cannot be read: {error}") from error
         self.given = 0
         self.chunks = 0
-        self._batches = self._all()
+        self._batches = self._all_tables()
         self._next = next(self._batches, None)
 
     @property
     def has_more(self) -> bool:
-        """Whether there are rows that were not given."""
+        """True if there are rows that were not handed out yet."""
         return self._next is not None
 
     def take(self, most: int) -> list[pa.Table]:
-        """The next rows, as tables that only gain rows or only lose them."""
+        """Return up to ``most`` next rows, as tables whose rows are either all insertions or all deletions."""
         taken: list[pa.Table] = []
         left = most
         while left > 0 and self._next is not None:
@@ -107,29 +107,32 @@ class _Answer:
             rest = self._next.slice(part.num_rows)
             self._next = rest if rest.num_rows else next(self._batches, None)
             left -= part.num_rows
-            taken += _runs(part)
+            taken += _split_runs(part)
         self.given += most - left
         self.chunks += 1
         return taken
 
     def close(self) -> None:
-        """Forget it."""
+        """Close the file of the response."""
         self._file.close()
 
-    def _all(self) -> Iterator[pa.Table]:
+    def _all_tables(self) -> Iterator[pa.Table]:
         for batch in self._reader:
             if batch.num_rows:
                 yield pa.Table.from_batches([batch])
 
 
 class PipelineInput:
-    """An input over what a host says of a relation. A position is the place that it has named, between two steps."""
+    """An input over the changes of a relation that a host reports.
+
+    A position is the place, between two steps, that the host named.
+    """
 
     def __init__(self, options: PipelineInputOptions, context: InputContext) -> None:
         """Make an input that is not open yet.
 
-        :param options: what to follow
-        :param context: what the rows are for
+        :param options: the options that say what to follow
+        :param context: the context of the connector, with the table that gets the rows
         """
         self._options = options
         self._context = context
@@ -141,19 +144,19 @@ class PipelineInput:
         self._closed = threading.Event()
 
     def open(self, position: Position | None) -> None:
-        """Ask for what comes after a position; without one, for the contents.
+        """Request the changes after a position, or the contents if there is no position.
 
         :raises ConnectorFailure: when the service refuses it; :class:`TransientConnectorFailure` when it may not later
         """
         self._client = new_client(self._options.api_key)
         self._after = None if position is None else position["after"]
-        # What is wrong is said now. An answer that is there is read first.
+        # Report errors now. A response that is already there is read first.
         self._answer = self._asked(wait_ms=0)
         if self._answer is not None:
             self._check_columns(self._answer.head)
 
     def read(self, max_records: int, timeout_s: float) -> InputChunk | None:
-        """The next rows or changes, or None when there was nothing new within ``timeout_s``, or a second."""
+        """Return the next rows or changes, or None if there was nothing new within ``timeout_s``, or within a second."""
         if self._answer is None:
             self._answer = self._asked(wait_ms=min(_WAIT_MS, int(max(timeout_s, 0.0) * 1000)))
         answer = self._answer
@@ -169,11 +172,11 @@ class PipelineInput:
         return self._next_chunk(answer, max_records)
 
     def lag(self) -> Lag | None:
-        """About how many changes the other pipeline had that were not read, when it was asked last."""
+        """Return about how many changes of the other pipeline were not read yet when it was last asked."""
         return self._lag
 
     def close(self) -> None:
-        """Let go of the service; a read in another thread comes back within a second."""
+        """Close the client; a read in another thread returns within a second."""
         self._closed.set()
         if self._client is not None:
             self._client.close()
@@ -181,7 +184,7 @@ class PipelineInput:
     def _next_chunk(self, answer: _Answer, max_records: int) -> InputChunk:
         head, is_first = answer.head, answer.chunks == 0
         tables = answer.take(max_records)
-        parts = [self._parsed(table, head) for table in tables]
+        parts = [self._parse(table, head) for table in tables]
         is_last = not answer.has_more
         self._lag = Lag(records=max(0, head.rows - answer.given) * (not is_last) + head.behind)
         if is_last:
@@ -194,7 +197,7 @@ class PipelineInput:
             changes=self._changes(parts, truncates=is_first and head.whole),
             records=sum(part.records for part in parts),
             size_bytes=sum(table.nbytes for table in tables),
-            # Before the last of an answer's chunks nothing of it counts.
+            # The position advances only with the last chunk of a response.
             position={"after": self._after},
             parse_errors=tuple(ConnectorError("parse", error.message, error.index) for error in errors[-_MAX_KEPT_ERRORS:]),
             num_parse_errors=sum(part.num_errors for part in parts),
@@ -208,11 +211,11 @@ class PipelineInput:
         together = pa.concat_tables(rows or [changes_schema(self._context.schema).empty_table()])
         return TableChanges(self._context.schema.name, together, truncates=truncates)
 
-    def _parsed(self, table: pa.Table, head: AnswerHead) -> Parsed:
-        """Rows of one run as changes of the table."""
+    def _parse(self, table: pa.Table, head: AnswerHead) -> Parsed:
+        """Return the rows of one run as changes of the table."""
         op = Op.INSERT if table[WEIGHT][0].as_py() > 0 else Op.DELETE
         rows = table.drop_columns([WEIGHT])
-        columns = self._as_they_are(rows, head)
+        columns = self._take_columns(rows, head)
         operations = pa.repeat(pa.scalar(int(op), pa.int8()), rows.num_rows)
         if columns is not None:
             made = pa.Table.from_arrays([*columns, operations], schema=changes_schema(self._context.schema))
@@ -226,10 +229,10 @@ class PipelineInput:
         changes = TableChanges(parsed.changes.table, good.set_column(place, good.schema.field(place), operations))
         return Parsed(changes, parsed.records, parsed.errors, parsed.num_errors, parsed.consumed, parsed.next_index)
 
-    def _as_they_are(self, rows: pa.Table, head: AnswerHead) -> list[pa.ChunkedArray] | None:
-        """The columns of the table, when they have the very types of the view; None when values have to be converted.
+    def _take_columns(self, rows: pa.Table, head: AnswerHead) -> list[pa.ChunkedArray] | None:
+        """Return the columns of the table if they have exactly the types of the view, or None if values have to be converted.
 
-        A value of the same type fits, also one that no text could say, such as NaN.
+        A value of the same type fits even if no text can express it, such as NaN.
         """
         columns = []
         for column, field in zip(self._context.schema.columns, self._context.schema.arrow, strict=True):
@@ -244,7 +247,7 @@ class PipelineInput:
         return columns
 
     def _check_columns(self, head: AnswerHead) -> None:
-        """Refuse a view without which no row can be made."""
+        """Raise an error if the view lacks columns that every row of the table needs."""
         given = {name.lower() for name in head.types if self._parser.takes(name)}
         missing = [
             column.name
@@ -258,10 +261,10 @@ class PipelineInput:
                 f"{', '.join(head.types)}. Add a DEFAULT, allow NULL, or follow a view that has it"
             )
 
-    # Asking.
+    # Requests.
 
     def _asked(self, wait_ms: int) -> _Answer | None:
-        """What the service answers; None after the input was closed."""
+        """Request the next changes and return the response, or None if the input was closed."""
         if self._client is None or self._closed.is_set():
             return None
         options = self._options
@@ -300,18 +303,18 @@ class PipelineInput:
             return ConnectorFailure(f"{text}. Give a key of the service that may read, in the option 'api_key'")
         if said.get("error_code") in _LASTING:
             return ConnectorFailure(text)
-        # Whatever else a service says is about a pipeline that starts, ends or is between two hosts.
+        # All other errors of a service are about a pipeline that starts, ends or moves between two hosts.
         passes = "error_code" in said or response.is_server_error or response.status_code in _MAY_PASS
         return TransientConnectorFailure(text) if passes else ConnectorFailure(text)
 
     @property
     def _shown(self) -> str:
-        """The service without what may be secret."""
+        """The URL of the service without parts that may be secret."""
         return str(httpx.URL(self._options.url).copy_with(query=None, fragment=None, username=None, password=None))
 
 
 def _check_end(file: IO[bytes]) -> None:
-    """Make sure that a stream has its end, and go to its beginning.
+    """Make sure that a stream is complete, and seek to its beginning.
 
     :raises ValueError: when it was cut off, which its reader would take for the end
     """
@@ -322,8 +325,8 @@ def _check_end(file: IO[bytes]) -> None:
     file.seek(0)
 
 
-def _runs(table: pa.Table) -> Iterator[pa.Table]:
-    """The rows in their order, as tables whose weights all have the same sign."""
+def _split_runs(table: pa.Table) -> Iterator[pa.Table]:
+    """Yield the rows in order, as tables whose weights all have the same sign."""
     gains = pc.greater(table[WEIGHT], 0).to_numpy()
     begin = 0
     for at in [*((gains[1:] != gains[:-1]).nonzero()[0] + 1), table.num_rows]:
@@ -332,7 +335,7 @@ def _runs(table: pa.Table) -> Iterator[pa.Table]:
 
 
 def _read_problem(response: httpx.Response) -> dict[str, Any]:
-    """What an answer says is wrong; nothing when it is not that of a service."""
+    """Return the error object of a response, or an empty one if the response is not from a service."""
     try:
         said = json.loads(response.text)
     except ValueError:
@@ -341,9 +344,9 @@ def _read_problem(response: httpx.Response) -> dict[str, Any]:
 
 
 def new_client(api_key: str) -> httpx.Client:
-    """A client that asks a service.
+    """Return a client that sends requests to a service.
 
-    :param api_key: its key; empty for none
+    :param api_key: the key of the service; empty for none
     """
     return httpx.Client(timeout=_TIMEOUT, headers={"Authorization": f"Bearer {api_key}"} if api_key else {})
 

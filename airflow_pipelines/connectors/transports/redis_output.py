@@ -1,4 +1,4 @@
-"""Writes a view to Redis: a value for each row, under the columns of an index."""
+"""An output that writes a view to Redis: one value per row, under a key made from the columns of an index."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _NAME: Final = "redis_output"
 _SCHEMES: Final = ("redis", "rediss", "unix")
 _TIMEOUT_S: Final = 30.0
 _STEPS: Final = "airflow_pipelines:steps:"
-"""What the keys begin with in which outputs keep their newest step."""
+"""The prefix of the keys under which outputs keep their newest step."""
 
 
 class RedisValue(StrEnum):
-    """What a row is kept as."""
+    """The form in which a row is kept."""
 
     JSON = "json"
     """A string with the row as a JSON object."""
@@ -41,12 +41,12 @@ class RedisValue(StrEnum):
 
 
 class RedisOutputOptions(BaseModel):
-    """Options of the transport.
+    """The options of the transport.
 
     :param connection_string: ``redis://user:password@host:6379/0``; ``rediss`` for TLS, ``unix`` for a socket
-    :param key_prefix: what all keys begin with
-    :param key_separator: what stands between the values of the index's columns in a key
-    :param value: what a row is kept as
+    :param key_prefix: the prefix of all keys
+    :param key_separator: the text between the values of the index's columns in a key
+    :param value: the form in which a row is kept
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -65,16 +65,16 @@ class RedisOutputOptions(BaseModel):
 
 
 class RedisOutput:
-    """Sets and deletes keys, some thousand at once, and with the last of a step its number.
+    """An output that sets and deletes keys, some thousand at once, and writes the number of a step with the last of its keys.
 
-    What is set or deleted twice is as it was after the first time. So a step that was broken off is whole when it has come again.
+    Setting or deleting a key twice has the same effect as once. So an interrupted step is complete once it was replayed.
     """
 
     def __init__(self, options: RedisOutputOptions, context: OutputContext) -> None:
         """Make an output that is not open yet.
 
         :param options: the server and the keys
-        :param context: the view, and who writes
+        :param context: the context of the connector, with the view and the writer
         """
         self._options = options
         self._context = context
@@ -82,9 +82,9 @@ class RedisOutput:
         self._client: redis.Redis | None = None
 
     def open(self, resumed: bool) -> None:
-        """Connect.
+        """Connect to the server.
 
-        :param resumed: whether the step that the server has is one of this pipeline's history
+        :param resumed: True if the step that the server has belongs to this pipeline's history
         :raises ConnectorFailure: when the server refuses it; :class:`TransientConnectorFailure` when it cannot be reached
         """
         import redis
@@ -98,7 +98,7 @@ class RedisOutput:
                 self._client.delete(self._steps_key)
 
     def committed_step(self) -> int | None:
-        """The newest step that the server has as a whole."""
+        """Return the newest step that was written completely to the server."""
         with self._failures("cannot ask for the newest step"):
             kept = self._opened().hget(self._steps_key, "step")
         return None if kept is None else int(str(kept))
@@ -106,7 +106,7 @@ class RedisOutput:
     def write(self, step: int, changes: Changes) -> tuple[int, int]:
         """Write a step.
 
-        :returns: how many rows were set or deleted, and how many bytes their keys and values have
+        :returns: the number of rows that were set or deleted, and the number of bytes of their keys and values
         :raises ConnectorFailure: when they cannot be written
         :raises OvertakenError: when a later run of the pipeline writes
         """
@@ -118,7 +118,7 @@ class RedisOutput:
             for table in changes.tables():
                 if count:
                     self._execute(commands)
-                for key, row in self._fitting(table):
+                for key, row in self._encode_fitting(table):
                     size += self._put(commands, key, row)
                     count += 1
             commands.hset(self._steps_key, mapping={"step": step, "epoch": 0 if fence is None else fence.epoch})
@@ -126,7 +126,7 @@ class RedisOutput:
         return count, size
 
     def close(self) -> None:
-        """Let go of the server."""
+        """Close the connection to the server."""
         if self._client is not None:
             self._client.close()
 
@@ -136,7 +136,7 @@ class RedisOutput:
         return self._client
 
     def _execute(self, commands: Pipeline) -> None:
-        """Carry out what was collected, at once, unless a later run of the pipeline has written."""
+        """Execute the collected commands at once, unless a later run of the pipeline has written."""
         fence = self._context.fence
         if fence is not None:
             fence.check()
@@ -153,14 +153,14 @@ class RedisOutput:
             commands.set(key, row)
             return len(key) + len(row)
         fields = {name: _field(value) for name, value in jsontext.loads(row).items() if value is not None}
-        # Fields that have become NULL must go.
+        # Remove fields that have become NULL.
         commands.delete(key)
         if fields:
             commands.hset(key, mapping=fields)
         return len(key) + sum(len(name) + len(text) for name, text in fields.items())
 
-    def _fitting(self, changes: pa.Table) -> Iterator[tuple[str, str | None]]:
-        """The same for all changes that there are texts of. A row that goes is found by its key, whatever else it has."""
+    def _encode_fitting(self, changes: pa.Table) -> Iterator[tuple[str, str | None]]:
+        """Yield the same as :meth:`_rows` for the changes that can be encoded. A deleted row needs no more than its key."""
 
         def refuse(change: pa.Table, problem: RowProblem) -> pa.Table | None:
             is_delete = change.num_rows == 1 and change.column(WEIGHT)[0].as_py() < 0
@@ -172,7 +172,7 @@ class RedisOutput:
             yield from part
 
     def _rows(self, changes: pa.Table) -> Iterator[tuple[str, str | None]]:
-        """Each row's key, and the row as JSON, or None for one that goes. The old row of an update is none."""
+        """Yield each row's key, and the row as JSON, or None for a deleted row. Skip the old rows of updates."""
         weights = changes.column(WEIGHT).to_pylist()
         updates = changes.column(UPDATE).to_pylist() if UPDATE in changes.column_names else [False] * len(weights)
         rows = changes.drop_columns([name for name in (UPDATE, WEIGHT) if name in changes.column_names])
@@ -186,7 +186,7 @@ class RedisOutput:
     def _failures(self, doing: str) -> Iterator[None]:
         """Turn errors of the client library into those of a connector, without the password.
 
-        :param doing: what cannot be done
+        :param doing: a text that says what cannot be done
         """
         from redis import exceptions
 
@@ -238,7 +238,7 @@ def _key_texts(values: pa.ChunkedArray) -> list[str]:
 
 
 def _field(value: Any) -> str:
-    """A value as a text: strings as they are, all else as JSON."""
+    """Return a value as a text: strings as they are, all else as JSON."""
     return value if isinstance(value, str) else jsontext.dumps(value)
 
 

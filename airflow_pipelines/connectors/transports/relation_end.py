@@ -1,4 +1,4 @@
-"""Says when a relation ends that a stream program reads: with the connectors from which it gets its rows."""
+"""An input that reports the end of a relation that a stream program reads; it ends with the connectors that fill it."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _ENDED: Position = {"ended": True}
 
 
 class RelationEndOptions(BaseModel):
-    """Options of the transport.
+    """The options of the transport.
 
-    :param uid: of the operator that reads the relation
-    :param ends_with: names of the connectors
+    :param uid: the uid of the operator that reads the relation
+    :param ends_with: the names of the connectors
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -32,14 +32,17 @@ class RelationEndOptions(BaseModel):
 
 
 class RelationEnd:
-    """An input of one row: that nothing follows. It comes in a step behind all rows of the relation, or in the same one."""
+    """An input of one row, which says that no more rows follow.
+
+    The row comes in a step after all rows of the relation, or in the same step.
+    """
 
     def __init__(self, options: RelationEndOptions, schema: RelationSchema, have_ended: Callable[[], bool]) -> None:
         """Make an input that is not open yet.
 
-        :param options: which relation, and its connectors
-        :param schema: of the table that has the message
-        :param have_ended: whether steps have processed all that the connectors have given
+        :param options: the relation and its connectors
+        :param schema: the schema of the table that has the message
+        :param have_ended: a function that returns True if steps have processed all that the connectors have given
         """
         self._options = options
         self._table = schema.name
@@ -49,11 +52,11 @@ class RelationEnd:
         self._closed = threading.Event()
 
     def open(self, position: Position | None) -> None:
-        """Go on: the end is told once."""
+        """Resume at a position. The end is reported only once."""
         self._was_told = position is not None
 
     def read(self, max_records: int, timeout_s: float) -> InputChunk | None:
-        """The end, as soon as it has come."""
+        """Return the end as soon as it has come."""
         del max_records
         if self._was_told:
             return InputChunk(None, 0, 0, _ENDED, end_of_input=True)
@@ -65,5 +68,5 @@ class RelationEnd:
         return InputChunk(changes=TableChanges(self._table, rows), records=0, size_bytes=0, position=_ENDED, end_of_input=True)
 
     def close(self) -> None:
-        """Come back from waiting."""
+        """Wake up a waiting read."""
         self._closed.set()

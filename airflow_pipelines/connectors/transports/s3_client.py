@@ -1,6 +1,6 @@
-"""Asks a service that speaks S3 for objects, with botocore's own client: many threads may use one.
+"""A client for services that speak S3. It uses botocore's own client, which many threads may share.
 
-For the bytes of large objects that costs a third of the processor that s3fs takes, and half of what Arrow's client does.
+For the bytes of large objects that costs a third of the processor time that s3fs takes, and half of that of Arrow's client.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class S3Client:
     """A client of one service."""
 
     def __init__(self, endpoint: str | None, region: str | None, keys: tuple[str, str] | None, *, signs: bool) -> None:
-        """Make a client; nobody is asked yet.
+        """Make a client. No request is sent yet.
 
-        :param endpoint: of another service than Amazon's
-        :param region: where the buckets are
-        :param keys: who asks, and the secret that belongs to it; None for what the machine has
-        :param signs: whether requests are signed at all
+        :param endpoint: the URL of a service other than Amazon's
+        :param region: the region of the buckets
+        :param keys: the access key and its secret; None for those of the machine
+        :param signs: True to sign requests
         """
         unsigned = {} if signs else {"signature_version": UNSIGNED}
         self._client = get_session().create_client(
@@ -43,12 +43,12 @@ class S3Client:
         )
 
     def ask(self, operation: str, **arguments: Any) -> Any:
-        """The answer to a request.
+        """Send a request and return the response.
 
-        :param operation: such as ``list_objects_v2``
-        :param arguments: under the names of the protocol
+        :param operation: the name of the operation, such as ``list_objects_v2``
+        :param arguments: the arguments, under the names of the protocol
         :raises FileNotFoundError: when the bucket or the object is not there
-        :raises PermissionError: when whoever asks may not have it
+        :raises PermissionError: when the access key may not have it
         """
         try:
             return getattr(self._client, operation)(**arguments)
@@ -56,7 +56,7 @@ class S3Client:
             raise translate_boto_error(error) from error
 
     def fetch_of(self, found: Found) -> Fetch:
-        """What fetches parts of an object.
+        """Return a function that fetches parts of an object.
 
         :param found: the object; its path begins with the bucket
         """

@@ -1,4 +1,4 @@
-"""Reads objects of an S3 bucket, once: one, a list of them, or all whose keys begin alike."""
+"""An input that reads objects of an S3 bucket once: one, a list of them, or all whose keys have a common prefix."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 
 class S3InputOptions(BaseModel):
-    """Options of the transport.
+    """The options of the transport.
 
-    :param bucket_name: the bucket
-    :param region: where it is
-    :param key: of one object
-    :param keys: of several objects
-    :param prefix: with which keys begin; an empty one means the whole bucket
-    :param endpoint_url: of another service than Amazon's that speaks S3
-    :param aws_access_key_id: who asks; without it what the machine has (environment, profile, role)
-    :param aws_secret_access_key: belongs to it
-    :param no_sign_request: ask without any key, for public buckets
-    :param compression: how text objects are compressed; ``auto`` looks at the end of each key
+    :param bucket_name: the name of the bucket
+    :param region: the region of the bucket
+    :param key: the key of one object
+    :param keys: the keys of several objects
+    :param prefix: the prefix of the keys; an empty one means the whole bucket
+    :param endpoint_url: the URL of a service other than Amazon's that speaks S3
+    :param aws_access_key_id: the access key; without it that of the machine (environment, profile, role)
+    :param aws_secret_access_key: the secret of the access key
+    :param no_sign_request: True to send requests without any key, for public buckets
+    :param compression: the compression of text objects; ``auto`` looks at the end of each key
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -67,18 +67,18 @@ class S3Input:
     def __init__(self, options: S3InputOptions, context: InputContext) -> None:
         """Make an input that is not open yet.
 
-        :param options: which objects
-        :param context: of the connector
+        :param options: the options that say which objects to read
+        :param context: the context of the connector
         """
         self._options = options
         self._reading = Reading(context, False, options.compression, BLOCK_BYTES)
         self._files: FileSetInput | None = None
 
     def open(self, position: Position | None) -> None:
-        """Find the first objects and go to ``position``.
+        """Find the first objects and seek to ``position``.
 
         :raises ConnectorFailure: when there is nothing to read or it may not be read
-        :raises TransientConnectorFailure: when the service is away
+        :raises TransientConnectorFailure: when the service is not available
         """
         client = _client(self._options)
         store = FetchingStore(client.fetch_of, self._reading.context.format, grows=False)
@@ -86,37 +86,37 @@ class S3Input:
         self._files.start(position)
 
     def read(self, max_records: int, timeout_s: float) -> InputChunk | None:
-        """The next records of the objects."""
+        """Return the next records of the objects."""
         return None if self._files is None else self._files.read(max_records, timeout_s)
 
     def lag(self) -> Lag | None:
-        """How many bytes were found and not read."""
+        """Return the number of bytes that were found and not read yet."""
         return None if self._files is None else self._files.lag()
 
     def close(self) -> None:
-        """Let go of the service; a read in another thread comes back."""
+        """Close the files; a read in another thread then returns."""
         if self._files is not None:
             self._files.close()
 
 
 class PrefixListing:
-    """The objects whose keys begin alike, page by page as the service gives them. Their order is that of the keys."""
+    """The objects whose keys have a common prefix, page by page as the service lists them, in the order of their keys."""
 
     can_grow = False
 
     def __init__(self, client: S3Client, bucket: str, prefix: str) -> None:
         """Make a listing.
 
-        :param client: of the service
+        :param client: the client of the service
         :param bucket: the bucket's name
-        :param prefix: how keys begin
+        :param prefix: the prefix of the keys
         """
         self._client = client
         self._bucket = bucket
         self._prefix = prefix
 
     def pages(self, after: str | None) -> Iterator[Sequence[Found]]:
-        """The objects with keys behind one, a thousand at a time. Placeholders of folders are left out."""
+        """Yield the objects with keys greater than ``after``, a thousand at a time. Placeholders of folders are left out."""
         wanted: dict[str, Any] = {"Bucket": self._bucket, "Prefix": self._prefix}
         if after is not None:
             wanted["StartAfter"] = after
@@ -136,7 +136,7 @@ class PrefixListing:
             wanted["ContinuationToken"] = page["NextContinuationToken"]
 
     def check(self) -> None:
-        """Nothing was found, which is a mistake."""
+        """Raise an error: no object was found, which is a mistake."""
         raise ConnectorFailure(
             f"s3_input: bucket {self._bucket!r} has no object whose key begins with {self._prefix!r}. Check the prefix; it has no "
             "slash in front."
@@ -144,23 +144,23 @@ class PrefixListing:
 
 
 class KeyListing:
-    """Objects whose keys are known."""
+    """The objects of a list of keys."""
 
     can_grow = False
 
     def __init__(self, client: S3Client, bucket: str, keys: Sequence[str]) -> None:
         """Make a listing.
 
-        :param client: of the service
+        :param client: the client of the service
         :param bucket: the bucket's name
-        :param keys: of the objects
+        :param keys: the keys of the objects
         """
         self._client = client
         self._bucket = bucket
         self._keys = sorted(set(keys))
 
     def pages(self, after: str | None) -> Iterator[Sequence[Found]]:
-        """The objects with keys behind one, each on a page of its own: the service is asked for each."""
+        """Yield the objects with keys greater than ``after``, each on a page of its own: each one takes a request."""
         for key in self._keys:
             if after is not None and key <= after:
                 continue
@@ -173,7 +173,7 @@ class KeyListing:
             yield [Found(key, path, info["ContentLength"])]
 
     def check(self) -> None:
-        """Each object was looked for."""
+        """Do nothing: each object was looked up."""
 
 
 def _listing(client: S3Client, options: S3InputOptions) -> PrefixListing | KeyListing:
@@ -183,7 +183,7 @@ def _listing(client: S3Client, options: S3InputOptions) -> PrefixListing | KeyLi
 
 
 def _client(options: S3InputOptions) -> S3Client:
-    # Imported late: the library is an extra.
+    # Import late: the library is an extra.
     from airflow_pipelines.connectors.transports.s3_client import S3Client
 
     secret = options.aws_secret_access_key

@@ -1,4 +1,4 @@
-"""Where each step ends in a file that an output appends to: what a restart needs to take back what it will write again."""
+"""The end of each step in a file that an output appends to; a restart needs it to take back the steps that it will write again."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import os
 from pathlib import Path
 
 KEPT_STEPS = 10_000
-"""For how many of the newest steps it is known."""
+"""The number of newest steps whose ends are always kept."""
 
 
 class StepEnds:
     """The ends of the newest steps, each on disk when :meth:`add` returns.
 
-    The first entry stands for what the file held before any step that is known. Without a path nothing is kept beyond the process.
-    Each run has a file of its own, so that one that was replaced changes nothing of what the later one knows.
+    The first entry stands for the contents of the file before any known step. Without a path nothing outlives the process.
+    Each run has a file of its own, so that a run that was replaced does not change what the later one knows.
     """
 
     def __init__(self, path: Path | None, epoch: int | None) -> None:
         """Begin with nothing.
 
-        :param path: the file to keep them in, whose name gets the epoch
-        :param epoch: that of the run; None where there are no others
+        :param path: the file to keep the ends in; the epoch is added to its name
+        :param epoch: the epoch of the run; None where there are no other runs
         """
         self._shared = path
         self._path = path if path is None or epoch is None else path.with_name(f"{path.name}.{epoch}")
@@ -30,18 +30,18 @@ class StepEnds:
 
     @property
     def exists(self) -> bool:
-        """Whether an earlier incarnation left anything."""
+        """True if an earlier incarnation left anything."""
         return bool(self._found())
 
     def read(self) -> bool:
-        """Take over what an earlier incarnation knew; False when there is nothing."""
+        """Read the ends that an earlier incarnation left. Return False if there are none."""
         found = self._found()
         if not found:
             return False
         self._ends = []
         for line in found[-1].read_text(errors="replace").splitlines():
             step, _, end = line.partition(" ")
-            # What a crash cut off ends what is known.
+            # A line that a crash cut off ends the known part.
             if not (step.removeprefix("-").isdigit() and end.isdigit()):
                 break
             self._ends.append((int(step), int(end)))
@@ -50,14 +50,14 @@ class StepEnds:
         return bool(self._ends)
 
     def _take_over(self) -> None:
-        """Write all that is known, in place of what earlier runs wrote."""
+        """Write all known ends, and delete the files of earlier runs."""
         self._rewrite()
         for other in self._found():
             if other != self._path:
                 other.unlink()
 
     def _found(self) -> list[Path]:
-        """The files of this and of earlier runs, the newest last; one of an earlier release has no epoch."""
+        """Return the files of this and of earlier runs, the newest last; one of an earlier release has no epoch."""
         shared = self._shared
         if shared is None or not shared.parent.is_dir():
             return []
@@ -84,7 +84,7 @@ class StepEnds:
         return self._ends[-1][0] if self._ends else -1
 
     def add(self, step: int, end: int) -> None:
-        """Note that the file, which is on disk, ends at ``end`` after ``step``."""
+        """Record that the file, which is on disk, ends at ``end`` after ``step``."""
         self._ends.append((step, end))
         if len(self._ends) > 2 * KEPT_STEPS:
             self._ends = self._ends[-KEPT_STEPS:]
@@ -94,26 +94,27 @@ class StepEnds:
             os.fsync(self._file.fileno())
 
     def last_of(self, step: int) -> tuple[int, int] | None:
-        """Find where the file ended after a step.
+        """Return the end of the file after a step.
 
-        :param step: its number
-        :returns: the newest step up to it that wrote something, and the length after that; None where that is not known any more
+        :param step: the number of the step
+        :returns: the newest step up to it that wrote something, and the length of the file after that step; None where that is
+            no longer known
         """
         return next((entry for entry in reversed(self._ends) if entry[0] <= step), None)
 
     def rewind(self, step: int) -> None:
-        """Forget the steps after ``step``; where the file ended after it is known."""
+        """Forget the steps after ``step``; the end of the file after ``step`` is known."""
         self._ends = [entry for entry in self._ends if entry[0] <= step]
         self._rewrite()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._file is not None:
             self._file.close()
         self._file = None
 
     def _rewrite(self) -> None:
-        """Write all that is known, aside and then in place."""
+        """Write all known ends to a new file, and then replace the old one."""
         if self._path is None:
             return
         self.close()

@@ -1,4 +1,4 @@
-"""Reads a source of a stream program, in the process of the program that reads its sources."""
+"""An input that reads a source of a stream program, in the process of the program that reads its sources."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _POSITION = "position"
 
 
 class StreamSourceOptions(BaseModel):
-    """Options of the transport.
+    """The options of the transport.
 
-    :param uid: of the source's operator
-    :param kind: what makes its positions
+    :param uid: the uid of the source's operator
+    :param kind: the kind of source, which determines its positions
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -33,14 +33,14 @@ class StreamSourceOptions(BaseModel):
 
 
 class StreamSource:
-    """An input whose rows are messages about a source: each has some thousand elements, which is what counts as records."""
+    """An input whose rows are messages of a source. Each message has some thousand elements, which are counted as records."""
 
     def __init__(self, options: StreamSourceOptions, schema: RelationSchema, process: Callable[[], ReadingProcess]) -> None:
         """Make an input that is not open yet.
 
-        :param options: which source
-        :param schema: of the table that has its messages
-        :param process: gives the process that reads it, which is started when it is not there
+        :param options: the options that say which source to read
+        :param schema: the schema of the table that has its messages
+        :param process: a function that returns the process that reads the source, and starts it if necessary
         """
         self._options = options
         self._table = schema.name
@@ -49,7 +49,7 @@ class StreamSource:
         self._client: SourceClient | None = None
 
     def open(self, position: Position | None) -> None:
-        """Have the source opened at a position. What goes wrong there is found with the first read.
+        """Have the source opened at a position. Errors of opening appear with the first read.
 
         :raises FatalConnectorFailure: when the process cannot be started
         """
@@ -60,7 +60,7 @@ class StreamSource:
         self._client.open(None if position is None else _bytes(position))
 
     def read(self, max_records: int, timeout_s: float) -> InputChunk | None:
-        """The next messages.
+        """Return the next messages.
 
         :raises FatalConnectorFailure: when the code of the source raises an error, or its process ends
         """
@@ -81,17 +81,17 @@ class StreamSource:
         )
 
     def lag(self) -> Lag | None:
-        """How many elements the source has that were not read, as it said last."""
+        """Return the number of elements that were not read yet, as the source last reported it."""
         left = None if self._client is None else self._client.left
         return None if left is None else Lag(records=left)
 
     def commit(self, position: Position) -> None:
-        """Tell the source what is durable."""
+        """Tell the source which position is durable."""
         if self._client is not None:
             self._client.commit(_bytes(position))
 
     def close(self) -> None:
-        """Have the source closed; a read in another thread comes back."""
+        """Have the source closed; a read in another thread then returns."""
         if self._client is not None:
             self._client.close()
 

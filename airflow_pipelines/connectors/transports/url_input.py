@@ -1,4 +1,4 @@
-"""Reads one file from an HTTP server."""
+"""An input that reads one file from an HTTP server."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _LINGER_S = 60.0
 
 
 class UrlInputOptions(BaseModel):
-    """Options of the transport.
+    """The options of the transport.
 
     :param path: the URL
-    :param pause_timeout: for how many seconds a paused connector keeps its connection open (default 60)
+    :param pause_timeout: the number of seconds for which a paused connector keeps its connection open (default 60)
     :param pause_linger: the same as a text, such as ``30s``
-    :param compression: how a text is compressed; ``auto`` looks at the end of the URL's path
+    :param compression: the compression of a text; ``auto`` looks at the end of the URL's path
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -50,7 +50,7 @@ class UrlInputOptions(BaseModel):
 
     @property
     def linger_s(self) -> float:
-        """For how long a paused connector keeps its connection open."""
+        """The number of seconds for which a paused connector keeps its connection open."""
         found = _DURATION.fullmatch((self.pause_linger or "").strip())
         if found is not None:
             return float(found[1]) * _SECONDS[found[2]]
@@ -58,13 +58,13 @@ class UrlInputOptions(BaseModel):
 
 
 class UrlInput:
-    """An input over what one URL gives. A position is the byte (Parquet: row) and the record that come next."""
+    """An input over the file of one URL. A position is the next byte (Parquet: row) and the next record."""
 
     def __init__(self, options: UrlInputOptions, context: InputContext) -> None:
         """Make an input that is not open yet.
 
-        :param options: where to read
-        :param context: of the connector
+        :param options: the options that say where to read
+        :param context: the context of the connector
         """
         self._options = options
         self._context = context
@@ -77,11 +77,11 @@ class UrlInput:
 
     @property
     def idle_limit_s(self) -> float:
-        """For how long the connection stays open while nothing is read."""
+        """The number of seconds for which the connection stays open while nothing is read."""
         return self._options.linger_s
 
     def open(self, position: Position | None) -> None:
-        """Go to ``position``; the server is asked with the first read.
+        """Set the start to ``position``. The server is first contacted by the first read.
 
         :raises ConnectorFailure: when there is no such URL
         """
@@ -99,7 +99,7 @@ class UrlInput:
             self._place, self._done = dict(position.get("place", {})), bool(position.get("done", False))
 
     def read(self, max_records: int, timeout_s: float) -> InputChunk | None:  # noqa: ARG002 - the server decides how long it takes
-        """The next records.
+        """Return the next records.
 
         :raises ConnectorFailure: when the server refuses the file, or cannot be reached
         """
@@ -109,24 +109,24 @@ class UrlInput:
                 reader = self._reader = self._reader or self._new_reader(self._client)
                 outcome = reader.read(max_records)
             except ConnectorFailure:
-                # Whoever tries once more begins at the place that was reached.
+                # A retry begins at the place that was reached.
                 self._let_go()
                 raise
             self._place, self._done = reader.place(), outcome is None or reader.done
         return self._chunk(*(outcome or (None, 0)))
 
     def lag(self) -> Lag | None:
-        """How many bytes have not come yet, where the server says how many there are."""
+        """Return the number of bytes that have not come yet, or None if the server does not say how many there are."""
         left = None if self._file is None else self._file.left
         return None if left is None else Lag(bytes=left)
 
     def rest(self) -> None:
-        """Let go of the connection for now; the next read makes another."""
+        """Close the connection for now; the next read opens another."""
         if self._file is not None:
             self._file.disconnect()
 
     def close(self) -> None:
-        """Let go of the server."""
+        """Close the connection and the client."""
         self._closed.set()
         self.rest()
         if self._client is not None:

@@ -18,16 +18,16 @@ _FRAMED = (
 
 
 class AvroNotAvailableError(ExplainedError, ImportError):
-    """A program reads or writes Avro, and the library for it is not installed."""
+    """A missing library: a program reads or writes Avro, and the library for it is not installed."""
 
 
 class AvroRowDeserializationSchema(DeserializationSchema):
-    """Makes rows from Avro records in binary form, one in each message.
+    """A schema that converts Avro records in binary form to rows. Each message has one record.
 
     :param record_class: name of a Java class, which is not loaded
     :param avro_schema_string: the schema of a record as JSON
-    :raises ValueError: when neither or no valid one is given
-    :raises AvroNotAvailableError: when ``fastavro`` is not installed
+    :raises ValueError: if the schema is missing or invalid
+    :raises AvroNotAvailableError: if ``fastavro`` is not installed
     """
 
     def __init__(self, record_class: str | None = None, avro_schema_string: str | None = None) -> None:
@@ -43,12 +43,12 @@ class AvroRowDeserializationSchema(DeserializationSchema):
 
 
 class AvroRowSerializationSchema(SerializationSchema):
-    """Makes Avro records in binary form from rows.
+    """A schema that converts rows to Avro records in binary form.
 
     :param record_class: name of a Java class, which is not loaded
     :param avro_schema_string: the schema of a record as JSON
-    :raises ValueError: when neither or no valid one is given
-    :raises AvroNotAvailableError: when ``fastavro`` is not installed
+    :raises ValueError: if the schema is missing or invalid
+    :raises AvroNotAvailableError: if ``fastavro`` is not installed
     """
 
     def __init__(self, record_class: str | None = None, avro_schema_string: str | None = None) -> None:
@@ -60,9 +60,9 @@ class AvroRowSerializationSchema(SerializationSchema):
 
 
 class _Codec:
-    """Reads and writes the records of a schema.
+    """A reader and writer of the records of a schema.
 
-    :param name: of the class that uses it, for messages
+    :param name: the name of the class that uses it, for messages
     :param record_class: name of a Java class
     :param text: the schema as JSON
     """
@@ -105,12 +105,12 @@ class _Codec:
         try:
             record = self._type.read(schemaless_reader(stream, self._schema, None))
         except Exception as error:  # noqa: BLE001 (fastavro has no common class for what is wrong with a message)
-            raise self._unreadable(message, str(error) or type(error).__name__) from None
+            raise self._make_unreadable_error(message, str(error) or type(error).__name__) from None
         if left := len(message) - stream.tell():
-            raise self._unreadable(message, f"{left} bytes are left: it was written with another schema")
+            raise self._make_unreadable_error(message, f"{left} bytes are left: it was written with another schema")
         return self.row_type.convert(record)
 
-    def _unreadable(self, message: bytes, reason: str) -> SerializationError:
+    def _make_unreadable_error(self, message: bytes, reason: str) -> SerializationError:
         hint = _FRAMED if message[:1] == b"\0" else ""
         return SerializationError(f"The Avro message {message!r:.200} cannot be read: {reason}.{hint}")
 

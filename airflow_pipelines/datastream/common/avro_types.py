@@ -1,4 +1,4 @@
-"""What records of an Avro schema are: the type of their rows, and values as the library for Avro gives and takes them."""
+"""Avro schemas as types: the type of the rows of a record, and conversion of values from and to the library for Avro."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def _same(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class AvroType:
-    """A type of Avro.
+    """An Avro type.
 
-    :param type_info: the type of its values
-    :param read: makes of what the library gives what ``type_info`` takes
-    :param write: makes of a value of ``type_info`` what the library takes
+    :param type_info: the type of the values
+    :param read: the function that converts a value of the library to one that ``type_info`` accepts
+    :param write: the function that converts a value of ``type_info`` to one that the library accepts
     """
 
     type_info: TypeInformation
@@ -32,21 +32,21 @@ class AvroType:
 
 
 def avro_type(schema: Any) -> AvroType:
-    """The type of a schema.
+    """Return the type of a schema.
 
-    :param schema: as the library parses it: all names are full
+    :param schema: the schema as the library parses it, with full names
     :returns: the type
-    :raises ValueError: when a record contains itself, which no type says
+    :raises ValueError: if a record contains itself, which no type can express
     """
     return _Walk().type_of(schema)
 
 
 def row_type(of: AvroType) -> RowTypeInfo:
-    """The type of the rows of a record.
+    """Return the type of the rows of a record.
 
     :param of: the type
     :returns: the type of the rows
-    :raises ValueError: when it is no record
+    :raises ValueError: if it is not a record
     """
     if not isinstance(of.type_info, RowTypeInfo):
         raise ValueError(f"it must be that of a record, and its values are {of.type_info}")  # noqa: TRY004 (a text is wrong)
@@ -54,7 +54,7 @@ def row_type(of: AvroType) -> RowTypeInfo:
 
 
 def _aware(value: Any) -> Any:
-    """The library takes a time without a zone for one of this machine's zone, and rows mean UTC."""
+    """Return a datetime with UTC as its time zone. The library takes a naive one as local time, and rows mean UTC."""
     return value.replace(tzinfo=dt.UTC) if isinstance(value, dt.datetime) and value.tzinfo is None else value
 
 
@@ -88,7 +88,7 @@ _LOGICAL: Final[Mapping[str, AvroType]] = {
 
 
 class _Walk:
-    """Goes through a schema; names may be those of types that stood before."""
+    """A traversal of a schema, in which names can refer to types that were defined before."""
 
     def __init__(self) -> None:
         self._named: dict[str, AvroType | None] = {}
@@ -118,7 +118,7 @@ class _Walk:
 
     def _union(self, branches: list[Any]) -> AvroType:
         types = [self.type_of(branch) for branch in branches]
-        # Which of several types a value has, only the value can say: it stays as the library has it.
+        # Only the value determines which of several types it has, so it stays as the library returns it.
         return _or_none(types[0]) if len(types) == 1 else _ANY
 
     def _record(self, schema: Mapping[str, Any]) -> AvroType:

@@ -17,7 +17,7 @@ from airflow_pipelines.datastream.common.type_information import Converter, Type
 
 
 class BasicType(Enum):
-    """The basic types, by the name of their method of ``Types``."""
+    """The basic types, each named after its method of ``Types``."""
 
     STRING = "STRING"
     BYTE = "BYTE"
@@ -40,7 +40,7 @@ class BasicType(Enum):
 class BasicTypeInfo(TypeInformation):
     """A type of single values.
 
-    :param basic_type: which one
+    :param basic_type: the basic type
     """
 
     basic_type: BasicType
@@ -58,14 +58,14 @@ class BasicTypeInfo(TypeInformation):
 
 @dataclass(frozen=True, repr=False)
 class PickledBytesTypeInfo(TypeInformation):
-    """Any value that can be pickled, unchanged: the type of what has no declared type."""
+    """The type of values without a declared type: any value that can be pickled, unchanged."""
 
     def converter(self) -> Converter:
         """See :meth:`TypeInformation.converter`."""
         return _unchanged
 
     def to_text(self, value: Any) -> str:
-        """What ``str`` says of the value.
+        """Return the ``str`` of a value.
 
         :param value: the value, or None
         :returns: the text

@@ -1,4 +1,4 @@
-"""Checks of what a program passes to a setter: each error names the parameter, shows what came, and says what is taken."""
+"""Checks of values that a program passes to a setter. Each error names the parameter, shows the value, and lists what is valid."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _E = TypeVar("_E", bound=Enum)
 
 
 def integer(parameter: str, value: Any, minimum: int | None = None, maximum: int | None = None) -> int:
-    """An int within bounds.
+    """Return an int after checking its bounds.
 
     :param parameter: name of the parameter, for the message
-    :param value: what the program passed
-    :param minimum: smallest value that is taken
-    :param maximum: largest value that is taken
+    :param value: the value that the program passed
+    :param minimum: smallest valid value; None for no limit
+    :param maximum: largest valid value; None for no limit
     :returns: the value
-    :raises TypeError: when it is no int
-    :raises ValueError: when it is out of bounds
+    :raises TypeError: if it is not an int
+    :raises ValueError: if it is out of bounds
     """
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{parameter} takes an int, not {_shown(value)}")
@@ -29,14 +29,14 @@ def integer(parameter: str, value: Any, minimum: int | None = None, maximum: int
 
 
 def number(parameter: str, value: Any, minimum: float | None = None) -> float:
-    """A finite int or float within bounds.
+    """Return a finite int or float after checking its bounds.
 
     :param parameter: name of the parameter, for the message
-    :param value: what the program passed
-    :param minimum: smallest value that is taken
+    :param value: the value that the program passed
+    :param minimum: smallest valid value; None for no limit
     :returns: the value as a float
-    :raises TypeError: when it is no number
-    :raises ValueError: when it is below the minimum, or not finite
+    :raises TypeError: if it is not a number
+    :raises ValueError: if it is below the minimum, or not finite
     """
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TypeError(f"{parameter} takes a number, not {_shown(value)}")
@@ -47,12 +47,12 @@ def number(parameter: str, value: Any, minimum: float | None = None) -> float:
 
 
 def boolean(parameter: str, value: Any) -> bool:
-    """A bool.
+    """Return a bool after checking its type.
 
     :param parameter: name of the parameter, for the message
-    :param value: what the program passed
+    :param value: the value that the program passed
     :returns: the value
-    :raises TypeError: when it is none
+    :raises TypeError: if it is not a bool
     """
     if not isinstance(value, bool):
         raise TypeError(f"{parameter} takes True or False, not {_shown(value)}")
@@ -60,13 +60,13 @@ def boolean(parameter: str, value: Any) -> bool:
 
 
 def text(parameter: str, value: Any) -> str:
-    """A str that is not empty.
+    """Return a non-empty str after checking it.
 
     :param parameter: name of the parameter, for the message
-    :param value: what the program passed
+    :param value: the value that the program passed
     :returns: the value
-    :raises TypeError: when it is no str
-    :raises ValueError: when it is empty
+    :raises TypeError: if it is not a str
+    :raises ValueError: if it is empty
     """
     if not isinstance(value, str):
         raise TypeError(f"{parameter} takes a str, not {_shown(value)}")
@@ -76,13 +76,13 @@ def text(parameter: str, value: Any) -> str:
 
 
 def character(parameter: str, value: Any) -> str:
-    """A str of one character.
+    """Return a str of one character after checking it.
 
     :param parameter: name of the parameter, for the message
-    :param value: what the program passed
+    :param value: the value that the program passed
     :returns: the value
-    :raises TypeError: when it is no str
-    :raises ValueError: when it has not exactly one character
+    :raises TypeError: if it is not a str
+    :raises ValueError: if it does not have exactly one character
     """
     if len(text(parameter, value)) != 1:
         raise ValueError(f"{parameter} takes one character, not {value!r}")
@@ -90,13 +90,13 @@ def character(parameter: str, value: Any) -> str:
 
 
 def member(parameter: str, value: Any, enumeration: type[_E]) -> _E:
-    """A member of an enumeration.
+    """Return a member of an enumeration after checking it.
 
     :param parameter: name of the parameter, for the message
-    :param value: what the program passed
+    :param value: the value that the program passed
     :param enumeration: the enumeration
     :returns: the value
-    :raises TypeError: when it is no member; the message lists them
+    :raises TypeError: if it is not a member; the message lists the members
     """
     if not isinstance(value, enumeration):
         members = ", ".join(f"{enumeration.__name__}.{each.name}" for each in enumeration)
@@ -105,14 +105,14 @@ def member(parameter: str, value: Any, enumeration: type[_E]) -> _E:
 
 
 def instance(parameter: str, value: _T, expected: type[Any], hint: str = "") -> _T:
-    """An object of a class.
+    """Return an object after checking its class.
 
     :param parameter: name of the parameter, for the message
-    :param value: what the program passed
+    :param value: the value that the program passed
     :param expected: the class
-    :param hint: how to make such an object, appended to the message
+    :param hint: the way to make such an object, appended to the message
     :returns: the value
-    :raises TypeError: when it is of another class
+    :raises TypeError: if it is of another class
     """
     if not isinstance(value, expected):
         raise TypeError(f"{parameter} takes a {expected.__name__}, not {_shown(value)}{'; ' + hint if hint else ''}")
@@ -120,12 +120,12 @@ def instance(parameter: str, value: _T, expected: type[Any], hint: str = "") -> 
 
 
 def function(parameter: str, value: Any) -> Callable[..., Any]:
-    """Something that can be called.
+    """Return a callable after checking it.
 
     :param parameter: name of the parameter, for the message
-    :param value: what the program passed
+    :param value: the value that the program passed
     :returns: the value
-    :raises TypeError: when it cannot be called
+    :raises TypeError: if it is not callable
     """
     if not callable(value):
         raise TypeError(f"{parameter} takes a function, not {_shown(value)}")
@@ -133,12 +133,12 @@ def function(parameter: str, value: Any) -> Callable[..., Any]:
 
 
 def charset(parameter: str, value: Any) -> str:
-    """The name of a character set that Python knows.
+    """Return the name of a character set after checking that Python knows it.
 
     :param parameter: name of the parameter, for the message
-    :param value: what the program passed
+    :param value: the value that the program passed
     :returns: the value
-    :raises ValueError: when there is no such character set
+    :raises ValueError: if there is no such character set
     """
     try:
         "".encode(text(parameter, value))
@@ -150,12 +150,12 @@ def charset(parameter: str, value: Any) -> str:
 
 
 def absolute_path(parameter: str, value: Any) -> str:
-    """The absolute path of a local folder, as a path or a ``file:`` URI.
+    """Return the absolute path of a local folder, given as a path or a ``file:`` URI.
 
     :param parameter: name of the parameter, for the message
-    :param value: what the program passed
+    :param value: the value that the program passed
     :returns: the path
-    :raises ValueError: when it is relative, or a URI of another scheme
+    :raises ValueError: if it is relative, or a URI of another scheme
     """
     path = text(parameter, value).removeprefix("file://")
     if "://" in path or not PurePosixPath(path).is_absolute():

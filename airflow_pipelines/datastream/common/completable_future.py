@@ -1,4 +1,4 @@
-"""Results that come later."""
+"""Futures of results."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ R = TypeVar("R")
 
 
 class CompletableFuture(Future[T]):
-    """A result that comes later: ``result()`` waits for it, ``done()`` says whether it is there."""
+    """A future of a result: ``result()`` waits for it, and ``done()`` returns True if it is available."""
 
     @staticmethod
     def completed(value: R) -> CompletableFuture[R]:
-        """A result that is there.
+        """Return a future that has its result already.
 
         :param value: the result
         :returns: the future
@@ -26,11 +26,11 @@ class CompletableFuture(Future[T]):
 
     @staticmethod
     def of(future: Future[T], convert: Callable[[T], R]) -> CompletableFuture[R]:
-        """The result of another future, converted.
+        """Return a future with the converted result of another future.
 
-        :param future: the other one
-        :param convert: called with its result
-        :returns: a future with what that returned, or with the first error
+        :param future: the other future
+        :param convert: the function that converts its result
+        :returns: a future with the converted result, or with the first error
         """
         converted: CompletableFuture[R] = CompletableFuture()
 

@@ -26,7 +26,7 @@ _PRIMITIVES = (
 
 
 class ArrayKind(Enum):
-    """What an array may hold, by the name of its method of ``Types``."""
+    """The kind of an array, which limits its elements. Each is named after its method of ``Types``."""
 
     PRIMITIVE_ARRAY = "PRIMITIVE_ARRAY"
     BASIC_ARRAY = "BASIC_ARRAY"
@@ -35,9 +35,9 @@ class ArrayKind(Enum):
 
 @dataclass(frozen=True, repr=False)
 class ArrayTypeInfo(TypeInformation):
-    """An array: a list of elements of one type, or ``bytes`` for a primitive array of bytes.
+    """The type of an array: a list of elements of one type, or ``bytes`` for a primitive array of bytes.
 
-    :param kind: what it may hold: a primitive array numbers, bools and characters but no None, a basic array basic types
+    :param kind: the kind: a primitive array can hold numbers, bools and characters but no None, a basic array basic types
     :param element_type: type of the elements
     """
 
@@ -73,7 +73,7 @@ class ArrayTypeInfo(TypeInformation):
 
 @dataclass(frozen=True, repr=False)
 class ListTypeInfo(TypeInformation):
-    """A list of elements of one type.
+    """The type of a list of elements of one type.
 
     :param element_type: type of the elements
     """
@@ -96,7 +96,7 @@ class ListTypeInfo(TypeInformation):
 
 @dataclass(frozen=True, repr=False)
 class MapTypeInfo(TypeInformation):
-    """A dict with keys of one type and values of one type.
+    """The type of a dict with keys of one type and values of one type.
 
     :param key_type: type of the keys
     :param value_type: type of the values
@@ -132,13 +132,13 @@ class MapTypeInfo(TypeInformation):
 
 
 class RowTypeInfo(TypeInformation):
-    """A :class:`Row`.
+    """The type of a :class:`Row`.
 
-    A tuple or a list becomes a row by position. So does a row, unless it has the same field names in another order; a dict
-    becomes a row by name.
+    A tuple or a list is converted to a row by position. So is a row, unless it has the same field names in another order. A dict is
+    converted to a row by name.
 
     :param field_types: the types of the fields
-    :param field_names: their names; ``f0``, ``f1`` ... when None
+    :param field_names: the names of the fields; ``f0``, ``f1`` and so on if None
     """
 
     def __init__(self, field_types: Iterable[TypeInformation], field_names: Iterable[str] | None = None) -> None:
@@ -156,14 +156,14 @@ class RowTypeInfo(TypeInformation):
         return "Types.ROW_NAMED" if self._named else "Types.ROW"
 
     def get_field_names(self) -> list[str]:
-        """The names of the fields.
+        """Return the names of the fields.
 
         :returns: the names, in order
         """
         return list(self._names)
 
     def get_field_types(self) -> list[TypeInformation]:
-        """The types of the fields.
+        """Return the types of the fields.
 
         :returns: the types, in order
         """
@@ -206,7 +206,7 @@ class RowTypeInfo(TypeInformation):
 
 @dataclass(frozen=True, repr=False)
 class TupleTypeInfo(TypeInformation):
-    """A tuple of a fixed number of fields.
+    """The type of a tuple of a fixed number of fields.
 
     :param field_types: the types of the fields
     """
@@ -217,14 +217,14 @@ class TupleTypeInfo(TypeInformation):
         _check_types("Types.TUPLE", self.field_types)
 
     def get_field_types(self) -> list[TypeInformation]:
-        """The types of the fields.
+        """Return the types of the fields.
 
         :returns: the types, in order
         """
         return list(self.field_types)
 
     def get_field_names(self) -> list[str]:
-        """The names of the fields.
+        """Return the names of the fields.
 
         :returns: ``f0``, ``f1`` and so on
         """
@@ -314,7 +314,7 @@ def _fields(values: Any, fields: _FieldConverters, name: str) -> list[Any]:
     try:
         return [converter(value) for converter, value in zip(converters, values, strict=True)]
     except TypeConversionError:
-        # Values are walked once more with their places, which only an error needs.
+        # Only an error needs the places, so the values are converted again with them.
         return list(map(_at, fields.places, converters, values))
 
 

@@ -12,7 +12,7 @@ _Number = TypeVar("_Number", int, float)
 
 
 class Configuration:
-    """Settings by name. What was set as one type can be read as another where its text allows it.
+    """Settings by name. A value that was set as one type can be read as another if its text allows it.
 
     :param values: settings to begin with
     """
@@ -23,10 +23,10 @@ class Configuration:
             self._set(key, value)
 
     def get_string(self, key: str, default_value: str | None = None) -> str | None:
-        """A setting as text.
+        """Return a setting as text.
 
-        :param key: its name
-        :param default_value: when it is not set
+        :param key: the name of the setting
+        :param default_value: the value if it is not set
         :returns: the text
         """
         value = self._values.get(key)
@@ -44,12 +44,12 @@ class Configuration:
         return self._set(key, value)
 
     def get_boolean(self, key: str, default_value: bool) -> bool:
-        """A setting as a bool.
+        """Return a setting as a bool.
 
-        :param key: its name
-        :param default_value: when it is not set
+        :param key: the name of the setting
+        :param default_value: the value if it is not set
         :returns: the bool
-        :raises ValueError: when it is neither ``true`` nor ``false``
+        :raises ValueError: if it is neither ``true`` nor ``false``
         """
         value = self._values.get(key)
         if value is None or isinstance(value, bool):
@@ -68,12 +68,12 @@ class Configuration:
         return self._set(key, checks.boolean("value", value))
 
     def get_integer(self, key: str, default_value: int) -> int:
-        """A setting as an int.
+        """Return a setting as an int.
 
-        :param key: its name
-        :param default_value: when it is not set
+        :param key: the name of the setting
+        :param default_value: the value if it is not set
         :returns: the int
-        :raises ValueError: when its text is no int
+        :raises ValueError: if its text is not an int
         """
         return self._number(key, default_value, int, "int")
 
@@ -87,12 +87,12 @@ class Configuration:
         return self._set(key, checks.integer("value", value))
 
     def get_float(self, key: str, default_value: float) -> float:
-        """A setting as a float.
+        """Return a setting as a float.
 
-        :param key: its name
-        :param default_value: when it is not set
+        :param key: the name of the setting
+        :param default_value: the value if it is not set
         :returns: the float
-        :raises ValueError: when its text is no number
+        :raises ValueError: if its text is not a number
         """
         return self._number(key, default_value, float, "number")
 
@@ -106,12 +106,12 @@ class Configuration:
         return self._set(key, checks.number("value", value))
 
     def get_bytearray(self, key: str, default_value: bytearray | None = None) -> bytearray | None:
-        """A setting as bytes.
+        """Return a setting as bytes.
 
-        :param key: its name
-        :param default_value: when it is not set
+        :param key: the name of the setting
+        :param default_value: the value if it is not set
         :returns: the bytes
-        :raises TypeError: when something else than bytes was set
+        :raises TypeError: if it was not set as bytes
         """
         value = self._values.get(key)
         if value is None:
@@ -132,33 +132,33 @@ class Configuration:
         return self._set(key, bytes(value))
 
     def key_set(self) -> set[str]:
-        """The names of all settings.
+        """Return the names of all settings.
 
         :returns: the names
         """
         return set(self._values)
 
     def contains_key(self, key: str) -> bool:
-        """Whether something is set.
+        """Return True if a setting is set.
 
         :param key: name of the setting
-        :returns: whether it is
+        :returns: True if it is set
         """
         return key in self._values
 
     def remove_config(self, key: str) -> bool:
-        """Forget a setting.
+        """Remove a setting.
 
-        :param key: its name
-        :returns: whether it was set
+        :param key: the name of the setting
+        :returns: True if it was set
         """
         return self._values.pop(key, None) is not None
 
     def add_all(self, other: Configuration, prefix: str | None = None) -> Configuration:
-        """Take all settings of another object.
+        """Add all settings of another configuration.
 
-        :param other: the other one
-        :param prefix: put before each of its names
+        :param other: the other configuration
+        :param prefix: the text to put before each of its names; None for none
         :returns: this object
         """
         for key, value in checks.instance("other", other, Configuration)._values.items():
@@ -173,7 +173,7 @@ class Configuration:
         target_dict.update(self._values)
 
     def to_dict(self) -> dict[str, str]:
-        """All settings as text.
+        """Return all settings as text.
 
         :returns: texts by name
         """

@@ -22,15 +22,15 @@ _Schema = TypeVar("_Schema")
 
 @dataclass(frozen=True)
 class CsvDialect:
-    """How a line is written.
+    """The dialect of CSV lines.
 
-    :param delimiter: between two fields
-    :param array_delimiter: between two elements of a field that is an array
-    :param quote: around a field that has one of the other characters in it; None for none
-    :param escape: before a character that stands for itself; None for none
-    :param null_literal: the text of None; an empty field when it is None
-    :param comments: whether a line that begins with ``#`` is skipped
-    :param line_end: at the end of a line that is written
+    :param delimiter: the separator of two fields
+    :param array_delimiter: the separator of two elements of a field that is an array
+    :param quote: the quote around a field that contains a special character; None for none
+    :param escape: the character that escapes a special character; None for none
+    :param null_literal: the text of None; None for an empty field
+    :param comments: True to skip a line that begins with ``#``
+    :param line_end: the end of a line that is written
     """
 
     delimiter: str = ","
@@ -42,13 +42,13 @@ class CsvDialect:
     line_end: str = "\n"
 
     def options(self) -> dict[str, Any]:
-        """The options of Python's CSV reader and writer."""
+        """Return the options of Python's CSV reader and writer."""
         quoting = csv.QUOTE_NONE if self.quote is None else csv.QUOTE_MINIMAL
         return {"delimiter": self.delimiter, "quotechar": self.quote, "escapechar": self.escape, "quoting": quoting, "strict": True}
 
 
 class _Builder(Generic[_Schema]):
-    """What both builders can be told.
+    """The settings that both builders share.
 
     :param type_info: the type of the rows
     """
@@ -58,7 +58,7 @@ class _Builder(Generic[_Schema]):
         self._dialect = CsvDialect()
 
     def set_field_delimiter(self, delimiter: str) -> Self:
-        """Set what is between two fields.
+        """Set the separator of two fields.
 
         :param delimiter: one character; a comma by default
         :returns: this object
@@ -66,15 +66,15 @@ class _Builder(Generic[_Schema]):
         return self._with(delimiter=checks.character("delimiter", delimiter))
 
     def set_array_element_delimiter(self, delimiter: str) -> Self:
-        """Set what is between two elements of a field that is an array.
+        """Set the separator of two elements of a field that is an array.
 
-        :param delimiter: a semicolon by default
+        :param delimiter: the separator; a semicolon by default
         :returns: this object
         """
         return self._with(array_delimiter=checks.text("delimiter", delimiter))
 
     def set_quote_character(self, c: str) -> Self:
-        """Set what is around a field that contains one of the other characters.
+        """Set the quote around a field that contains a special character.
 
         :param c: one character; a double quote by default
         :returns: this object
@@ -82,7 +82,7 @@ class _Builder(Generic[_Schema]):
         return self._with(quote=checks.character("c", c))
 
     def set_escape_character(self, c: str) -> Self:
-        """Set what is before a character that stands for itself.
+        """Set the character that escapes a special character.
 
         :param c: one character; none by default
         :returns: this object
@@ -105,15 +105,15 @@ class _Builder(Generic[_Schema]):
 
 
 class CsvRowDeserializationSchema(DeserializationSchema):
-    """Makes rows from lines of CSV. Made with its ``Builder``.
+    """A schema that converts lines of CSV to rows. Use its ``Builder`` to make one.
 
     :param row_type: the type of the rows: basic types, and lists of them
-    :param dialect: how a line is written
-    :param ignore_parse_errors: whether a line that cannot be read is skipped
+    :param dialect: the dialect of the lines
+    :param ignore_parse_errors: True to skip a line that cannot be read
     """
 
     class Builder(_Builder["CsvRowDeserializationSchema"]):
-        """Makes a schema.
+        """A builder of schemas.
 
         :param type_info: the type of the rows
         """
@@ -125,7 +125,7 @@ class CsvRowDeserializationSchema(DeserializationSchema):
         def set_allow_comments(self, allow_comments: bool) -> Self:
             """Set whether a line that begins with ``#`` is skipped.
 
-            :param allow_comments: whether it is
+            :param allow_comments: True to skip it
             :returns: this object
             """
             return self._with(comments=checks.boolean("allow_comments", allow_comments))
@@ -133,7 +133,7 @@ class CsvRowDeserializationSchema(DeserializationSchema):
         def set_ignore_parse_errors(self, ignore_parse_errors: bool) -> Self:
             """Set whether a line that cannot be read is skipped.
 
-            :param ignore_parse_errors: whether it is
+            :param ignore_parse_errors: True to skip it
             :returns: this object
             """
             self._ignore_parse_errors = checks.boolean("ignore_parse_errors", ignore_parse_errors)
@@ -178,14 +178,14 @@ class CsvRowDeserializationSchema(DeserializationSchema):
 
 
 class CsvRowSerializationSchema(SerializationSchema):
-    """Makes lines of CSV from rows. Made with its ``Builder``.
+    """A schema that converts rows to lines of CSV. Use its ``Builder`` to make one.
 
     :param row_type: the type of the rows: basic types, and lists of them
-    :param dialect: how a line is written
+    :param dialect: the dialect of the lines
     """
 
     class Builder(_Builder["CsvRowSerializationSchema"]):
-        """Makes a schema.
+        """A builder of schemas.
 
         :param type_info: the type of the rows
         """
@@ -193,7 +193,7 @@ class CsvRowSerializationSchema(SerializationSchema):
         def set_line_terminator(self, delimiter: str) -> Self:
             """Set the end of a line.
 
-            :param delimiter: a newline by default; may be empty
+            :param delimiter: the end; a newline by default; may be empty
             :returns: this object
             """
             if delimiter not in ("", "\n", "\r", "\r\n"):
@@ -201,7 +201,7 @@ class CsvRowSerializationSchema(SerializationSchema):
             return self._with(line_end=delimiter)
 
         def disable_quote_character(self) -> Self:
-            """Set that no field is quoted.
+            """Disable the quoting of fields.
 
             :returns: this object
             """
@@ -225,7 +225,7 @@ class CsvRowSerializationSchema(SerializationSchema):
         try:
             row = self._row_type.convert(element)
             fields = [write(value) for (_, write), value in zip(self._writers, row, strict=True)]
-            # The writer quotes only those ends of lines that it writes itself, and readers take either for one.
+            # The writer quotes only its own line terminator, but readers accept CR and LF, so both must be quoted.
             csv.writer(line, lineterminator="\r\n", **self._dialect.options()).writerow(fields)
         except (TypeConversionError, csv.Error) as error:
             raise SerializationError(f"{element!r:.200} cannot be written as CSV: {error}") from None
@@ -251,7 +251,7 @@ def _at(name: str, read: Callable[[str], Any], field: str) -> Any:
 def _reader(type_: TypeInformation, dialect: CsvDialect) -> Callable[[str], Any]:
     read = _present_reader(type_, dialect)
     is_text = isinstance(type_, BasicTypeInfo) and type_.basic_type is BasicType.STRING
-    # An empty field is a text without characters, but no number and no date: there it stands for None.
+    # An empty field is a valid text, but not a valid number or date: for those it stands for None.
     nulls = {dialect.null_literal} if dialect.null_literal is not None or is_text else {""}
     return lambda text: None if text in nulls else read(text)
 

@@ -1,4 +1,4 @@
-"""Settings of how a program runs."""
+"""Settings of the execution of a program."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NO_TASK_THREADS = "there are no threads of tasks to interrupt"
 
 
 class ExecutionMode(Enum):
-    """How elements travel between operators in a program of final results."""
+    """The exchange of elements between operators in a program of final results."""
 
     PIPELINED = 0
     PIPELINED_FORCED = 1
@@ -24,7 +24,7 @@ class ExecutionMode(Enum):
 
 
 class KryoRegistrations:
-    """Java classes that a program registers with Kryo: kept, without effect."""
+    """The Java classes that a program registers with Kryo. They are kept without effect."""
 
     def __init__(self) -> None:
         self.serializers: dict[str, str | None] = {}
@@ -34,7 +34,7 @@ class KryoRegistrations:
         """Register a class.
 
         :param type_class_name: the class
-        :param serializer_class_name: the class of its serializer; None for what was set before
+        :param serializer_class_name: the class of its serializer; None to keep the earlier one
         """
         name = checks.text("type_class_name", type_class_name)
         if serializer_class_name is None:
@@ -43,7 +43,7 @@ class KryoRegistrations:
             self.serializers[name] = checks.text("serializer_class_name", serializer_class_name)
 
     def set_default(self, type_class_name: str, serializer_class_name: str) -> None:
-        """Set the serializer of a class and of those below it.
+        """Set the serializer of a class and its subclasses.
 
         :param type_class_name: the class
         :param serializer_class_name: the class of the serializer
@@ -53,7 +53,7 @@ class KryoRegistrations:
 
 
 class ExecutionConfig:
-    """Settings of how a program runs, from ``StreamExecutionEnvironment.get_config()``."""
+    """The settings of the execution of a program, from ``StreamExecutionEnvironment.get_config()``."""
 
     PARALLELISM_DEFAULT: ClassVar[int] = -1
     PARALLELISM_UNKNOWN: ClassVar[int] = -2
@@ -73,16 +73,16 @@ class ExecutionConfig:
         self.kryo = KryoRegistrations()
 
     def get_parallelism(self) -> int:
-        """The parallelism of operators that set none.
+        """Return the parallelism of operators that set none.
 
-        :returns: what was set; -1 for the number of processors
+        :returns: the value that was set; -1 for the default of the environment
         """
         return self._parallelism
 
     def set_parallelism(self, parallelism: int) -> ExecutionConfig:
         """Set the parallelism of operators that set none.
 
-        :param parallelism: at least 1, or -1 for the number of processors
+        :param parallelism: at least 1, or -1 for the default of the environment
         :returns: this object
         """
         if parallelism != self.PARALLELISM_DEFAULT:
@@ -91,9 +91,9 @@ class ExecutionConfig:
         return self
 
     def get_max_parallelism(self) -> int:
-        """The number of key groups, above which the parallelism cannot grow.
+        """Return the number of key groups, which limits the parallelism.
 
-        :returns: what was set; -1 for the default
+        :returns: the value that was set; -1 for the default
         """
         return self._max_parallelism
 
@@ -107,7 +107,7 @@ class ExecutionConfig:
         return self
 
     def get_auto_watermark_interval(self) -> int:
-        """The time between two periodic watermarks.
+        """Return the time between two periodic watermarks.
 
         :returns: milliseconds, 200 by default
         """
@@ -123,7 +123,7 @@ class ExecutionConfig:
         return self
 
     def get_latency_tracking_interval(self) -> int:
-        """The time between two measurements of latency.
+        """Return the time between two measurements of latency.
 
         :returns: milliseconds, 0 by default
         """
@@ -140,16 +140,16 @@ class ExecutionConfig:
         return self
 
     def get_restart_strategy(self) -> RestartStrategyConfiguration:
-        """What happens when the program fails.
+        """Return the restart strategy for failures of the program.
 
-        :returns: what was set; what the runner does by itself by default
+        :returns: the strategy that was set; by default, the strategy of the runner
         """
         return self._restart_strategy
 
     def set_restart_strategy(self, restart_strategy_configuration: RestartStrategyConfiguration) -> ExecutionConfig:
-        """Set what happens when the program fails.
+        """Set the restart strategy for failures of the program.
 
-        :param restart_strategy_configuration: from ``RestartStrategies``
+        :param restart_strategy_configuration: a strategy from ``RestartStrategies``
         :returns: this object
         """
         hint = "use RestartStrategies.no_restart() or another of RestartStrategies"
@@ -160,7 +160,7 @@ class ExecutionConfig:
         return self
 
     def get_global_job_parameters(self) -> dict[str, str]:
-        """The parameters that functions read with ``get_job_parameter``.
+        """Return the parameters that functions read with ``get_job_parameter``.
 
         :returns: texts by name
         """
@@ -169,7 +169,7 @@ class ExecutionConfig:
     def set_global_job_parameters(self, global_job_parameters_dict: Mapping[str, object]) -> ExecutionConfig:
         """Set the parameters that functions read with ``get_job_parameter``.
 
-        :param global_job_parameters_dict: values by name; they become text
+        :param global_job_parameters_dict: values by name, which are converted to text
         :returns: this object
         """
         if not isinstance(global_job_parameters_dict, Mapping):
@@ -178,24 +178,24 @@ class ExecutionConfig:
         return self
 
     def get_execution_mode(self) -> ExecutionMode:
-        """How elements travel between operators.
+        """Return the exchange of elements between operators.
 
-        :returns: what was set, ``PIPELINED`` by default
+        :returns: the value that was set; ``PIPELINED`` by default
         """
         return self._execution_mode
 
     @no_effect("elements travel by the step")
     def set_execution_mode(self, execution_mode: ExecutionMode) -> ExecutionConfig:
-        """Set how elements travel between operators.
+        """Set the exchange of elements between operators.
 
-        :param execution_mode: how
+        :param execution_mode: the mode
         :returns: this object
         """
         self._execution_mode = checks.member("execution_mode", execution_mode, ExecutionMode)
         return self
 
     def get_task_cancellation_interval(self) -> int:
-        """The time between two attempts to interrupt a task.
+        """Return the time between two attempts to interrupt a task.
 
         :returns: milliseconds
         """
@@ -212,7 +212,7 @@ class ExecutionConfig:
         return self
 
     def get_task_cancellation_timeout(self) -> int:
-        """The time after which a task that does not end is an error.
+        """Return the time after which a task that does not end counts as an error.
 
         :returns: milliseconds
         """
@@ -220,7 +220,7 @@ class ExecutionConfig:
 
     @no_effect(_NO_TASK_THREADS)
     def set_task_cancellation_timeout(self, timeout: int) -> ExecutionConfig:
-        """Set the time after which a task that does not end is an error.
+        """Set the time after which a task that does not end counts as an error.
 
         :param timeout: milliseconds; 0 for none
         :returns: this object
@@ -230,7 +230,7 @@ class ExecutionConfig:
 
     @no_effect("Python functions are pickled as they are")
     def enable_closure_cleaner(self) -> ExecutionConfig:
-        """Set that unused variables are taken out of functions.
+        """Enable the removal of unused variables from functions.
 
         :returns: this object
         """
@@ -245,15 +245,15 @@ class ExecutionConfig:
         return self._switch("closure_cleaner", False)
 
     def is_closure_cleaner_enabled(self) -> bool:
-        """Whether unused variables are taken out of functions.
+        """Return True if unused variables are removed from functions.
 
-        :returns: what was set
+        :returns: the value that was set
         """
         return self._flags.get("closure_cleaner", False)
 
     @no_effect(_NO_JVM)
     def enable_force_kryo(self) -> ExecutionConfig:
-        """Set that Kryo serializes all values.
+        """Enable serialisation of all values with Kryo.
 
         :returns: this object
         """
@@ -268,15 +268,15 @@ class ExecutionConfig:
         return self._switch("force_kryo", False)
 
     def is_force_kryo_enabled(self) -> bool:
-        """Whether Kryo serializes all values.
+        """Return True if Kryo serialises all values.
 
-        :returns: what was set
+        :returns: the value that was set
         """
         return self._flags.get("force_kryo", False)
 
     @no_effect(_NO_JVM)
     def enable_generic_types(self) -> ExecutionConfig:
-        """Set that types that only Kryo serializes are allowed.
+        """Allow types that only Kryo serialises.
 
         :returns: this object
         """
@@ -292,7 +292,7 @@ class ExecutionConfig:
 
     @no_effect("an operator without a uid is found by its name and position")
     def enable_auto_generated_uids(self) -> ExecutionConfig:
-        """Set that operators may be without a uid.
+        """Allow operators without a uid.
 
         :returns: this object
         """
@@ -307,15 +307,15 @@ class ExecutionConfig:
         return self._switch("auto_generated_uids", False)
 
     def has_auto_generated_uids_enabled(self) -> bool:
-        """Whether operators may be without a uid.
+        """Return True if operators without a uid are allowed.
 
-        :returns: what was set
+        :returns: the value that was set
         """
         return self._flags.get("auto_generated_uids", False)
 
     @no_effect(_NO_JVM)
     def enable_force_avro(self) -> ExecutionConfig:
-        """Set that Avro serializes all values.
+        """Enable serialisation of all values with Avro.
 
         :returns: this object
         """
@@ -330,14 +330,14 @@ class ExecutionConfig:
         return self._switch("force_avro", False)
 
     def is_force_avro_enabled(self) -> bool:
-        """Whether Avro serializes all values.
+        """Return True if Avro serialises all values.
 
-        :returns: what was set
+        :returns: the value that was set
         """
         return self._flags.get("force_avro", False)
 
     def enable_object_reuse(self) -> ExecutionConfig:
-        """Set that functions share values.
+        """Let functions share values instead of copying them.
 
         :returns: this object
         """
@@ -351,23 +351,23 @@ class ExecutionConfig:
         return self._switch("object_reuse", False)
 
     def is_object_reuse_enabled(self) -> bool:
-        """Whether functions share values.
+        """Return True if functions share values.
 
-        :returns: what was set
+        :returns: the value that was set
         """
         return self._flags.get("object_reuse", False)
 
     def has_generic_types_disabled(self) -> bool:
-        """Whether types that only Kryo serializes are refused.
+        """Return True if types that only Kryo serialises are refused.
 
-        :returns: what was set, False by default
+        :returns: the value that was set; False by default
         """
         return not self._flags["generic_types"]
 
     def is_use_snapshot_compression(self) -> bool:
-        """Whether checkpoints are compressed.
+        """Return True if checkpoints are compressed.
 
-        :returns: what was set, False by default
+        :returns: the value that was set; False by default
         """
         return self._flags.get("snapshot_compression", False)
 
@@ -375,21 +375,21 @@ class ExecutionConfig:
     def set_use_snapshot_compression(self, use_snapshot_compression: bool) -> ExecutionConfig:
         """Set whether checkpoints are compressed.
 
-        :param use_snapshot_compression: whether they are
+        :param use_snapshot_compression: True to compress them
         :returns: this object
         """
         return self._switch("snapshot_compression", checks.boolean("use_snapshot_compression", use_snapshot_compression))
 
     def is_auto_type_registration_disabled(self) -> bool:
-        """Whether types are not registered with Kryo by themselves.
+        """Return True if automatic registration of types with Kryo is disabled.
 
-        :returns: what was set, False by default
+        :returns: the value that was set; False by default
         """
         return not self._flags["auto_type_registration"]
 
     @no_effect(_NO_JVM)
     def disable_auto_type_registration(self) -> ExecutionConfig:
-        """Set that types are not registered with Kryo by themselves.
+        """Disable automatic registration of types with Kryo.
 
         :returns: this object
         """
@@ -397,7 +397,7 @@ class ExecutionConfig:
 
     @no_effect(_NO_JVM)
     def add_default_kryo_serializer(self, type_class_name: str, serializer_class_name: str) -> ExecutionConfig:
-        """Set the serializer of a Java class and of those below it.
+        """Set the serializer of a Java class and its subclasses.
 
         :param type_class_name: the class
         :param serializer_class_name: the class of the serializer
@@ -438,21 +438,21 @@ class ExecutionConfig:
         return self
 
     def get_default_kryo_serializer_classes(self) -> dict[str, str]:
-        """The serializers of Java classes and of those below them.
+        """Return the serializers of Java classes and their subclasses.
 
         :returns: class names by class name
         """
         return dict(self.kryo.default_serializers)
 
     def get_registered_types_with_kryo_serializer_classes(self) -> dict[str, str]:
-        """The serializers of Java classes.
+        """Return the serializers of Java classes.
 
         :returns: class names by class name
         """
         return {name: serializer for name, serializer in self.kryo.serializers.items() if serializer is not None}
 
     def get_registered_kryo_types(self) -> list[str]:
-        """The Java classes that are registered.
+        """Return the registered Java classes.
 
         :returns: class names
         """

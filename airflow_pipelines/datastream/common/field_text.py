@@ -1,4 +1,4 @@
-"""Values of basic types in text formats: the ISO forms of dates and times, base64 for bytes."""
+"""Values of basic types as text: ISO forms of dates and times, base64 for bytes."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _TRUTH = {"true": True, "false": False}
 
 
 def reader(type_: BasicTypeInfo) -> Callable[[str], Any]:
-    """The function that reads a value from text.
+    """Return a function that reads a value from text.
 
-    :param type_: its type
-    :returns: a function of the text, which raises :class:`TypeConversionError` when that is no such value
+    :param type_: the type of the value
+    :returns: a function of the text, which raises :class:`TypeConversionError` if it is not such a value
     """
     parse, form = _PARSERS[type_.basic_type]
     convert = type_.converter()
@@ -38,9 +38,9 @@ def reader(type_: BasicTypeInfo) -> Callable[[str], Any]:
 
 
 def writer(type_: BasicTypeInfo) -> Callable[[Any], str]:
-    """The function that writes a value as text.
+    """Return a function that writes a value as text.
 
-    :param type_: its type
+    :param type_: the type of the value
     :returns: a function of a value of this type, not None
     """
     return _WRITERS.get(type_.basic_type, str)

@@ -1,4 +1,4 @@
-"""What a program can do with a run that it started."""
+"""The client for a run that a program started."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from airflow_pipelines.datastream.common.job_status import JobStatus
 
 
 class StartedJob(Protocol):
-    """What a runner gives for a program that it runs."""
+    """The interface of a run for its client."""
 
     def job_id(self) -> JobID:
-        """The id of the run."""
+        """Return the id of the run."""
 
     def status(self) -> JobStatus:
-        """What it does now."""
+        """Return the status of the run."""
 
     def cancel(self) -> CompletableFuture[None]:
-        """Stop without a savepoint; the future is done when it has stopped."""
+        """Stop without a savepoint. The future completes when the run has stopped."""
 
     def savepoint(self, directory: str | None) -> CompletableFuture[str]:
-        """Write a savepoint; the future has its path."""
+        """Write a savepoint. The future has its path."""
 
     def stop_with_savepoint(self, directory: str | None, end_of_time: bool) -> CompletableFuture[str]:
-        """Write a savepoint and stop, with all event-time timers fired before when it is the end of time."""
+        """Write a savepoint and stop. If ``end_of_time`` is true, fire all event-time timers before."""
 
     def accumulators(self) -> dict[str, Any]:
-        """The values of the accumulators now."""
+        """Return the current values of the accumulators."""
 
     def result(self) -> CompletableFuture[JobExecutionResult]:
-        """What is left when it ends; with the error when it fails."""
+        """Return a future with the result of the run when it ends, or with the error when it fails."""
 
 
 class JobClient:
-    """What a program can do with a run that it started with ``execute_async``.
+    """The client for a run that a program started with ``execute_async``.
 
     :param job: the run
     """
@@ -46,14 +46,14 @@ class JobClient:
         self._job = job
 
     def get_job_id(self) -> JobID:
-        """The id of the run.
+        """Return the id of the run.
 
         :returns: the id
         """
         return self._job.job_id()
 
     def get_job_status(self) -> CompletableFuture[JobStatus]:
-        """What the run does now.
+        """Return the status of the run.
 
         :returns: a future with the status
         """
@@ -62,7 +62,7 @@ class JobClient:
     def cancel(self) -> CompletableFuture[None]:
         """Stop the run without a savepoint.
 
-        :returns: a future that is done when the run has stopped
+        :returns: a future that completes when the run has stopped
         """
         return self._job.cancel()
 
@@ -71,35 +71,35 @@ class JobClient:
     ) -> CompletableFuture[str]:
         """Write a savepoint and stop the run.
 
-        :param advance_to_end_of_event_time: whether all event-time timers fire before, as at the end of the input
+        :param advance_to_end_of_event_time: True to fire all event-time timers before, as at the end of the input
         :param savepoint_directory: folder for the savepoint; the default savepoint directory when None
         :returns: a future with the path of the savepoint
         """
         end = checks.boolean("advance_to_end_of_event_time", advance_to_end_of_event_time)
-        return self._job.stop_with_savepoint(_directory(savepoint_directory), end)
+        return self._job.stop_with_savepoint(_check_directory(savepoint_directory), end)
 
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
-        """Write a savepoint while the run goes on.
+        """Write a savepoint while the run continues.
 
         :param savepoint_directory: folder for the savepoint; the default savepoint directory when None
         :returns: a future with the path of the savepoint
         """
-        return self._job.savepoint(_directory(savepoint_directory))
+        return self._job.savepoint(_check_directory(savepoint_directory))
 
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
-        """The values of the accumulators now.
+        """Return the current values of the accumulators.
 
         :returns: a future with values by name
         """
         return CompletableFuture.completed(self._job.accumulators())
 
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
-        """What is left of the run when it ends.
+        """Return the result of the run when it ends.
 
         :returns: a future with the result, or with the error that ended the run
         """
         return self._job.result()
 
 
-def _directory(directory: str | None) -> str | None:
+def _check_directory(directory: str | None) -> str | None:
     return None if directory is None else checks.text("savepoint_directory", directory)

@@ -1,4 +1,4 @@
-"""What is left of a program that has ended."""
+"""The result of a program that has ended."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from airflow_pipelines.datastream.common.job_id import JobID
 
 @dataclass(frozen=True)
 class JobExecutionResult:
-    """What is left of a program that has ended.
+    """The result of a program that has ended.
 
     :param job_id: id of the run
-    :param net_runtime: how long it ran, in milliseconds
+    :param net_runtime: the duration of the run, in milliseconds
     :param accumulators: the values of its accumulators by name
     """
 
@@ -23,43 +23,43 @@ class JobExecutionResult:
     accumulators: Mapping[str, Any] = field(default_factory=dict)
 
     def get_job_id(self) -> JobID:
-        """The id of the run.
+        """Return the id of the run.
 
         :returns: the id
         """
         return self.job_id
 
     def get_net_runtime(self) -> int:
-        """How long the program ran.
+        """Return the duration of the run.
 
         :returns: milliseconds
         """
         return self.net_runtime
 
     def get_accumulator_result(self, accumulator_name: str) -> Any:
-        """The value of an accumulator.
+        """Return the value of an accumulator.
 
         :param accumulator_name: its name
-        :returns: its value, None when there is no such accumulator
+        :returns: its value, None if there is no such accumulator
         """
         return self.accumulators.get(accumulator_name)
 
     def get_all_accumulator_results(self) -> dict[str, Any]:
-        """The values of all accumulators.
+        """Return the values of all accumulators.
 
         :returns: values by name
         """
         return dict(self.accumulators)
 
     def is_job_execution_result(self) -> bool:
-        """Whether the program has ended.
+        """Return True, because the program has ended.
 
         :returns: True
         """
         return True
 
     def get_job_execution_result(self) -> JobExecutionResult:
-        """The result itself.
+        """Return the result itself.
 
         :returns: this object
         """

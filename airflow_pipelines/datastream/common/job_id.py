@@ -17,7 +17,7 @@ class JobID:
 
     @staticmethod
     def generate() -> JobID:
-        """A new id.
+        """Return a new id.
 
         :returns: the id
         """

@@ -1,4 +1,4 @@
-"""What a program that was started is doing."""
+"""The status of a program that was started."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class JobStatus(Enum):
     RECONCILING = 10
 
     def is_globally_terminal_state(self) -> bool:
-        """Whether the program has ended for good.
+        """Return True if the program has ended for good.
 
         :returns: True for ``FAILED``, ``CANCELED`` and ``FINISHED``
         """
         return self in (JobStatus.FAILED, JobStatus.CANCELED, JobStatus.FINISHED)
 
     def is_terminal_state(self) -> bool:
-        """Whether the program has ended here.
+        """Return True if the program has ended here.
 
-        :returns: True for what is globally terminal, and for ``SUSPENDED``
+        :returns: True for the globally terminal states, and for ``SUSPENDED``
         """
         return self.is_globally_terminal_state() or self is JobStatus.SUSPENDED

@@ -18,15 +18,15 @@ _decoded = json.JSONDecoder(parse_float=Decimal).decode
 
 
 class JsonRowDeserializationSchema(DeserializationSchema):
-    """Makes rows from JSON objects. Made with :meth:`builder`.
+    """A schema that converts JSON objects to rows. Use :meth:`builder` to make one.
 
     :param row_type: the type of the rows
-    :param fail_on_missing_field: whether a field that an object lacks is an error; else it is None
-    :param ignore_parse_errors: whether a message that cannot be read is skipped
+    :param fail_on_missing_field: True to raise an error for a field that an object lacks; otherwise it is None
+    :param ignore_parse_errors: True to skip a message that cannot be read
     """
 
     class Builder:
-        """Makes a schema."""
+        """A builder of schemas."""
 
         def __init__(self) -> None:
             self._row_type: RowTypeInfo | None = None
@@ -36,7 +36,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
         def type_info(self, type_info: RowTypeInfo) -> JsonRowDeserializationSchema.Builder:
             """Set the type of the rows.
 
-            :param type_info: from ``Types.ROW_NAMED``
+            :param type_info: the type, from ``Types.ROW_NAMED``
             :returns: this object
             """
             self._row_type = _row_type("type_info", type_info)
@@ -52,7 +52,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
             return self
 
         def fail_on_missing_field(self) -> JsonRowDeserializationSchema.Builder:
-            """Set that a field that an object lacks is an error.
+            """Raise an error for a field that an object lacks.
 
             :returns: this object
             """
@@ -60,7 +60,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
             return self
 
         def ignore_parse_errors(self) -> JsonRowDeserializationSchema.Builder:
-            """Set that a message that cannot be read is skipped.
+            """Skip messages that cannot be read.
 
             :returns: this object
             """
@@ -71,7 +71,8 @@ class JsonRowDeserializationSchema(DeserializationSchema):
             """Make the schema.
 
             :returns: the schema
-            :raises ValueError: when no type was set, or missing fields are an error that is ignored
+            :raises ValueError: if no type was set, or if both :meth:`fail_on_missing_field` and :meth:`ignore_parse_errors` were
+                called
             """
             if self._row_type is None:
                 raise ValueError("The schema needs a type: call type_info(Types.ROW_NAMED(...)) or json_schema(...) before build()")
@@ -87,7 +88,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
 
     @staticmethod
     def builder() -> JsonRowDeserializationSchema.Builder:
-        """Begin a schema.
+        """Return a builder for a schema.
 
         :returns: the builder
         """
@@ -113,13 +114,13 @@ class JsonRowDeserializationSchema(DeserializationSchema):
 
 
 class JsonRowSerializationSchema(SerializationSchema):
-    """Makes JSON objects from rows. Made with :meth:`builder`.
+    """A schema that converts rows to JSON objects. Use :meth:`builder` to make one.
 
     :param row_type: the type of the rows
     """
 
     class Builder:
-        """Makes a schema."""
+        """A builder of schemas."""
 
         def __init__(self) -> None:
             self._row_type: RowTypeInfo | None = None
@@ -127,7 +128,7 @@ class JsonRowSerializationSchema(SerializationSchema):
         def with_type_info(self, type_info: RowTypeInfo) -> JsonRowSerializationSchema.Builder:
             """Set the type of the rows.
 
-            :param type_info: from ``Types.ROW_NAMED``
+            :param type_info: the type, from ``Types.ROW_NAMED``
             :returns: this object
             """
             self._row_type = _row_type("type_info", type_info)
@@ -137,7 +138,7 @@ class JsonRowSerializationSchema(SerializationSchema):
             """Make the schema.
 
             :returns: the schema
-            :raises ValueError: when no type was set
+            :raises ValueError: if no type was set
             """
             if self._row_type is None:
                 raise ValueError("The schema needs a type: call with_type_info(Types.ROW_NAMED(...)) before build()")
@@ -149,7 +150,7 @@ class JsonRowSerializationSchema(SerializationSchema):
 
     @staticmethod
     def builder() -> JsonRowSerializationSchema.Builder:
-        """Begin a schema.
+        """Return a builder for a schema.
 
         :returns: the builder
         """
@@ -169,7 +170,7 @@ class JsonRowSerializationSchema(SerializationSchema):
 
 
 def _loaded(message: bytes) -> Any:
-    """What a message says in JSON, in UTF-8, or in UTF-16 or UTF-32, with ``Decimal`` for fractions."""
+    """Parse a JSON message in UTF-8, UTF-16 or UTF-32, with ``Decimal`` for fractions."""
     if message[:1] == b"{" and message[1:2] > b"\0":
         # In the other encodings, one of the first two bytes of this character is 0.
         return _decoded(message.decode("utf-8", "surrogatepass"))

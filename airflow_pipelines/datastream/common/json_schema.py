@@ -13,11 +13,11 @@ _FORMATS = {"date": Types.SQL_DATE(), "time": Types.SQL_TIME(), "date-time": Typ
 
 
 def row_type_of(json_schema: str) -> RowTypeInfo:
-    """The type of the rows that a JSON schema describes.
+    """Return the type of the rows that a JSON schema describes.
 
-    :param json_schema: text of the schema, whose type is ``object``
-    :returns: a row with a field for each of its properties
-    :raises ValueError: when it is no such schema
+    :param json_schema: text of the schema, which must have the type ``object``
+    :returns: the type of a row with a field for each property
+    :raises ValueError: if it is not such a schema
     """
     try:
         schema = json.loads(json_schema)
@@ -33,7 +33,7 @@ def _type_of(schema: Any, place: str, root: Any) -> TypeInformation:
     if not isinstance(schema, Mapping):
         raise ValueError(f"{place} of the JSON schema is {schema!r:.80}: an object is needed")  # noqa: TRY004 (as above)
     if "$ref" in schema:
-        return _type_of(_referred(str(schema["$ref"]), root), place, root)
+        return _type_of(_resolve_reference(str(schema["$ref"]), root), place, root)
     match _single(schema.get("type"), place):
         case "object":
             properties = schema.get("properties", {})
@@ -63,7 +63,7 @@ def _single(type_: Any, place: str) -> Any:
     return types[0]
 
 
-def _referred(reference: str, root: Any) -> Any:
+def _resolve_reference(reference: str, root: Any) -> Any:
     found = root
     for part in reference.removeprefix("#").strip("/").split("/"):
         if not reference.startswith("#/") or not isinstance(found, Mapping) or part not in found:

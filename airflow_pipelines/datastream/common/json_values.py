@@ -1,4 +1,4 @@
-"""Values of declared types in JSON."""
+"""Conversion of values of declared types from and to JSON."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _NUMBERS = (BasicType.BYTE, BasicType.SHORT, BasicType.INT, BasicType.LONG, Basi
 _FLOATS = (BasicType.FLOAT, BasicType.DOUBLE)
 _BITS = {BasicType.BYTE: 8, BasicType.SHORT: 16, BasicType.INT: 32, BasicType.LONG: 64}
 _quoted = json.JSONEncoder(ensure_ascii=False).encode
-"""A text as JSON. To make an encoder for each takes three times as long."""
+"""The function that quotes a text as JSON. Making an encoder for each text takes three times as long."""
 
 
 def json_reader(type_: TypeInformation, fail_on_missing_field: bool) -> Callable[[Any], Any]:
-    """The function that makes a value from what ``json.loads`` gives, with ``Decimal`` for fractions.
+    """Return a function that converts a value from ``json.loads``, with ``Decimal`` for fractions, to a type.
 
     :param type_: type of the value
-    :param fail_on_missing_field: whether a field that an object lacks is an error; else it is None
-    :returns: a function, which raises :class:`TypeConversionError` for JSON that does not fit
-    :raises TypeError: for a type that JSON has no form for
+    :param fail_on_missing_field: True to raise an error for a field that an object lacks; otherwise it is None
+    :returns: a function that raises :class:`TypeConversionError` for JSON that does not fit
+    :raises TypeError: if JSON has no form for the type
     """
     if isinstance(type_, BasicTypeInfo):
         return _expecting(type_.basic_type, _basic_reader(type_))
@@ -42,11 +42,11 @@ def json_reader(type_: TypeInformation, fail_on_missing_field: bool) -> Callable
 
 
 def json_writer(type_: TypeInformation) -> Callable[[Any], str]:
-    """The function that writes a value as JSON.
+    """Return a function that writes a value as JSON.
 
     :param type_: type of the value
-    :returns: a function of a coerced value, which raises ValueError for what JSON has no number for
-    :raises TypeError: for a type that JSON has no form for
+    :returns: a function of a coerced value, which raises ValueError for a number that JSON cannot express
+    :raises TypeError: if JSON has no form for the type
     """
     write = _writer(type_)
     return lambda value: "null" if value is None else write(value)
@@ -72,7 +72,7 @@ def _basic_reader(type_: BasicTypeInfo) -> Callable[[Any], Any]:
 
 
 def _expecting(kind: BasicType, read: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The same function, quicker for values that JSON has in the expected form: they do not go through text."""
+    """Return an equivalent function that is faster for values in the expected JSON form, which skip the conversion through text."""
     if kind in _BITS:
         end = 1 << _BITS[kind] - 1
         return lambda value: value if type(value) is int and -end <= value < end else read(value)

@@ -1,4 +1,4 @@
-"""Settings that are kept and do nothing here: marked in the code, said once in the log, listed in docs/datastream.md."""
+"""Settings that are kept without effect here: marked in the code, logged once, and listed in docs/datastream.md."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MARK = "__why_no_effect__"
 
 
 def no_effect(why: str) -> Callable[[_F], _F]:
-    """Mark a method as one whose value is kept and has no effect; its first call in a process is logged.
+    """Mark a method whose value is kept without effect. Its first call in a process is logged.
 
     :param why: the reason, a clause such as ``"state is kept in pages, not in RocksDB"``
     :returns: the decorator
@@ -32,9 +32,9 @@ def no_effect(why: str) -> Callable[[_F], _F]:
 
 
 def why_no_effect(method: Any) -> str | None:
-    """Why a method has no effect, or None for one that has.
+    """Return the reason why a method has no effect, or None if it has one.
 
-    :param method: what a class has under a name
+    :param method: the attribute of a class
     :returns: the reason given to :func:`no_effect`
     """
     reason = getattr(method, _MARK, None)

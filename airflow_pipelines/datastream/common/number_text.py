@@ -1,4 +1,4 @@
-"""Floating-point numbers as text, in the form that sinks of the original write: ``1.0``, ``1.0E10``, ``NaN``."""
+"""Floating-point numbers as text, in the form that Flink's sinks write: ``1.0``, ``1.0E10``, ``NaN``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from decimal import Decimal
 
 
 def double_text(value: float) -> str:
-    """A float of 64 bits.
+    """Return a 64-bit float as text.
 
     :param value: the number
     :returns: the shortest text that reads as the same number
@@ -17,7 +17,7 @@ def double_text(value: float) -> str:
 
 
 def float_text(value: float) -> str:
-    """A float of 32 bits.
+    """Return a 32-bit float as text.
 
     :param value: the number, rounded to 32 bits
     :returns: the shortest text that reads as the same number of 32 bits

@@ -1,4 +1,4 @@
-"""What happens when a program fails: whether it is started again, how often and after which time."""
+"""Restart strategies for failures of a program: whether it restarts, how often, and after which time."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from airflow_pipelines.streams.restarts import RestartPolicy
 
 
 class RestartStrategyConfiguration(ABC):
-    """Base of the restart strategies."""
+    """The base class of restart strategies."""
 
     @abstractmethod
     def get_description(self) -> str:
-        """What the strategy does.
+        """Return a description of the strategy.
 
         :returns: a clause for logs
         """
@@ -23,7 +23,7 @@ class RestartStrategyConfiguration(ABC):
 
 @dataclass(frozen=True)
 class NoRestartStrategyConfiguration(RestartStrategyConfiguration):
-    """A failure ends the program."""
+    """A strategy without restarts: a failure ends the program."""
 
     def get_description(self) -> str:
         """See :meth:`RestartStrategyConfiguration.get_description`."""
@@ -32,9 +32,9 @@ class NoRestartStrategyConfiguration(RestartStrategyConfiguration):
 
 @dataclass(frozen=True)
 class FixedDelayRestartStrategyConfiguration(RestartStrategyConfiguration):
-    """Some restarts, each after the same time.
+    """A strategy of a limited number of restarts, each after the same time.
 
-    :param restart_attempts: how many
+    :param restart_attempts: the number of restarts
     :param delay_between_attempts: the time before each
     """
 
@@ -43,7 +43,7 @@ class FixedDelayRestartStrategyConfiguration(RestartStrategyConfiguration):
 
     def __post_init__(self) -> None:
         checks.integer("restart_attempts", self.restart_attempts, 0)
-        _not_negative("delay_between_attempts", self.delay_between_attempts)
+        _check_not_negative("delay_between_attempts", self.delay_between_attempts)
 
     def get_description(self) -> str:
         """See :meth:`RestartStrategyConfiguration.get_description`."""
@@ -53,9 +53,9 @@ class FixedDelayRestartStrategyConfiguration(RestartStrategyConfiguration):
 
 @dataclass(frozen=True)
 class FailureRateRestartStrategyConfiguration(RestartStrategyConfiguration):
-    """Restarts as long as failures are rare.
+    """A strategy that restarts as long as failures are rare.
 
-    :param max_failure_rate: how many failures within the interval are followed by a restart; one more ends the program
+    :param max_failure_rate: the number of failures within the interval that lead to a restart; one more ends the program
     :param failure_interval: the interval
     :param delay_between_attempts: the time before each restart
     """
@@ -66,9 +66,9 @@ class FailureRateRestartStrategyConfiguration(RestartStrategyConfiguration):
 
     def __post_init__(self) -> None:
         checks.integer("max_failure_rate", self.max_failure_rate, 1)
-        if _not_negative("failure_interval", self.failure_interval) == 0:
+        if _check_not_negative("failure_interval", self.failure_interval) == 0:
             raise ValueError("failure_interval must be more than 0")
-        _not_negative("delay_interval", self.delay_between_attempts)
+        _check_not_negative("delay_interval", self.delay_between_attempts)
 
     def get_description(self) -> str:
         """See :meth:`RestartStrategyConfiguration.get_description`."""
@@ -80,7 +80,7 @@ class FailureRateRestartStrategyConfiguration(RestartStrategyConfiguration):
 
 @dataclass(frozen=True)
 class FallbackRestartStrategyConfiguration(RestartStrategyConfiguration):
-    """What the runner does by itself."""
+    """The default strategy of the runner."""
 
     def get_description(self) -> str:
         """See :meth:`RestartStrategyConfiguration.get_description`."""
@@ -88,11 +88,11 @@ class FallbackRestartStrategyConfiguration(RestartStrategyConfiguration):
 
 
 class RestartStrategies:
-    """Makes restart strategies."""
+    """The factory of restart strategies."""
 
     @staticmethod
     def no_restart() -> NoRestartStrategyConfiguration:
-        """A failure ends the program.
+        """Return a strategy without restarts: a failure ends the program.
 
         :returns: the strategy
         """
@@ -100,7 +100,7 @@ class RestartStrategies:
 
     @staticmethod
     def fall_back_restart() -> FallbackRestartStrategyConfiguration:
-        """What the runner does by itself.
+        """Return the default strategy of the runner.
 
         :returns: the strategy
         """
@@ -108,9 +108,9 @@ class RestartStrategies:
 
     @staticmethod
     def fixed_delay_restart(restart_attempts: int, delay_between_attempts: int) -> FixedDelayRestartStrategyConfiguration:
-        """Some restarts, each after the same time.
+        """Return a strategy of a limited number of restarts, each after the same time.
 
-        :param restart_attempts: how many
+        :param restart_attempts: the number of restarts
         :param delay_between_attempts: milliseconds before each
         :returns: the strategy
         """
@@ -120,9 +120,9 @@ class RestartStrategies:
     def failure_rate_restart(
         failure_rate: int, failure_interval: int, delay_interval: int
     ) -> FailureRateRestartStrategyConfiguration:
-        """Restarts as long as failures are rare.
+        """Return a strategy that restarts as long as failures are rare.
 
-        :param failure_rate: how many failures within the interval are followed by a restart; one more ends the program
+        :param failure_rate: the number of failures within the interval that lead to a restart; one more ends the program
         :param failure_interval: the interval in milliseconds
         :param delay_interval: milliseconds before each restart
         :returns: the strategy
@@ -132,10 +132,10 @@ class RestartStrategies:
 
 
 def policy_of(strategy: RestartStrategyConfiguration | None) -> RestartPolicy | None:
-    """What a strategy says, for those who run programs.
+    """Return the restart policy of a strategy, for the runner.
 
-    :param strategy: the strategy; None when the program set none
-    :returns: None when a failure ends the program
+    :param strategy: the strategy; None if the program set none
+    :returns: the policy; None if a failure ends the program
     """
     if isinstance(strategy, FixedDelayRestartStrategyConfiguration):
         return RestartPolicy(strategy.restart_attempts, strategy.delay_between_attempts.to_milliseconds())
@@ -152,5 +152,5 @@ def _time(parameter: str, milliseconds: int) -> Time:
     return Time.milliseconds(checks.integer(parameter, milliseconds))
 
 
-def _not_negative(parameter: str, value: Time) -> int:
+def _check_not_negative(parameter: str, value: Time) -> int:
     return checks.integer(f"{parameter} in ms", checks.instance(parameter, value, Time).to_milliseconds(), 0)

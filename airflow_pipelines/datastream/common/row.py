@@ -1,4 +1,4 @@
-"""Rows: values in a fixed order, with or without field names, and the kind of change that each stands for."""
+"""Rows: values in a fixed order, with or without field names, and with a kind of change."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from airflow_pipelines.datastream.common import checks
 
 
 class RowKind(Enum):
-    """What a row does to the relation that it belongs to."""
+    """The kind of change that a row makes to its relation."""
 
     INSERT = 0
     UPDATE_BEFORE = 1
@@ -27,13 +27,12 @@ _SIGNS = {RowKind.INSERT: "+I", RowKind.UPDATE_BEFORE: "-U", RowKind.UPDATE_AFTE
 class Row:
     """A row of values.
 
-    ``Row(name="Ann", age=11)`` has named fields, ``Row("Ann", 11)`` has not. A row of names makes rows:
-    ``Person = Row("name", "age"); Person("Ann", 11)``. Fields are read by name (``row.name``, ``row["name"]``) or by position
-    (``row[0]``).
+    ``Row(name="Ann", age=11)`` has named fields; ``Row("Ann", 11)`` does not. A row of names makes rows: ``Person = Row("name",
+    "age"); Person("Ann", 11)``. Fields are read by name (``row.name``, ``row["name"]``) or by position (``row[0]``).
 
     :param values: values of a row without field names
     :param named: values of a row with field names
-    :raises ValueError: when both are given
+    :raises ValueError: if both are given
     """
 
     __slots__ = ("_fields", "_kind", "_values")
@@ -54,10 +53,10 @@ class Row:
         """Make a row from lists.
 
         :param values: the values
-        :param names: the field names; none for a row without
+        :param names: the field names; none for a row without names
         :param kind: the kind of change
         :returns: the row
-        :raises ValueError: when there are names, and not one for each value
+        :raises ValueError: if there are names, and not one for each value
         """
         row = checked_row(list(values), (), kind)
         if names:
@@ -78,7 +77,7 @@ class Row:
         return row
 
     def get_row_kind(self) -> RowKind:
-        """The kind of change.
+        """Return the kind of change.
 
         :returns: ``INSERT`` unless another was set
         """
@@ -92,17 +91,17 @@ class Row:
         _set_kind(self, checks.member("row_kind", row_kind, RowKind))
 
     def get_field_names(self) -> list[str]:
-        """The names of the fields.
+        """Return the names of the fields.
 
-        :returns: the names, in order; an empty list for a row without
+        :returns: the names, in order; an empty list for a row without names
         """
         return list(self._fields)
 
     def set_field_names(self, field_names: Sequence[str]) -> None:
-        """Give the fields names.
+        """Set the names of the fields.
 
         :param field_names: one name for each value
-        :raises ValueError: when there are more or fewer names than values, or one comes twice
+        :raises ValueError: if there are more or fewer names than values, or duplicate names
         """
         names = tuple(field_names)
         if len(names) != len(self._values):
@@ -112,7 +111,7 @@ class Row:
         _set_fields(self, names)
 
     def get_fields_by_names(self, names: Sequence[str]) -> list[Any]:
-        """The values of some fields.
+        """Return the values of some fields.
 
         :param names: names of the fields
         :returns: their values, in the order of the names
@@ -120,11 +119,11 @@ class Row:
         return [self[name] for name in names]
 
     def as_dict(self, recursive: bool = False) -> dict[str, Any]:
-        """The row as a dict.
+        """Return the row as a dict.
 
-        :param recursive: whether rows within it, and in its lists and dicts, become dicts too
+        :param recursive: True to convert rows within it, and in its lists and dicts, too
         :returns: values by name
-        :raises TypeError: when the row has no field names
+        :raises TypeError: if the row has no field names
         """
         if len(self._fields) != len(self._values):
             raise TypeError(f"{self!r} has no field names: make it as Row(a=1, b=2), or use set_field_names first")
@@ -143,7 +142,7 @@ class Row:
         return f"{self!r} has no field {name!r}: {named}"
 
     def __call__(self, *values: Any) -> Row:
-        """A row with this row's values as its field names."""
+        """Return a row with this row's values as its field names."""
         return Row.of(values, self._values)
 
     def __getitem__(self, item: Any) -> Any:
@@ -191,9 +190,9 @@ class Row:
 
 
 def checked_row(values: list[Any], names: tuple[str, ...], kind: RowKind) -> Row:
-    """A row of parts that are known to fit: what is made for each element of a stream.
+    """Return a row of parts that are known to fit. It is called for each element of a stream, so it skips checks.
 
-    :param values: the values, which become the row's own
+    :param values: the values; the row takes ownership of the list
     :param names: a name for each, or none at all
     :param kind: the kind of change
     :returns: the row
@@ -206,7 +205,7 @@ def checked_row(values: list[Any], names: tuple[str, ...], kind: RowKind) -> Row
 
 
 _new_row = object.__new__
-# A row sets its fields where another object sets its attributes, so its own three are set by their slots.
+# ``__setattr__`` of a row sets its fields, so its own three attributes are set through their slots.
 _set_fields = vars(Row)["_fields"].__set__
 _set_values = vars(Row)["_values"].__set__
 _set_kind = vars(Row)["_kind"].__set__

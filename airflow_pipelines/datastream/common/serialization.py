@@ -1,4 +1,4 @@
-"""How elements become the bytes of messages and files, and back."""
+"""Serialisation of elements to the bytes of messages and files, and back."""
 
 from __future__ import annotations
 
@@ -12,44 +12,44 @@ from airflow_pipelines.streams.errors import ExplainedError
 
 
 class SerializationError(ExplainedError, ValueError):
-    """A message cannot be read or written."""
+    """A failure to read or write a message."""
 
 
 class SerializationSchema(ABC):
-    """Makes the bytes of a message from an element."""
+    """A schema that converts an element to the bytes of a message."""
 
     @abstractmethod
     def serialize(self, element: Any) -> bytes:
-        """The bytes of an element.
+        """Return the bytes of an element.
 
         :param element: the element
         :returns: its bytes
-        :raises SerializationError: when it cannot be written
+        :raises SerializationError: if it cannot be written
         """
 
 
 class DeserializationSchema(ABC):
-    """Makes an element from the bytes of a message."""
+    """A schema that converts the bytes of a message to an element."""
 
     @abstractmethod
     def deserialize(self, message: bytes) -> Any:
-        """The element of a message.
+        """Return the element of a message.
 
         :param message: its bytes
-        :returns: the element; None for a message that is skipped
-        :raises SerializationError: when it cannot be read
+        :returns: the element; None to skip the message
+        :raises SerializationError: if it cannot be read
         """
 
     @abstractmethod
     def get_produced_type(self) -> TypeInformation:
-        """The type of the elements.
+        """Return the type of the elements.
 
         :returns: the type
         """
 
 
 class SimpleStringSchema(SerializationSchema, DeserializationSchema):
-    """Text as its bytes.
+    """A schema for text and its bytes in a character set.
 
     :param charset: the character set
     """
@@ -81,7 +81,7 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
 
 
 class Encoder:
-    """Makes a line of a file from an element. Made with :meth:`simple_string_encoder`.
+    """An encoder that converts an element to a line of a file. Use :meth:`simple_string_encoder` to make one.
 
     :param charset_name: the character set
     """
@@ -91,7 +91,7 @@ class Encoder:
 
     @staticmethod
     def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
-        """An encoder that writes each element as a line: its text as ``print`` shows it.
+        """Return an encoder that writes each element as a line, with the text that ``print`` shows.
 
         :param charset_name: the character set
         :returns: the encoder
@@ -99,11 +99,11 @@ class Encoder:
         return Encoder(charset_name)
 
     def encode(self, text: str) -> bytes:
-        """A line.
+        """Return the bytes of a line.
 
-        :param text: its text
-        :returns: its bytes, with the end of the line
-        :raises SerializationError: when the character set has no such character
+        :param text: the text of the line
+        :returns: the bytes, with the end of the line
+        :raises SerializationError: if the character set lacks a character
         """
         try:
             return f"{text}\n".encode(self.charset_name)

@@ -1,4 +1,4 @@
-"""How values of one kind become bytes and back."""
+"""Serializers of values of one kind to bytes and back."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ T = TypeVar("T")
 
 
 class TypeSerializer(ABC, Generic[T]):
-    """Makes bytes of values and values of bytes."""
+    """A serializer that converts values to bytes and back."""
 
     @abstractmethod
     def serialize(self, element: T, stream: BinaryIO) -> None:
         """Write a value.
 
         :param element: the value
-        :param stream: takes its bytes
+        :param stream: the stream to write to
         """
 
     @abstractmethod
     def deserialize(self, stream: BinaryIO) -> T:
         """Read the next value.
 
-        :param stream: gives its bytes
+        :param stream: the stream to read from
         :returns: the value
         """

@@ -1,4 +1,4 @@
-"""Lengths and points of time."""
+"""Durations and points in time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NANOS_PER_MILLI = 1_000_000
 
 @dataclass(frozen=True, order=True)
 class Duration:
-    """A length of time.
+    """A duration.
 
     :param nanos: nanoseconds
     """
@@ -29,7 +29,7 @@ class Duration:
 
     @staticmethod
     def of_days(days: int) -> Duration:
-        """A number of days.
+        """Return a duration in days.
 
         :param days: days of 24 hours
         :returns: the duration
@@ -38,7 +38,7 @@ class Duration:
 
     @staticmethod
     def of_hours(hours: int) -> Duration:
-        """A number of hours.
+        """Return a duration in hours.
 
         :param hours: hours
         :returns: the duration
@@ -47,7 +47,7 @@ class Duration:
 
     @staticmethod
     def of_minutes(minutes: int) -> Duration:
-        """A number of minutes.
+        """Return a duration in minutes.
 
         :param minutes: minutes
         :returns: the duration
@@ -56,17 +56,17 @@ class Duration:
 
     @staticmethod
     def of_seconds(seconds: int, nano_adjustment: int = 0) -> Duration:
-        """A number of seconds.
+        """Return a duration in seconds.
 
         :param seconds: seconds
-        :param nano_adjustment: nanoseconds that are added
+        :param nano_adjustment: nanoseconds to add
         :returns: the duration
         """
         return Duration(checks.integer("seconds", seconds) * _NANOS_PER_SECOND + checks.integer("nano_adjustment", nano_adjustment))
 
     @staticmethod
     def of_millis(millis: int) -> Duration:
-        """A number of milliseconds.
+        """Return a duration in milliseconds.
 
         :param millis: milliseconds
         :returns: the duration
@@ -75,7 +75,7 @@ class Duration:
 
     @staticmethod
     def of_nanos(nanos: int) -> Duration:
-        """A number of nanoseconds.
+        """Return a duration in nanoseconds.
 
         :param nanos: nanoseconds
         :returns: the duration
@@ -83,14 +83,14 @@ class Duration:
         return Duration(nanos)
 
     def to_millis(self) -> int:
-        """The whole milliseconds in it.
+        """Return the duration in whole milliseconds.
 
         :returns: milliseconds, rounded down
         """
         return self.nanos // _NANOS_PER_MILLI
 
     def to_nanos(self) -> int:
-        """The nanoseconds in it.
+        """Return the duration in nanoseconds.
 
         :returns: nanoseconds
         """
@@ -98,7 +98,7 @@ class Duration:
 
 
 class Time:
-    """A length of time in milliseconds.
+    """A duration in milliseconds.
 
     :param milliseconds: the milliseconds
     """
@@ -110,51 +110,51 @@ class Time:
 
     @staticmethod
     def milliseconds(milliseconds: int) -> Time:
-        """A number of milliseconds.
+        """Return a duration in milliseconds.
 
         :param milliseconds: milliseconds
-        :returns: the length of time
+        :returns: the duration
         """
         return Time(milliseconds)
 
     @staticmethod
     def seconds(seconds: int) -> Time:
-        """A number of seconds.
+        """Return a duration in seconds.
 
         :param seconds: seconds
-        :returns: the length of time
+        :returns: the duration
         """
         return Time(checks.integer("seconds", seconds) * 1_000)
 
     @staticmethod
     def minutes(minutes: int) -> Time:
-        """A number of minutes.
+        """Return a duration in minutes.
 
         :param minutes: minutes
-        :returns: the length of time
+        :returns: the duration
         """
         return Time(checks.integer("minutes", minutes) * 60_000)
 
     @staticmethod
     def hours(hours: int) -> Time:
-        """A number of hours.
+        """Return a duration in hours.
 
         :param hours: hours
-        :returns: the length of time
+        :returns: the duration
         """
         return Time(checks.integer("hours", hours) * 3_600_000)
 
     @staticmethod
     def days(days: int) -> Time:
-        """A number of days.
+        """Return a duration in days.
 
         :param days: days of 24 hours
-        :returns: the length of time
+        :returns: the duration
         """
         return Time(checks.integer("days", days) * 86_400_000)
 
     def to_milliseconds(self) -> int:
-        """The milliseconds in it.
+        """Return the duration in milliseconds.
 
         :returns: milliseconds
         """
@@ -172,7 +172,7 @@ class Time:
 
 @dataclass(frozen=True, order=True)
 class Instant:
-    """A point on the time line.
+    """A point in time.
 
     :param seconds: seconds since 1970-01-01T00:00:00Z
     :param nanos: nanoseconds after that, 0 to 999,999,999
@@ -190,7 +190,7 @@ class Instant:
 
     @staticmethod
     def now() -> Instant:
-        """The present.
+        """Return the current time.
 
         :returns: the instant
         """
@@ -198,7 +198,7 @@ class Instant:
 
     @staticmethod
     def of_epoch_milli(epoch_milli: int) -> Instant:
-        """A number of milliseconds after the epoch.
+        """Return the instant at a number of milliseconds after the epoch.
 
         :param epoch_milli: milliseconds since 1970-01-01T00:00:00Z
         :returns: the instant
@@ -208,7 +208,7 @@ class Instant:
 
     @staticmethod
     def of_datetime(value: datetime) -> Instant:
-        """The instant of a datetime.
+        """Return the instant of a datetime.
 
         :param value: the datetime; one without a time zone is taken as UTC
         :returns: the instant
@@ -217,14 +217,14 @@ class Instant:
         return Instant(since.days * 86_400 + since.seconds, since.microseconds * 1_000)
 
     def to_epoch_milli(self) -> int:
-        """Milliseconds since the epoch.
+        """Return the milliseconds since the epoch.
 
         :returns: milliseconds, rounded down
         """
         return self.seconds * 1_000 + self.nanos // _NANOS_PER_MILLI
 
     def __str__(self) -> str:
-        """The instant as ISO 8601, with a fraction of 0, 3, 6 or 9 digits."""
+        """Return the instant in ISO 8601, with a fraction of 0, 3, 6 or 9 digits."""
         try:
             base = (_EPOCH + timedelta(seconds=self.seconds)).replace(tzinfo=None).isoformat(timespec="seconds")
         except OverflowError:

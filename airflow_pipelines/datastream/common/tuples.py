@@ -1,4 +1,4 @@
-"""Tuples of a fixed number of fields ``f0``, ``f1`` ...: ordinary Python tuples, which a program may always use instead."""
+"""Tuples of a fixed number of fields ``f0``, ``f1`` and so on. A program can always use ordinary Python tuples instead."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any, Self
 
 
 class Tuple(tuple[Any, ...]):
-    """Base of ``Tuple0`` to ``Tuple25``: a tuple whose fields can also be read as ``f0``, ``f1`` and so on.
+    """The base class of ``Tuple0`` to ``Tuple25``: a tuple whose fields can also be read as ``f0``, ``f1`` and so on.
 
-    :param fields: the values, as many as the class has fields
-    :raises TypeError: when there are more or fewer
+    :param fields: the values, one for each field of the class
+    :raises TypeError: if there are more or fewer
     """
 
     __slots__ = ()
@@ -22,14 +22,14 @@ class Tuple(tuple[Any, ...]):
         return super().__new__(cls, fields)
 
     def get_arity(self) -> int:
-        """The number of fields.
+        """Return the number of fields.
 
         :returns: the number
         """
         return len(self)
 
     def get_field(self, pos: int) -> Any:
-        """The value of a field.
+        """Return the value of a field.
 
         :param pos: its position, from 0
         :returns: the value

@@ -1,4 +1,4 @@
-"""What a type is: how values are coerced to it, and how they are written as text."""
+"""The base class of types, which coerce values and write them as text."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Converter = Callable[[Any], Any]
 
 
 class TypeConversionError(ExplainedError, TypeError):
-    """A value does not fit the type that a program declares.
+    """A value that does not fit its declared type.
 
-    :param reason: what does not fit, and what to do
-    :param path: where in the value, outermost first, such as ``("field 'age'", "element 3")``
+    :param reason: the mismatch, and a remedy
+    :param path: the path to the part of the value, outermost first, such as ``("field 'age'", "element 3")``
     """
 
     def __init__(self, reason: str, path: tuple[str, ...] = ()) -> None:
@@ -25,9 +25,9 @@ class TypeConversionError(ExplainedError, TypeError):
         self.path = path
 
     def below(self, place: str) -> TypeConversionError:
-        """The same error, seen from the value that contains the one it is about.
+        """Return the same error for the value that contains the one it is about.
 
-        :param place: where the value is in that
+        :param place: the place of the value in the container
         :returns: the error to raise
         """
         return TypeConversionError(self.reason, (place, *self.path))
@@ -39,32 +39,32 @@ class TypeConversionError(ExplainedError, TypeError):
 class TypeInformation(ABC):
     """The type of a stream's elements, of keys or of state.
 
-    No type has to be declared. One that is declared coerces values (a tuple becomes the row that was declared, an ``int`` the
-    ``float``), says where one does not fit, and decides how results are printed.
+    No type has to be declared. A declared type coerces values (a tuple becomes the declared row, an ``int`` the ``float``), reports
+    values that do not fit, and decides how results are printed.
     """
 
     @abstractmethod
     def converter(self) -> Converter:
-        """The function that coerces a value to this type; None stays None.
+        """Return the function that coerces a value to this type. None stays None.
 
         :returns: a function of one value, which raises :class:`TypeConversionError` for a value that does not fit
         """
 
     @abstractmethod
     def _text(self, value: Any) -> str:
-        """A value of this type as text; never called with None."""
+        """Return a value of this type as text. It is never called with None."""
 
     def convert(self, value: Any) -> Any:
         """Coerce a value to this type.
 
         :param value: the value, or None
         :returns: the coerced value
-        :raises TypeConversionError: when it does not fit
+        :raises TypeConversionError: if it does not fit
         """
         return self.converter()(value)
 
     def to_text(self, value: Any) -> str:
-        """A value of this type as ``print`` and sinks of text write it.
+        """Return a value of this type as the text that ``print`` and text sinks write.
 
         :param value: a coerced value, or None
         :returns: the text; ``null`` for None
@@ -76,23 +76,23 @@ class TypeInformation(ABC):
 
 
 def misfit(value: Any, type_: str, takes: str) -> TypeConversionError:
-    """The error of a value that does not fit.
+    """Return the error for a value that does not fit its type.
 
     :param value: the value
     :param type_: the type, as a program writes it
-    :param takes: what the type takes, and what to do instead
+    :param takes: the values that the type accepts, and a remedy
     :returns: the error to raise
     """
     return TypeConversionError(f"{type_} does not take {value!r:.80} ({type(value).__name__}): {takes}")
 
 
 def converter_of(parameter: str, declared: Any) -> Converter:
-    """What coerces values to the type that a program declares.
+    """Return the function that coerces values to a declared type.
 
-    :param parameter: what the program gives the type for
+    :param parameter: the parameter that the program gives the type for
     :param declared: the type
     :returns: see :meth:`TypeInformation.converter`
-    :raises TypeError: when it is no type
+    :raises TypeError: if it is not a type
     """
     type_: TypeInformation = checks.instance(parameter, declared, TypeInformation, "use one of Types, such as Types.INT()")
     return type_.converter()

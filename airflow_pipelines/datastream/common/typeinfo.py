@@ -1,4 +1,4 @@
-"""``Types``: where a program gets its types from."""
+"""``Types``: the factory of types for programs."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = ["RowTypeInfo", "TupleTypeInfo", "TypeInformation", "Types"]
 
 
 class Types:
-    """The types that a program may declare for streams, keys and state. Values of every type may be None."""
+    """The types that a program can declare for streams, keys and state. Values of every type can be None."""
 
     @staticmethod
     def STRING() -> TypeInformation:  # noqa: N802
-        """Text: ``str``.
+        """Return the type of text: ``str``.
 
         :returns: the type
         """
@@ -31,7 +31,7 @@ class Types:
 
     @staticmethod
     def BYTE() -> TypeInformation:  # noqa: N802
-        """Ints of 8 bits; larger ones wrap.
+        """Return the type of 8-bit ints; larger ones wrap.
 
         :returns: the type
         """
@@ -39,7 +39,7 @@ class Types:
 
     @staticmethod
     def BOOLEAN() -> TypeInformation:  # noqa: N802
-        """``bool``.
+        """Return the type of ``bool``.
 
         :returns: the type
         """
@@ -47,7 +47,7 @@ class Types:
 
     @staticmethod
     def SHORT() -> TypeInformation:  # noqa: N802
-        """Ints of 16 bits; larger ones wrap.
+        """Return the type of 16-bit ints; larger ones wrap.
 
         :returns: the type
         """
@@ -55,7 +55,7 @@ class Types:
 
     @staticmethod
     def INT() -> TypeInformation:  # noqa: N802
-        """Ints of 32 bits; larger ones wrap.
+        """Return the type of 32-bit ints; larger ones wrap.
 
         :returns: the type
         """
@@ -63,7 +63,7 @@ class Types:
 
     @staticmethod
     def LONG() -> TypeInformation:  # noqa: N802
-        """Ints of 64 bits; larger ones are refused.
+        """Return the type of 64-bit ints; larger ones are refused.
 
         :returns: the type
         """
@@ -71,7 +71,7 @@ class Types:
 
     @staticmethod
     def FLOAT() -> TypeInformation:  # noqa: N802
-        """``float``, rounded to 32 bits.
+        """Return the type of ``float``, rounded to 32 bits.
 
         :returns: the type
         """
@@ -79,7 +79,7 @@ class Types:
 
     @staticmethod
     def DOUBLE() -> TypeInformation:  # noqa: N802
-        """``float``.
+        """Return the type of ``float``.
 
         :returns: the type
         """
@@ -87,7 +87,7 @@ class Types:
 
     @staticmethod
     def CHAR() -> TypeInformation:  # noqa: N802
-        """Text of one character.
+        """Return the type of text of one character.
 
         :returns: the type
         """
@@ -95,7 +95,7 @@ class Types:
 
     @staticmethod
     def BIG_INT() -> TypeInformation:  # noqa: N802
-        """Ints of any size.
+        """Return the type of ints of any size.
 
         :returns: the type
         """
@@ -103,7 +103,7 @@ class Types:
 
     @staticmethod
     def BIG_DEC() -> TypeInformation:  # noqa: N802
-        """``Decimal``.
+        """Return the type of ``Decimal``.
 
         :returns: the type
         """
@@ -111,7 +111,7 @@ class Types:
 
     @staticmethod
     def SQL_DATE() -> TypeInformation:  # noqa: N802
-        """``datetime.date``.
+        """Return the type of ``datetime.date``.
 
         :returns: the type
         """
@@ -119,7 +119,7 @@ class Types:
 
     @staticmethod
     def SQL_TIME() -> TypeInformation:  # noqa: N802
-        """``datetime.time``.
+        """Return the type of ``datetime.time``.
 
         :returns: the type
         """
@@ -127,7 +127,7 @@ class Types:
 
     @staticmethod
     def SQL_TIMESTAMP() -> TypeInformation:  # noqa: N802
-        """``datetime.datetime`` without a time zone.
+        """Return the type of ``datetime.datetime`` without a time zone.
 
         :returns: the type
         """
@@ -135,7 +135,7 @@ class Types:
 
     @staticmethod
     def INSTANT() -> TypeInformation:  # noqa: N802
-        """``Instant``; a ``datetime`` becomes one.
+        """Return the type of ``Instant``; a ``datetime`` is converted to one.
 
         :returns: the type
         """
@@ -143,7 +143,7 @@ class Types:
 
     @staticmethod
     def PICKLED_BYTE_ARRAY() -> TypeInformation:  # noqa: N802
-        """Any value that can be pickled, unchanged: what holds without a declared type.
+        """Return the type of any value that can be pickled, unchanged. It applies where no type is declared.
 
         :returns: the type
         """
@@ -151,7 +151,7 @@ class Types:
 
     @staticmethod
     def PRIMITIVE_ARRAY(element_type: TypeInformation) -> TypeInformation:  # noqa: N802
-        """A list of numbers, bools or characters without None; ``bytes`` when the elements are bytes.
+        """Return the type of a list of numbers, bools or characters without None; ``bytes`` if the elements are bytes.
 
         :param element_type: type of the elements
         :returns: the type
@@ -160,7 +160,7 @@ class Types:
 
     @staticmethod
     def BASIC_ARRAY(element_type: TypeInformation) -> TypeInformation:  # noqa: N802
-        """A list of values of a basic type.
+        """Return the type of a list of values of a basic type.
 
         :param element_type: type of the elements
         :returns: the type
@@ -169,7 +169,7 @@ class Types:
 
     @staticmethod
     def OBJECT_ARRAY(element_type: TypeInformation) -> TypeInformation:  # noqa: N802
-        """A list of values of any type.
+        """Return the type of a list of values of any type.
 
         :param element_type: type of the elements
         :returns: the type
@@ -178,7 +178,7 @@ class Types:
 
     @staticmethod
     def ROW(field_types: Iterable[TypeInformation]) -> RowTypeInfo:  # noqa: N802
-        """A ``Row`` with the field names ``f0``, ``f1`` and so on.
+        """Return the type of a ``Row`` with the field names ``f0``, ``f1`` and so on.
 
         :param field_types: the types of the fields
         :returns: the type
@@ -187,7 +187,7 @@ class Types:
 
     @staticmethod
     def ROW_NAMED(field_names: Iterable[str], field_types: Iterable[TypeInformation]) -> RowTypeInfo:  # noqa: N802
-        """A ``Row`` with given field names.
+        """Return the type of a ``Row`` with given field names.
 
         :param field_names: the names
         :param field_types: the types of the fields
@@ -197,7 +197,7 @@ class Types:
 
     @staticmethod
     def TUPLE(field_types: Iterable[TypeInformation]) -> TupleTypeInfo:  # noqa: N802
-        """A tuple of a fixed number of fields.
+        """Return the type of a tuple of a fixed number of fields.
 
         :param field_types: the types of the fields
         :returns: the type
@@ -206,7 +206,7 @@ class Types:
 
     @staticmethod
     def MAP(key_type_info: TypeInformation, value_type_info: TypeInformation) -> TypeInformation:  # noqa: N802
-        """A ``dict``.
+        """Return the type of a ``dict``.
 
         :param key_type_info: type of the keys
         :param value_type_info: type of the values
@@ -216,7 +216,7 @@ class Types:
 
     @staticmethod
     def LIST(element_type_info: TypeInformation) -> TypeInformation:  # noqa: N802
-        """A ``list``.
+        """Return the type of a ``list``.
 
         :param element_type_info: type of the elements
         :returns: the type

@@ -1,4 +1,4 @@
-"""How a stream gets event time: the timestamps of its elements, and watermarks."""
+"""Event time of a stream: the timestamps of its elements, and watermarks."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from airflow_pipelines.streams.watermarks import BoundedOutOfOrderness, NoWaterm
 
 
 class TimestampAssigner(ABC):
-    """Gives elements their timestamps."""
+    """An assigner of timestamps to elements."""
 
     @abstractmethod
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
-        """The timestamp of an element.
+        """Return the timestamp of an element.
 
         :param value: the element
-        :param record_timestamp: the timestamp that it had, for example of its message; negative when it had none
+        :param record_timestamp: the earlier timestamp, for example of its message; negative if it had none
         :returns: milliseconds since 1970-01-01T00:00:00Z
         """
 
 
 @dataclass(frozen=True)
 class WatermarkStrategy(TimestampsAndWatermarks):
-    """How a stream gets event time. Each method gives a new strategy that keeps what was set before.
+    """The assignment of event time to a stream. Each method returns a new strategy that keeps the earlier settings.
 
-    :param generator: makes a generator for each split of a source, or for each task
-    :param assigner: gives the timestamp of a value; None keeps the one that it had
-    :param idle_after: milliseconds after which a split without elements holds nobody back; None for never
+    :param generator: the factory of the generator for each split of a source, or for each task
+    :param assigner: the function that returns the timestamp of a value; None to keep the earlier one
+    :param idle_after: milliseconds after which a split without elements no longer holds back the watermark; None for never
     """
 
     @staticmethod
     def no_watermarks() -> WatermarkStrategy:
-        """No watermarks: nothing that waits for event time goes on before the end of the input.
+        """Return a strategy without watermarks: nothing that waits for event time proceeds before the end of the input.
 
         :returns: the strategy
         """
@@ -46,7 +46,7 @@ class WatermarkStrategy(TimestampsAndWatermarks):
 
     @staticmethod
     def for_monotonous_timestamps() -> WatermarkStrategy:
-        """Timestamps never go back.
+        """Return a strategy for timestamps that never decrease.
 
         :returns: the strategy
         """
@@ -54,18 +54,18 @@ class WatermarkStrategy(TimestampsAndWatermarks):
 
     @staticmethod
     def for_bounded_out_of_orderness(max_out_of_orderness: Duration) -> WatermarkStrategy:
-        """Elements are at most so far behind the latest one.
+        """Return a strategy for elements whose delay behind the latest element is bounded.
 
-        :param max_out_of_orderness: how far
+        :param max_out_of_orderness: the maximum delay
         :returns: the strategy
         """
         return WatermarkStrategy(partial(BoundedOutOfOrderness, _millis("max_out_of_orderness", max_out_of_orderness, 0)))
 
     @staticmethod
     def for_generator(generator: Callable[[], WatermarkGenerator]) -> WatermarkStrategy:
-        """Watermarks that the program makes itself.
+        """Return a strategy with a watermark generator of the program.
 
-        :param generator: a class derived from ``WatermarkGenerator``, or a function that makes such an object
+        :param generator: a class derived from ``WatermarkGenerator``, or a function that returns such an object
         :returns: the strategy
         """
         if isinstance(generator, WatermarkGenerator):
@@ -73,9 +73,9 @@ class WatermarkStrategy(TimestampsAndWatermarks):
         return WatermarkStrategy(checks.function("generator", generator))
 
     def with_timestamp_assigner(self, timestamp_assigner: TimestampAssigner | Callable[[Any, int], int]) -> WatermarkStrategy:
-        """Set where timestamps come from.
+        """Set the timestamp assigner.
 
-        :param timestamp_assigner: an object, or a function of the element and the timestamp that it had
+        :param timestamp_assigner: an object, or a function of the element and its earlier timestamp
         :returns: a strategy with it
         """
         if isinstance(timestamp_assigner, TimestampAssigner):
@@ -85,9 +85,9 @@ class WatermarkStrategy(TimestampsAndWatermarks):
         return replace(self, assigner=checks.function("timestamp_assigner", timestamp_assigner))
 
     def with_idleness(self, idle_timeout: Duration) -> WatermarkStrategy:
-        """Let a split without elements hold nobody back.
+        """Set the time after which a split without elements no longer holds back the watermark.
 
-        :param idle_timeout: after which time without elements, more than 0
+        :param idle_timeout: the time without elements, more than 0
         :returns: a strategy with it
         """
         return replace(self, idle_after=_millis("idle_timeout", idle_timeout, 1))
@@ -96,11 +96,11 @@ class WatermarkStrategy(TimestampsAndWatermarks):
     def with_watermark_alignment(
         self, watermark_group: str, max_allowed_watermark_drift: Duration, update_interval: Duration | None = None
     ) -> WatermarkStrategy:
-        """Keep sources from running ahead of each other.
+        """Limit the drift between the watermarks of sources.
 
-        :param watermark_group: name of the sources that are kept together
-        :param max_allowed_watermark_drift: how far one may be ahead
-        :param update_interval: how often this is looked at
+        :param watermark_group: the name of the group of sources to align
+        :param max_allowed_watermark_drift: the maximum lead of one source
+        :param update_interval: the interval between two checks
         :returns: the same strategy
         """
         checks.text("watermark_group", watermark_group)

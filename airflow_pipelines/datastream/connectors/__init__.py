@@ -1,4 +1,4 @@
-"""Where streams begin and end."""
+"""Sources and sinks of streams."""
 
 from airflow_pipelines.datastream.connectors.base import Sink, Source
 from airflow_pipelines.datastream.connectors.file_buckets import BucketAssigner, BucketContext, OutputFileConfig, RollingPolicy

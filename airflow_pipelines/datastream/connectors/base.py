@@ -1,4 +1,4 @@
-"""What sources and sinks are to a program: those of the core, with the types of their elements."""
+"""The base classes of sources and sinks for programs: those of the core, with the types of their elements."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from airflow_pipelines.streams import sinks, sources
 
 
 class Source(sources.Source):
-    """Where elements come from. A source of one's own is derived from this class."""
+    """A source of elements. Derive custom sources from this class."""
 
     def get_produced_type(self) -> TypeInformation | None:
-        """The type of the elements, for a program that declares none.
+        """Return the type of the elements, for a program that declares none.
 
         :returns: the type, or None
         """
@@ -20,12 +20,12 @@ class Source(sources.Source):
 
 
 class Sink(sinks.Sink):
-    """Where elements go. A sink of one's own is derived from this class."""
+    """A sink for elements. Derive custom sinks from this class."""
 
     def for_type(self, type_info: TypeInformation | None) -> Self:
-        """The sink for a stream of some type.
+        """Return the sink for a stream of a type.
 
         :param type_info: the declared type of its elements, or None
-        :returns: a sink that writes these; this one when the type makes no difference
+        :returns: a sink that writes elements of this type; this sink if the type makes no difference
         """
         return self

@@ -1,4 +1,4 @@
-"""Into which folder and which file of a file sink an element goes."""
+"""Assignment of elements to the folders and files of a file sink."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _PART = re.compile(r"([A-Za-z])\1*")
 
 @dataclass(frozen=True)
 class BucketContext:
-    """What a bucket assigner knows of an element besides its value.
+    """The context of an element for a bucket assigner.
 
-    :param timestamp: its event time in ms, None for none
-    :param processing_time: the present in ms
-    :param watermark: how far event time has come, in ms
+    :param timestamp: the event time in ms, None for none
+    :param processing_time: the current time in ms
+    :param watermark: the current watermark in ms
     """
 
     timestamp: int | None
@@ -30,20 +30,20 @@ class BucketContext:
 
 
 class BucketAssigner(ABC):
-    """Names the folder of each element. One of one's own is derived from this class."""
+    """An assigner that names the folder of each element. Derive custom assigners from this class."""
 
     @abstractmethod
     def get_bucket_id(self, element: Any, context: BucketContext) -> str:
-        """The folder of an element.
+        """Return the folder of an element.
 
         :param element: the element
-        :param context: its time
+        :param context: the time of the element
         :returns: path below the base path; empty for the base path itself
         """
 
     @staticmethod
     def base_path_bucket_assigner() -> BucketAssigner:
-        """All elements go to the base path itself.
+        """Return an assigner that puts all elements into the base path itself.
 
         :returns: the assigner
         """
@@ -51,10 +51,10 @@ class BucketAssigner(ABC):
 
     @staticmethod
     def date_time_bucket_assigner(format_str: str = "yyyy-MM-dd--HH", timezone_id: str | None = None) -> BucketAssigner:
-        """The folder is named by processing time.
+        """Return an assigner that names the folder after processing time.
 
-        :param format_str: how, in the letters ``yyyy MM dd HH mm ss``
-        :param timezone_id: in which time zone, such as ``Europe/Berlin``; None for that of this machine
+        :param format_str: the format, in the letters ``yyyy MM dd HH mm ss``
+        :param timezone_id: the time zone, such as ``Europe/Berlin``; None for that of this machine
         :returns: the assigner
         """
         return DateTimeBucketAssigner(format_str, timezone_id)
@@ -62,7 +62,7 @@ class BucketAssigner(ABC):
 
 @dataclass(frozen=True)
 class BasePathBucketAssigner(BucketAssigner):
-    """All elements go to the base path itself."""
+    """An assigner that puts all elements into the base path itself."""
 
     def get_bucket_id(self, element: Any, context: BucketContext) -> str:
         """See :meth:`BucketAssigner.get_bucket_id`."""
@@ -71,11 +71,11 @@ class BasePathBucketAssigner(BucketAssigner):
 
 @dataclass(frozen=True)
 class DateTimeBucketAssigner(BucketAssigner):
-    """The folder is named by processing time.
+    """An assigner that names the folder after processing time.
 
-    :param format_str: how, in the letters ``yyyy MM dd HH mm ss``
-    :param timezone_id: in which time zone; None for that of this machine
-    :raises ValueError: for other letters, or an unknown time zone
+    :param format_str: the format, in the letters ``yyyy MM dd HH mm ss``
+    :param timezone_id: the time zone; None for that of this machine
+    :raises ValueError: if the format has other letters, or the time zone is unknown
     """
 
     format_str: str = "yyyy-MM-dd--HH"
@@ -108,11 +108,11 @@ def _strftime(pattern: str) -> str:
 
 @dataclass(frozen=True)
 class RollingPolicy:
-    """When a file is closed and another begun, besides at each checkpoint.
+    """The policy that decides when to close a file and begin another, besides at each checkpoint.
 
-    :param part_size: bytes after which it is; None for any size
-    :param rollover_interval: milliseconds after which it is; None for any time
-    :param inactivity_interval: milliseconds without an element after which it is; None for any time
+    :param part_size: the maximum number of bytes; None for any size
+    :param rollover_interval: the maximum age in milliseconds; None for any age
+    :param inactivity_interval: the maximum number of milliseconds without an element; None for any time
     """
 
     part_size: int | None = None
@@ -123,9 +123,9 @@ class RollingPolicy:
     def default_rolling_policy(
         part_size: int = 128 * 1024 * 1024, rollover_interval: int = 60_000, inactivity_interval: int = 60_000
     ) -> RollingPolicy:
-        """By size, age and inactivity. They are looked at when an element comes.
+        """Return a policy by size, age and inactivity, which are checked when an element arrives.
 
-        :param part_size: bytes
+        :param part_size: the maximum number of bytes
         :param rollover_interval: milliseconds since the file was begun
         :param inactivity_interval: milliseconds since its last element
         :returns: the policy
@@ -138,20 +138,20 @@ class RollingPolicy:
 
     @staticmethod
     def on_checkpoint_rolling_policy() -> RollingPolicy:
-        """At each checkpoint only.
+        """Return a policy that closes files only at checkpoints.
 
         :returns: the policy
         """
         return RollingPolicy()
 
     def is_over(self, size: int, begun: int, last: int, now: int) -> bool:
-        """Whether a file gets no more elements.
+        """Return True if a file must be closed.
 
-        :param size: its bytes
-        :param begun: when it was begun, in ms
-        :param last: when it got its last element, in ms
-        :param now: the present, in ms
-        :returns: whether it is to be closed
+        :param size: the number of bytes in the file
+        :param begun: the time when it was begun, in ms
+        :param last: the time of its last element, in ms
+        :param now: the current time, in ms
+        :returns: True if it is to be closed
         """
         return (
             (self.part_size is not None and size >= self.part_size)
@@ -162,9 +162,9 @@ class RollingPolicy:
 
 @dataclass(frozen=True)
 class OutputFileConfig:
-    """How files are named: prefix, an id of the writing task, a number, suffix.
+    """The configuration of file names: prefix, an id of the writing task, a number, suffix.
 
-    :param part_prefix: begin of the name
+    :param part_prefix: beginning of the name
     :param part_suffix: end of the name
     """
 
@@ -177,16 +177,16 @@ class OutputFileConfig:
                 raise ValueError(f"part_prefix and part_suffix are parts of a file name without '/', not {name!r}")
 
     class OutputFileConfigBuilder:
-        """Makes a configuration."""
+        """A builder of configurations."""
 
         def __init__(self) -> None:
             self._prefix = "part"
             self._suffix = ""
 
         def with_part_prefix(self, prefix: str) -> OutputFileConfig.OutputFileConfigBuilder:
-            """Set the begin of the names.
+            """Set the beginning of the names.
 
-            :param prefix: ``part`` by default
+            :param prefix: the prefix; ``part`` by default
             :returns: this object
             """
             self._prefix = prefix
@@ -195,7 +195,7 @@ class OutputFileConfig:
         def with_part_suffix(self, suffix: str) -> OutputFileConfig.OutputFileConfigBuilder:
             """Set the end of the names.
 
-            :param suffix: empty by default
+            :param suffix: the suffix; empty by default
             :returns: this object
             """
             self._suffix = suffix
@@ -210,7 +210,7 @@ class OutputFileConfig:
 
     @staticmethod
     def builder() -> OutputFileConfig.OutputFileConfigBuilder:
-        """Begin a configuration.
+        """Return a builder for a configuration.
 
         :returns: the builder
         """

@@ -1,4 +1,4 @@
-"""How the bytes of a file become records."""
+"""Formats that convert the bytes of a file to records."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _READ_SIZE = 1 << 16
 
 @dataclass(frozen=True)
 class StreamFormat:
-    """How a file is read: as lines of text. Made with :meth:`text_line_format`.
+    """The format of a file that is read as lines of text. Use :meth:`text_line_format` to make one.
 
     Files that end in ``.gz``, ``.gzip``, ``.bz2``, ``.xz`` and ``.deflate`` are decompressed.
 
@@ -35,7 +35,7 @@ class StreamFormat:
 
     @staticmethod
     def text_line_format(charset_name: str = "UTF-8") -> StreamFormat:
-        """Lines of text.
+        """Return the format for lines of text.
 
         :param charset_name: the character set
         :returns: the format
@@ -43,19 +43,19 @@ class StreamFormat:
         return StreamFormat(charset_name)
 
     def get_produced_type(self) -> TypeInformation:
-        """Text.
+        """Return the type of text.
 
         :returns: the type
         """
         return Types.STRING()
 
     def records(self, path: str, stream: IO[bytes]) -> Iterator[str]:
-        """The lines of a file, without their ends.
+        """Yield the lines of a file, without their ends.
 
-        :param path: of the file
-        :param stream: its bytes
+        :param path: the path of the file
+        :param stream: the bytes of the file
         :returns: the lines
-        :raises ValueError: when a line is no text in the character set
+        :raises ValueError: if a line is not text in the character set
         """
         suffix = PurePosixPath(path).suffix.lower()
         plain = _DECOMPRESSORS[suffix](stream) if suffix in _DECOMPRESSORS else stream
@@ -70,7 +70,7 @@ class StreamFormat:
 
 
 class _Inflated(io.RawIOBase):
-    """Bytes in the zlib format, decompressed while they are read."""
+    """A stream of bytes in the zlib format, decompressed while they are read."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream

@@ -32,20 +32,20 @@ _MOST_OPEN = 100
 
 @dataclass(frozen=True)
 class RowFileSink(Sink):
-    """Writes each element as a line to a file.
+    """A sink that writes each element as a line to a file.
 
-    A file that is being written has a hidden name, which begins with ``.``. At each checkpoint, and at the end of the program, the
-    open files are closed; when the checkpoint is durable, they get their final names by a rename. So a reader sees each element
-    once, whatever fails in between, and may move a file away as soon as it is shown. A program without checkpoints shows its files
-    when it ends.
+    An open file has a hidden name, which begins with ``.``. The sink closes its open files at each checkpoint, and at the end of
+    the program. When the checkpoint is durable, it renames them to their final names. So a reader sees each element once, whatever
+    fails in between, and can move a file away as soon as it is visible. Without checkpoints, the files become visible when the
+    program ends.
 
-    :param base_path: the folder for all of them
-    :param encoder: makes the line
-    :param bucket_assigner: names the folder within it
-    :param rolling_policy: when a file is closed besides
-    :param file_config: how files are named
-    :param to_text: makes the text of an element
-    :param clock: gives processing time
+    :param base_path: the folder for all files
+    :param encoder: the encoder of the lines
+    :param bucket_assigner: the assigner that names the folder within it
+    :param rolling_policy: the policy that closes files between checkpoints
+    :param file_config: the configuration of file names
+    :param to_text: the function that converts an element to text
+    :param clock: the clock for processing time
     """
 
     base_path: Path
@@ -61,19 +61,19 @@ class RowFileSink(Sink):
         return self if type_info is None else replace(self, to_text=type_info.to_text)
 
     def open(self, subtask: SubtaskInfo) -> SinkWriter:
-        """Begin to write.
+        """Open a writer for one task.
 
-        :param subtask: which task writes
+        :param subtask: the task that writes
         :returns: its writer
         """
         return _FileWriter(self)
 
 
 class _RowFormatBuilder:
-    """What the builders of both file sinks can be told.
+    """The settings that the builders of both file sinks share.
 
     :param base_path: the folder for all files
-    :param encoder: makes the line of an element
+    :param encoder: the encoder of the lines
     """
 
     def __init__(self, base_path: str, encoder: Encoder) -> None:
@@ -82,9 +82,9 @@ class _RowFormatBuilder:
         self._settings: dict[str, Any] = {"base_path": folder, "encoder": encoder}
 
     def with_bucket_assigner(self, bucket_assigner: BucketAssigner) -> Self:
-        """Set which folder an element goes to.
+        """Set the assigner of elements to folders.
 
-        :param bucket_assigner: from ``BucketAssigner``, or one of one's own; one folder for each hour by default
+        :param bucket_assigner: an assigner from ``BucketAssigner``, or a custom one; one folder for each hour by default
         :returns: this object
         """
         hint = "use BucketAssigner.base_path_bucket_assigner() or another"
@@ -92,9 +92,9 @@ class _RowFormatBuilder:
         return self
 
     def with_rolling_policy(self, rolling_policy: RollingPolicy) -> Self:
-        """Set when a file is closed besides at each checkpoint.
+        """Set the policy that closes files between checkpoints.
 
-        :param rolling_policy: from ``RollingPolicy``
+        :param rolling_policy: a policy from ``RollingPolicy``
         :returns: this object
         """
         policy = checks.instance("rolling_policy", rolling_policy, RollingPolicy, "use RollingPolicy.default_rolling_policy()")
@@ -102,7 +102,7 @@ class _RowFormatBuilder:
         return self
 
     def with_output_file_config(self, output_file_config: OutputFileConfig) -> Self:
-        """Set how files are named.
+        """Set the configuration of file names.
 
         :param output_file_config: prefix and suffix
         :returns: this object
@@ -113,7 +113,7 @@ class _RowFormatBuilder:
 
     @no_effect("the age of files is looked at when an element comes, and each checkpoint closes them all")
     def with_bucket_check_interval(self, interval: int) -> Self:
-        """Set how often the age of files is looked at.
+        """Set the interval between two checks of the age of files.
 
         :param interval: milliseconds
         :returns: this object
@@ -123,10 +123,10 @@ class _RowFormatBuilder:
 
 
 class FileSink(RowFileSink):
-    """Writes files. Made with :meth:`for_row_format`."""
+    """A sink that writes files. Use :meth:`for_row_format` to make one."""
 
     class RowFormatBuilder(_RowFormatBuilder):
-        """Makes a file sink."""
+        """A builder of file sinks."""
 
         def build(self) -> FileSink:
             """Make the sink.
@@ -137,20 +137,20 @@ class FileSink(RowFileSink):
 
     @staticmethod
     def for_row_format(base_path: str, encoder: Encoder) -> FileSink.RowFormatBuilder:
-        """Begin a sink that writes each element as a line.
+        """Return a builder for a sink that writes each element as a line.
 
         :param base_path: absolute path of the folder for all files
-        :param encoder: makes the line, from ``Encoder.simple_string_encoder()``
+        :param encoder: the encoder of the lines, from ``Encoder.simple_string_encoder()``
         :returns: the builder
         """
         return FileSink.RowFormatBuilder(base_path, encoder)
 
 
 class StreamingFileSink(RowFileSink):
-    """Writes files, for ``add_sink``. Made with :meth:`for_row_format`."""
+    """A sink that writes files, for ``add_sink``. Use :meth:`for_row_format` to make one."""
 
     class DefaultRowFormatBuilder(_RowFormatBuilder):
-        """Makes a file sink."""
+        """A builder of file sinks."""
 
         def build(self) -> StreamingFileSink:
             """Make the sink.
@@ -161,10 +161,10 @@ class StreamingFileSink(RowFileSink):
 
     @staticmethod
     def for_row_format(base_path: str, encoder: Encoder) -> StreamingFileSink.DefaultRowFormatBuilder:
-        """Begin a sink that writes each element as a line.
+        """Return a builder for a sink that writes each element as a line.
 
         :param base_path: absolute path of the folder for all files
-        :param encoder: makes the line, from ``Encoder.simple_string_encoder()``
+        :param encoder: the encoder of the lines, from ``Encoder.simple_string_encoder()``
         :returns: the builder
         """
         return StreamingFileSink.DefaultRowFormatBuilder(base_path, encoder)
@@ -207,7 +207,7 @@ class _FileWriter(SinkWriter):
                 part = None
             if part is None:
                 part = self._begin(bucket, now)
-            # The part that was written last is the last one of the dict.
+            # The dict is in LRU order: the part that was written last comes last.
             self._open[bucket] = part
             part.file.write(line)
             part.size += len(line)
@@ -259,7 +259,7 @@ class _FileWriter(SinkWriter):
 
 def _rename(hidden: Path, final: Path) -> None:
     if not hidden.exists() and not final.exists():
-        # Readers may take files away, and then nothing shows any more that the rename was made.
+        # Readers can move files away, and then no trace of the rename is left.
         _log.warning("%s is not there: it was taken away after it had been shown, or %s was removed before", final, hidden)
         return
     folder = os.open(final.parent, os.O_RDONLY)

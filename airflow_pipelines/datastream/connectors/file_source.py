@@ -30,16 +30,16 @@ _IN_ORDER = "each file is read by one task, in the order of the files' names"
 
 @dataclass(frozen=True)
 class FileEnumeratorProvider:
-    """Which files a source reads, and whether several tasks read one file: kept, without effect.
+    """The enumeration of files of a source, and whether several tasks can read one file. It is kept without effect.
 
-    :param splittable: whether several tasks may read one file
+    :param splittable: True if several tasks may read one file
     """
 
     splittable: bool
 
     @staticmethod
     def default_splittable_file_enumerator() -> FileEnumeratorProvider:
-        """Several tasks may read one file.
+        """Return a value with which several tasks may read one file.
 
         :returns: the value
         """
@@ -47,7 +47,7 @@ class FileEnumeratorProvider:
 
     @staticmethod
     def default_non_splittable_file_enumerator() -> FileEnumeratorProvider:
-        """One task reads a file.
+        """Return a value with which one task reads a file.
 
         :returns: the value
         """
@@ -56,16 +56,16 @@ class FileEnumeratorProvider:
 
 @dataclass(frozen=True)
 class FileSplitAssignerProvider:
-    """Which task reads which file: kept, without effect.
+    """The assignment of files to tasks. It is kept without effect.
 
-    :param by_locality: whether a task reads files that are near to it
+    :param by_locality: True if a task reads files that are near to it
     """
 
     by_locality: bool
 
     @staticmethod
     def locality_aware_split_assigner() -> FileSplitAssignerProvider:
-        """A task reads files that are near to it.
+        """Return a value with which a task reads files that are near to it.
 
         :returns: the value
         """
@@ -74,15 +74,15 @@ class FileSplitAssignerProvider:
 
 @dataclass(frozen=True)
 class FileSource(Source):
-    """Reads files. Made with :meth:`for_record_stream_format`.
+    """A source that reads files. Use :meth:`for_record_stream_format` to make one.
 
-    A path is a file or a folder, whose files are read with those of the folders in it; names that begin with ``.`` or ``_`` are
-    left out. It may be a URL of a file system that ``fsspec`` knows. A file that appears while a folder is watched is read once,
-    so it has to be complete when it appears: write it under another name, and rename it.
+    A path is a file or a folder, whose files are read recursively; names that begin with ``.`` or ``_`` are skipped. It can be a
+    URL of a file system that ``fsspec`` knows. A file that appears while a folder is watched is read once, so it has to be complete
+    when it appears: write it under another name, and rename it.
 
-    :param stream_format: how a file is read
+    :param stream_format: the format of the files
     :param paths: files and folders
-    :param discovery_interval: seconds between two looks for new files; None to read what is there and end
+    :param discovery_interval: seconds between two polls for new files; None to read the files that are there and end
     """
 
     stream_format: StreamFormat
@@ -92,9 +92,9 @@ class FileSource(Source):
 
     @staticmethod
     def for_record_stream_format(stream_format: StreamFormat, *paths: str) -> FileSourceBuilder:
-        """Begin a source.
+        """Return a builder for a source.
 
-        :param stream_format: how a file is read
+        :param stream_format: the format of the files
         :param paths: files and folders, at least one
         :returns: the builder
         """
@@ -102,13 +102,15 @@ class FileSource(Source):
 
     @property
     def is_bounded(self) -> bool:
-        """It ends unless it looks for new files."""
+        """True unless it polls for new files."""
         return self.discovery_interval is None
 
     @property
     def places(self) -> Sequence[str]:
-        """Its paths. While folders are watched, those that are added or left out change nothing for the others; otherwise all files
-        are found at the beginning. Their order does not count.
+        """The paths of the source, whose order does not matter.
+
+        While folders are watched, adding or removing one changes nothing for the others; otherwise all files are found at the
+        beginning.
         """
         paths = sorted(self.paths)
         if self.discovery_interval is None:
@@ -116,25 +118,25 @@ class FileSource(Source):
         return tuple(f"what appears in {path}" for path in paths)
 
     def get_produced_type(self) -> TypeInformation:
-        """The type of the records.
+        """Return the type of the records.
 
         :returns: the type
         """
         return self.stream_format.get_produced_type()
 
     def splits(self, parallelism: int) -> Sequence[Any]:
-        """One part for each task: the files whose paths hash to it.
+        """Return one part for each task: the files whose paths hash to it.
 
-        :param parallelism: how many tasks will read
-        :returns: number of each part, and how many there are
+        :param parallelism: the number of tasks that read
+        :returns: the number of each part, and the number of parts
         """
         return [(part, parallelism) for part in range(parallelism)]
 
     def open(self, split: Any, position: Any | None) -> SourceReader:
-        """Read the files of a part.
+        """Return a reader of the files of a part.
 
-        :param split: its number, and how many parts there are
-        :param position: where to go on, None for the beginning
+        :param split: the number of the part, and the number of parts
+        :param position: the position to resume at, None for the beginning
         :returns: the reader
         """
         part, parts = split
@@ -142,9 +144,9 @@ class FileSource(Source):
 
 
 class FileSourceBuilder:
-    """Makes a file source.
+    """A builder of file sources.
 
-    :param stream_format: how a file is read
+    :param stream_format: the format of the files
     :param paths: files and folders
     """
 
@@ -152,14 +154,14 @@ class FileSourceBuilder:
         self._format = checks.instance("stream_format", stream_format, StreamFormat, "use StreamFormat.text_line_format()")
         if not paths:
             raise ValueError("A file source needs at least one path: FileSource.for_record_stream_format(format, '/data/in')")
-        # A relative path means the folder in which the program says it, also when functions run in another one.
+        # A relative path is relative to the folder of the program, although functions can run in another one.
         self._paths = tuple(path if "://" in checks.text("paths", path) else str(Path(path).absolute()) for path in paths)
         self._interval: float | None = None
 
     def monitor_continuously(self, discovery_interval: Duration) -> FileSourceBuilder:
-        """Go on looking for new files.
+        """Keep polling for new files.
 
-        :param discovery_interval: the time between two looks, more than 0
+        :param discovery_interval: the time between two polls, more than 0
         :returns: this object
         """
         interval = checks.instance("discovery_interval", discovery_interval, Duration, "use Duration.of_seconds(...)")
@@ -167,7 +169,7 @@ class FileSourceBuilder:
         return self
 
     def process_static_file_set(self) -> FileSourceBuilder:
-        """Read the files that are there, and end: the default.
+        """Read the files that are there, and end. This is the default.
 
         :returns: this object
         """
@@ -176,9 +178,9 @@ class FileSourceBuilder:
 
     @no_effect(_IN_ORDER)
     def set_file_enumerator(self, file_enumerator: FileEnumeratorProvider) -> FileSourceBuilder:
-        """Set which files are read, and whether several tasks read one.
+        """Set the enumeration of files, and whether several tasks can read one file.
 
-        :param file_enumerator: from ``FileEnumeratorProvider``
+        :param file_enumerator: a value from ``FileEnumeratorProvider``
         :returns: this object
         """
         checks.instance("file_enumerator", file_enumerator, FileEnumeratorProvider)
@@ -186,9 +188,9 @@ class FileSourceBuilder:
 
     @no_effect(_IN_ORDER)
     def set_split_assigner(self, split_assigner: FileSplitAssignerProvider) -> FileSourceBuilder:
-        """Set which task reads which file.
+        """Set the assignment of files to tasks.
 
-        :param split_assigner: from ``FileSplitAssignerProvider``
+        :param split_assigner: a value from ``FileSplitAssignerProvider``
         :returns: this object
         """
         checks.instance("split_assigner", split_assigner, FileSplitAssignerProvider)
@@ -227,12 +229,12 @@ def _files_of(path: str) -> list[str]:
 
 
 class _FileReader(SourceReader):
-    """Reads files one after the other.
+    """A reader of files, one after the other.
 
     :param source: the source
-    :param find: gives the files that are there
-    :param position: files to read, how many records of the first were read, files that were read, and the checksum of those
-        records, which positions of earlier releases do not have; None for the beginning
+    :param find: the function that returns the current files
+    :param position: files to read, number of records that were read of the first, files that were read, and the checksum of those
+        records, which positions of earlier releases lack; None for the beginning
     """
 
     def __init__(self, source: FileSource, find: Callable[[], list[str]], position: tuple[Any, ...] | None) -> None:
@@ -258,7 +260,7 @@ class _FileReader(SourceReader):
 
     @property
     def has_input(self) -> bool:  # type: ignore[override]
-        """Return True if files have appeared in its part. One that was read stays input that there was."""
+        """True if files have appeared in its part, including those that were read already."""
         return bool(self._pending or self._done) or self._was_read
 
     def poll(self, limit: int) -> Polled:

@@ -1,4 +1,4 @@
-"""File systems of URLs, by fsspec, whose errors are told in the words of the program."""
+"""File systems of URLs, by fsspec, with errors that are meaningful to the author of the program."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _WHERE_KEYS_ARE: Final = (
 
 
 def file_system(path: str) -> tuple[Any, str]:
-    """The file system of a path or URL.
+    """Return the file system of a path or URL.
 
-    :param path: where a file or folder is
+    :param path: the path or URL of a file or folder
     :returns: the file system, and the path in it
-    :raises StreamProgramError: when no library for it is there, or the URL is none of a file system
+    :raises StreamProgramError: if the library for it is missing, or the URL has no file system
     """
     try:
         found: tuple[Any, str] = fsspec.core.url_to_fs(path)
@@ -41,10 +41,10 @@ def file_system(path: str) -> tuple[Any, str]:
 def open_file(path: str) -> IO[bytes]:
     """Open a file to read it.
 
-    :param path: the file
+    :param path: the path or URL of the file
     :returns: its bytes
-    :raises FileNotFoundError: when it is not there
-    :raises StreamProgramError: when it cannot be read
+    :raises FileNotFoundError: if it does not exist
+    :raises StreamProgramError: if it cannot be read
     """
     system, plain_path = file_system(path)
     with access(path):
@@ -54,10 +54,10 @@ def open_file(path: str) -> IO[bytes]:
 
 @contextmanager
 def access(path: str) -> Iterator[None]:
-    """Say what is wrong when what is behind a URL cannot be had. Errors of this machine's own files say it themselves.
+    """Explain errors of remote file systems while the context lasts. Errors of local files are passed through unchanged.
 
-    :param path: what is asked for
-    :raises StreamProgramError: when whoever asks may not have it, or its machine does not answer
+    :param path: the path or URL that is accessed
+    :raises StreamProgramError: if access is denied, or the remote host does not answer
     """
     try:
         yield
@@ -66,7 +66,7 @@ def access(path: str) -> Iterator[None]:
     except Exception as error:
         if "://" not in path or path.startswith("file:"):
             raise
-        # Each file system has errors of its own for the same things.
+        # Each file system has its own errors for the same problems.
         reason = str(error) or type(error).__name__
         if type(error).__name__ in _NO_KEYS:
             raise StreamProgramError(f"There are no keys for {path!r}: {reason}. {_WHERE_KEYS_ARE}.") from None

@@ -1,4 +1,4 @@
-"""A sink that runs a statement of a database for each element."""
+"""A sink that runs a database statement for each element."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ _TOKENS = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|--[^\n]*|/\*.*
 
 @dataclass(frozen=True)
 class JdbcConnectionOptions:
-    """How a database is reached. Made with its ``JdbcConnectionOptionsBuilder``.
+    """The connection to a database. Use its ``JdbcConnectionOptionsBuilder`` to make one.
 
-    Each text may have references, as ``${secret:NAME}`` and ``${env:NAME}``, which get their values where the database is opened.
+    Each text can contain references, such as ``${secret:NAME}`` and ``${env:NAME}``, which are replaced by their values where the
+    connection is opened.
 
-    :param url: a URL of SQLAlchemy, or of JDBC where it names host, port and database
-    :param user_name: who connects
+    :param url: a URL of SQLAlchemy, or a JDBC URL that names host, port and database
+    :param user_name: the user
     :param password: the password; never shown
-    :param driver_name: kept; the driver follows from the URL
+    :param driver_name: the Java driver; kept, without effect, because the driver follows from the URL
     """
 
     url: str
@@ -38,24 +39,24 @@ class JdbcConnectionOptions:
         return f"JdbcConnectionOptions({shown_url(self.url)!r}, user_name={self.user_name!r})"
 
     def references(self) -> Sequence[str]:
-        """The references that the options name.
+        """Return the references in the options.
 
-        :returns: such as ``${secret:NAME}``
+        :returns: references such as ``${secret:NAME}``
         """
         return tuple(named_references(self.url, self.user_name, self.password))
 
     def resolved(self) -> JdbcConnectionOptions:
-        """The options with values in the places of their references.
+        """Return the options with the values of their references.
 
-        :returns: what is never to be kept or shown
-        :raises StreamProgramError: when a reference has no value
+        :returns: options that must never be stored or shown
+        :raises StreamProgramError: if a reference has no value
         """
         url = without_references(self.url)
         user, password = (None if text is None else without_references(text) for text in (self.user_name, self.password))
         return JdbcConnectionOptions(url, user, password, self.driver_name)
 
     class JdbcConnectionOptionsBuilder:
-        """Makes the options."""
+        """A builder of options."""
 
         def __init__(self) -> None:
             self._url: str | None = None
@@ -64,9 +65,9 @@ class JdbcConnectionOptions:
             self._driver_name: str | None = None
 
         def with_url(self, url: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
-            """Set where the database is.
+            """Set the URL of the database.
 
-            :param url: such as ``jdbc:postgresql://host:5432/db``, or a URL of SQLAlchemy; may have references
+            :param url: a URL such as ``jdbc:postgresql://host:5432/db``, or a URL of SQLAlchemy; may contain references
             :returns: this object
             """
             self._url = checks.text("url", url)
@@ -74,16 +75,16 @@ class JdbcConnectionOptions:
 
         @no_effect("the driver of Python follows from the URL")
         def with_driver_name(self, driver_name: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
-            """Set the class of the driver in Java.
+            """Set the Java class of the driver.
 
-            :param driver_name: its name
+            :param driver_name: the name of the class
             :returns: this object
             """
             self._driver_name = checks.text("driver_name", driver_name)
             return self
 
         def with_user_name(self, user_name: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
-            """Set who connects.
+            """Set the user.
 
             :param user_name: the name, or a reference to it, such as ``${env:NAME}``
             :returns: this object
@@ -94,8 +95,8 @@ class JdbcConnectionOptions:
         def with_password(self, password: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
             """Set the password.
 
-            :param password: the password, or a reference to it, such as ``${secret:NAME}``: what a program has in clear is shown to
-                all readers of its pipeline
+            :param password: the password, or a reference to it, such as ``${secret:NAME}``; all readers of the pipeline see a
+                password that is written in the program
             :returns: this object
             """
             if not isinstance(password, str):
@@ -107,11 +108,11 @@ class JdbcConnectionOptions:
             """Make the options.
 
             :returns: the options
-            :raises ValueError: without a URL, or with one that cannot be translated
+            :raises ValueError: if the URL is missing or cannot be translated
             """
             if self._url is None:
                 raise ValueError("The connection needs a URL: call with_url('jdbc:postgresql://host:5432/db') before build()")
-            # SQLAlchemy takes most of a second to import, which only programs with a database shall wait for.
+            # Importing SQLAlchemy takes most of a second, so only programs with a database import it.
             from airflow_pipelines.datastream.connectors.jdbc_writer import database_url
 
             options = JdbcConnectionOptions(self._url, self._user_name, self._password, self._driver_name)
@@ -122,11 +123,11 @@ class JdbcConnectionOptions:
 
 @dataclass(frozen=True)
 class JdbcExecutionOptions:
-    """When elements are written to a database. Made with :meth:`builder`.
+    """The batching and retries of writes to a database. Use :meth:`builder` to make one.
 
-    :param batch_interval_ms: milliseconds after which they are, looked at when an element comes; 0 for any time
-    :param batch_size: after how many elements they are
-    :param max_retries: how often a transaction is tried again that failed for the connection or a lock
+    :param batch_interval_ms: milliseconds after which elements are written, checked when an element arrives; 0 for any time
+    :param batch_size: the number of elements after which they are written
+    :param max_retries: the maximum number of retries of a transaction that failed because of the connection or a lock
     """
 
     batch_interval_ms: int = 0
@@ -139,13 +140,13 @@ class JdbcExecutionOptions:
         checks.integer("max_retries", self.max_retries, 0)
 
     class JdbcExecutionOptionsBuilder:
-        """Makes the options."""
+        """A builder of options."""
 
         def __init__(self) -> None:
             self._values: dict[str, int] = {}
 
         def with_batch_interval_ms(self, batch_interval_ms: int) -> JdbcExecutionOptions.JdbcExecutionOptionsBuilder:
-            """Set after which time elements are written.
+            """Set the time after which elements are written.
 
             :param batch_interval_ms: milliseconds; 0, the default, for any time
             :returns: this object
@@ -154,18 +155,18 @@ class JdbcExecutionOptions:
             return self
 
         def with_batch_size(self, batch_size: int) -> JdbcExecutionOptions.JdbcExecutionOptionsBuilder:
-            """Set after how many elements they are written.
+            """Set the number of elements after which they are written.
 
-            :param batch_size: 5000 by default
+            :param batch_size: the number; 5000 by default
             :returns: this object
             """
             self._values["batch_size"] = checks.integer("batch_size", batch_size, 1)
             return self
 
         def with_max_retries(self, max_retries: int) -> JdbcExecutionOptions.JdbcExecutionOptionsBuilder:
-            """Set how often a transaction is tried again.
+            """Set the maximum number of retries of a transaction.
 
-            :param max_retries: 3 by default
+            :param max_retries: the number; 3 by default
             :returns: this object
             """
             self._values["max_retries"] = checks.integer("max_retries", max_retries, 0)
@@ -180,7 +181,7 @@ class JdbcExecutionOptions:
 
     @staticmethod
     def builder() -> JdbcExecutionOptions.JdbcExecutionOptionsBuilder:
-        """Begin the options.
+        """Return a builder for options.
 
         :returns: the builder
         """
@@ -189,15 +190,15 @@ class JdbcExecutionOptions:
 
 @dataclass(frozen=True)
 class JdbcSink(Sink):
-    """Runs a statement for each element. Made with :meth:`sink`.
+    """A sink that runs a statement for each element. Use :meth:`sink` to make one.
 
-    Elements are written at least once: those since the last checkpoint are written again after a failure. A statement that
-    inserts or updates by the primary key makes that unnoticeable.
+    Elements are written at least once: those since the last checkpoint are written again after a failure. A statement that inserts
+    or updates by the primary key is idempotent.
 
     :param statement: the statement in SQLAlchemy's notation of parameters
     :param type_info: type of the rows
-    :param connection: how the database is reached
-    :param execution: when elements are written
+    :param connection: the options of the connection
+    :param execution: the batching and retries of writes
     """
 
     statement: str
@@ -216,12 +217,12 @@ class JdbcSink(Sink):
 
         :param sql: the statement, with a ``?`` for each field of the rows
         :param type_info: type of the rows
-        :param jdbc_connection_options: how the database is reached
-        :param jdbc_execution_options: when elements are written
+        :param jdbc_connection_options: the options of the connection
+        :param jdbc_execution_options: the batching and retries of writes; None for the defaults
         :returns: the sink
-        :raises ValueError: when the rows have more or fewer fields than the statement has question marks
+        :raises ValueError: if the number of fields differs from the number of question marks
         """
-        statement, number = _named_parameters(checks.text("sql", sql))
+        statement, number = _name_parameters(checks.text("sql", sql))
         row_type = checks.instance("type_info", type_info, RowTypeInfo, "use Types.ROW([...])")
         fields = len(row_type.get_field_names())
         if number != fields:
@@ -232,19 +233,19 @@ class JdbcSink(Sink):
         return JdbcSink(statement, row_type, connection, checks.instance("jdbc_execution_options", execution, JdbcExecutionOptions))
 
     def references(self) -> Sequence[str]:
-        """The references of the connection.
+        """Return the references in the connection.
 
-        :returns: such as ``${secret:NAME}``
+        :returns: references such as ``${secret:NAME}``
         """
         return self.connection.references()
 
     def open(self, subtask: SubtaskInfo) -> SinkWriter:
-        """Begin to write.
+        """Open a writer for one task.
 
-        :param subtask: which task writes
+        :param subtask: the task that writes
         :returns: its writer
-        :raises StreamProgramError: when a reference has no value
-        :raises ValueError: when the driver is not installed
+        :raises StreamProgramError: if a reference has no value
+        :raises ValueError: if the driver is not installed
         """
         from airflow_pipelines.datastream.connectors.jdbc_writer import JdbcWriter, database_engine
 
@@ -262,15 +263,15 @@ class JdbcSink(Sink):
 
 
 def shown_url(url: str) -> str:
-    """A URL as messages may show it: users, passwords and parameters may be secret.
+    """Return a URL for messages, without user, password and parameters, which can be secret.
 
-    :param url: of JDBC or SQLAlchemy
-    :returns: where the database is
+    :param url: a URL of JDBC or SQLAlchemy
+    :returns: the location of the database
     """
     return re.split("[?;]", re.sub(r"//.*@", "//***@", url))[0]
 
 
-def _named_parameters(sql: str) -> tuple[str, int]:
+def _name_parameters(sql: str) -> tuple[str, int]:
     number = 0
 
     def named(match: re.Match[str]) -> str:

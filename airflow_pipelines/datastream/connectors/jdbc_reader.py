@@ -1,4 +1,4 @@
-"""Reads rows from a database with SQLAlchemy, page by page behind the last row that was read."""
+"""A reader of rows from a database with SQLAlchemy, page by page behind the last row that was read."""
 
 from __future__ import annotations
 
@@ -43,13 +43,16 @@ _LONGEST_WAIT_S = 5.0
 
 
 class _Decimals(TypeDecorator[Decimal]):
-    """Decimals also of databases that have none, such as SQLite, where numbers become floats."""
+    """A type for decimals that also works for databases without them, such as SQLite, which return floats."""
 
     impl = NullType
     cache_ok = True
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:
-        """Make a decimal of the digits that the database shows; what has others is refused where the type is known."""
+        """Return a decimal of the digits that the database shows.
+
+        Values that are not decimals are refused where the type is known.
+        """
         del dialect
         try:
             return Decimal(str(value)) if isinstance(value, float | str) else value
@@ -57,7 +60,7 @@ class _Decimals(TypeDecorator[Decimal]):
             return value
 
 
-# Databases without types for time keep texts, which SQLAlchemy makes values of when it knows the type.
+# Databases without temporal types store text, which SQLAlchemy converts if it knows the type.
 _SQL_TYPES: dict[BasicType, type[TypeEngine[Any]]] = {
     BasicType.BIG_DEC: _Decimals,
     BasicType.SQL_DATE: Date,
@@ -67,12 +70,12 @@ _SQL_TYPES: dict[BasicType, type[TypeEngine[Any]]] = {
 
 
 class JdbcReader(SourceReader):
-    """Reads one part of a table or query.
+    """A reader of one part of a table or query.
 
-    :param relation: what is read
+    :param relation: the table or query
     :param split: column and bounds of the part, None for all rows
     :param last: values of the order columns in the last row that was read, None for none
-    :raises StreamProgramError: when the driver is not installed, or a reference of the connection has no value
+    :raises StreamProgramError: if the driver is not installed, or a reference of the connection has no value
     """
 
     def __init__(
@@ -93,7 +96,7 @@ class JdbcReader(SourceReader):
         self._is_at_end = False
 
     def poll(self, limit: int) -> Polled:
-        """The next rows, of a page that was fetched, or of the next one when it is time for it."""
+        """Return the next rows of the page that was fetched, or fetch the next page when it is due."""
         if not self._waiting and time.monotonic() >= self._next_look:
             self._fetch()
         values: list[Any] = []
@@ -103,11 +106,11 @@ class JdbcReader(SourceReader):
         return Polled(values, finished=self._relation.poll_interval is None and self._is_at_end and not self._waiting)
 
     def position(self) -> Any:
-        """The order columns, and their values in the last row that was given."""
+        """Return the order columns, and their values in the last row that was returned."""
         return None if self._given is None else (self._relation.order_columns, self._given)
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Dispose of the engine."""
         self._engine.dispose()
 
     def _fetch(self) -> None:
@@ -119,7 +122,7 @@ class JdbcReader(SourceReader):
         rows = self._run(self._pages.after(self._last, size))
         new = self._pages.new(rows)
         keys = [key for _, key in new]
-        # A row that is equal to the last one would be lost, and one that only seems to be greater would come again for ever.
+        # A row equal to the last one would be lost, and one that only seems greater would be read again and again.
         ties = [later for earlier, later in pairwise([self._last, *keys]) if later == earlier]
         if ties or len(rows) - len(new) > 1:
             self._refuse(
@@ -171,9 +174,9 @@ class JdbcReader(SourceReader):
 
 
 class _Pages:
-    """The queries of a part, and what their rows mean.
+    """The queries of a part, and the interpretation of their rows.
 
-    :param relation: what is read
+    :param relation: the table or query
     :param split: column and bounds of the part, None for all rows
     """
 
@@ -181,17 +184,17 @@ class _Pages:
         self.columns = relation.type_info.get_field_names()
         types = relation.type_info.get_field_types()
         self._values = [column(name, _sql_type(each)) for name, each in zip(self.columns, types, strict=True)]
-        # Without types: a position is compared as the driver gave it.
+        # Without types, because a position is compared as the driver returned it.
         self._order: list[ColumnElement[Any]] = [column(name) for name in relation.order_columns]
         self._from = _from(relation, {*self.columns, *relation.order_columns, *([split[0]] if split else [])})
         self._within = _within(split)
 
     def limit(self, size: int) -> int:
-        """How many rows a query fetches at most: the last row that was read may be among them, and another one like it."""
+        """Return the maximum number of rows of a query. The last row that was read may be among them, and a duplicate of it."""
         return size + 2
 
     def after(self, last: tuple[Any, ...] | None, size: int) -> Select[Any]:
-        """The next rows, with the last one that was read, if it is still there."""
+        """Return the query for the next rows, including the last one that was read if it still exists."""
         is_new: ColumnElement[Any] = literal(1) if last is None else case((self._behind(last, or_equal=False), 1), else_=0)
         key = [each.label(f"order_{number}") for number, each in enumerate(self._order)]
         statement = select(*self._values, *key, is_new.label("is_new")).select_from(self._from).where(*self._within)
@@ -200,18 +203,18 @@ class _Pages:
         return statement.order_by(*self._order).limit(self.limit(size))
 
     def new(self, rows: Sequence[Sequence[Any]]) -> list[tuple[tuple[Any, ...], tuple[Any, ...]]]:
-        """Values and order of those rows that were not read."""
+        """Return values and order of the rows that were not read yet."""
         width = len(self._values)
         return [(tuple(row[:width]), tuple(row[width:-1])) for row in rows if row[-1]]
 
     def without_order(self) -> Select[Any]:
-        """Rows that have no place in the order."""
+        """Return the query for rows that have no place in the order."""
         return (
             select(literal(1)).select_from(self._from).where(*self._within, or_(*(each.is_(None) for each in self._order))).limit(1)
         )
 
     def _behind(self, last: tuple[Any, ...], *, or_equal: bool) -> ColumnElement[bool]:
-        """Whether a row is behind another in the order, written without tuples, which some databases do not compare."""
+        """Return the condition that a row is behind another in the order, without tuples, which some databases cannot compare."""
         *first, final = self._order
         found: ColumnElement[bool] = final >= last[-1] if or_equal else final > last[-1]
         for each, value in reversed(list(zip(first, last, strict=False))):
@@ -226,7 +229,7 @@ def _sql_type(info: TypeInformation) -> TypeEngine[Any] | None:
 
 def _from(relation: JdbcRelation, columns: set[str]) -> FromClause:
     if relation.query is not None:
-        # A colon would stand for a parameter, and a comment at the end would go on behind the query.
+        # A colon would mark a parameter, and a comment at the end would swallow the text behind the query.
         escaped = relation.query.replace(":", r"\:") + "\n"
         return text(escaped).columns(*(column(name) for name in sorted(columns))).subquery("source")
     schema, _, name = str(relation.table).rpartition(".")

@@ -1,4 +1,4 @@
-"""What a source reads of a database."""
+"""The table or query that a source reads from a database."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from airflow_pipelines.datastream.connectors.jdbc import JdbcConnectionOptions
 
 @dataclass(frozen=True)
 class JdbcRelation:
-    """A table or a query, and how it is read.
+    """A table or a query, and the settings for reading it.
 
-    :param connection: how the database is reached
+    :param connection: the options of the connection
     :param type_info: names and types of the columns
-    :param order_columns: in whose order rows are read
-    :param table: its name, None for a query
-    :param query: its text, None for a table
-    :param poll_interval: seconds between two looks for new rows; None to read what is there and end
-    :param fetch_size: how many rows are fetched at a time
+    :param order_columns: the columns by which rows are ordered
+    :param table: the name of the table, None for a query
+    :param query: the text of the query, None for a table
+    :param poll_interval: seconds between two polls for new rows; None to read the rows that are there and end
+    :param fetch_size: the number of rows to fetch at a time
     """
 
     connection: JdbcConnectionOptions

@@ -1,4 +1,4 @@
-"""A source that reads a table or a query of a database in the order of columns."""
+"""A source that reads a table or a query of a database, ordered by columns."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _OPTIONS_HINT = "use JdbcConnectionOptions.JdbcConnectionOptionsBuilder()"
 
 @dataclass(frozen=True)
 class JdbcRanges:
-    """Ranges of a whole number in which a table is read. The first and the last one have no outer bound.
+    """Ranges of a numeric column by which a table is read. The first and the last one have no outer bound.
 
-    :param column: the column with the number
-    :param lower: where the ranges begin
-    :param upper: where they end
-    :param number: how many there are
+    :param column: the column of whole numbers
+    :param lower: the lower bound of the ranges
+    :param upper: the upper bound of the ranges
+    :param number: the number of ranges
     """
 
     column: str
@@ -35,7 +35,7 @@ class JdbcRanges:
     number: int
 
     def bounds(self) -> list[tuple[int | None, int | None]]:
-        """The first number of each range, and the first one behind it; None without a bound."""
+        """Return the first number of each range, and the first one behind it; None for no bound."""
         width = self.upper - self.lower
         cuts = [self.lower + width * part // self.number for part in range(1, self.number)]
         return list(zip([None, *cuts], [*cuts, None], strict=True))
@@ -43,15 +43,15 @@ class JdbcRanges:
 
 @dataclass(frozen=True)
 class JdbcSource(Source):
-    """Reads the rows of a table or a query, as ``Row``. Made with :meth:`builder`.
+    """A source that reads the rows of a table or a query, as ``Row``. Use :meth:`builder` to make one.
 
-    Rows come in the order of some columns, which together are unique and not NULL, such as the primary key. Their values in the
-    last row that was read are the position, so that every row is read once, also across failures. Rows that are changed or
-    removed after they were read make no difference, nor do those that appear before the position.
+    Rows are ordered by columns that together are unique and not NULL, such as the primary key. The values of these columns in the
+    last row that was read are the position, so that every row is read once, also across failures. Changes to rows that were read
+    already, their removal, and rows that appear before the position have no effect.
 
-    :param relation: what is read, and how
-    :param start_after: values of the order columns behind which reading begins; None for the first row
-    :param ranges: parts that are read independently; None for one
+    :param relation: the table or query, with its settings
+    :param start_after: values of the order columns behind which reading begins; None to begin with the first row
+    :param ranges: the ranges that are read independently; None for one
     """
 
     relation: JdbcRelation
@@ -61,7 +61,7 @@ class JdbcSource(Source):
 
     @staticmethod
     def builder() -> JdbcSourceBuilder:
-        """Begin a source.
+        """Return a builder for a source.
 
         :returns: the builder
         """
@@ -69,32 +69,32 @@ class JdbcSource(Source):
 
     @property
     def is_bounded(self) -> bool:
-        """It ends unless it looks for new rows."""
+        """True unless it polls for new rows."""
         return self.relation.poll_interval is None
 
     @property
     def places(self) -> Sequence[str]:
-        """The table or the query, in its database."""
+        """The table or the query, and its database."""
         relation = self.relation
         what = f"the table {relation.table}" if relation.query is None else f"the query {relation.query!r}"
         return (f"{what} of {shown_url(relation.connection.url)}",)
 
     def get_produced_type(self) -> TypeInformation:
-        """The type of the rows.
+        """Return the type of the rows.
 
         :returns: the type
         """
         return self.relation.type_info
 
     def references(self) -> Sequence[str]:
-        """The references of the connection.
+        """Return the references in the connection.
 
-        :returns: such as ``${secret:NAME}``
+        :returns: references such as ``${secret:NAME}``
         """
         return self.relation.connection.references()
 
     def splits(self, parallelism: int) -> Sequence[Any]:
-        """The ranges, or one part with all rows.
+        """Return the ranges, or one part with all rows.
 
         :param parallelism: without effect
         :returns: the column and its bounds, or None for all rows
@@ -104,12 +104,12 @@ class JdbcSource(Source):
         return [(self.ranges.column, low, high) for low, high in self.ranges.bounds()]
 
     def open(self, split: Any, position: Any | None) -> SourceReader:
-        """Read a part.
+        """Return a reader of a part.
 
-        :param split: one of :meth:`splits`
+        :param split: a part from :meth:`splits`
         :param position: the order columns and their values in the last row that was read, None for the beginning
         :returns: the reader
-        :raises StreamProgramError: when the position is of other columns, or the driver is not installed
+        :raises StreamProgramError: if the position is of other columns, or the driver is not installed
         """
         from airflow_pipelines.datastream.connectors.jdbc_reader import JdbcReader
 
@@ -123,7 +123,7 @@ class JdbcSource(Source):
 
 
 class JdbcSourceBuilder:
-    """Makes a source that reads a database."""
+    """A builder of sources that read a database."""
 
     def __init__(self) -> None:
         self._connection: JdbcConnectionOptions | None = None
@@ -137,7 +137,7 @@ class JdbcSourceBuilder:
         self._fetch_size = 1000
 
     def set_connection_options(self, jdbc_connection_options: JdbcConnectionOptions) -> JdbcSourceBuilder:
-        """Set how the database is reached.
+        """Set the connection to the database.
 
         :param jdbc_connection_options: the options
         :returns: this object
@@ -146,16 +146,16 @@ class JdbcSourceBuilder:
         return self
 
     def set_table(self, table: str) -> JdbcSourceBuilder:
-        """Read a table or view.
+        """Set the table or view to read.
 
-        :param table: its name, or ``schema.name``
+        :param table: the name, or ``schema.name``
         :returns: this object
         """
         self._table = checks.text("table", table)
         return self
 
     def set_query(self, query: str) -> JdbcSourceBuilder:
-        """Read the result of a query, which is read as a subquery: without ``ORDER BY`` and ``;``.
+        """Set the query whose result is read. It runs as a subquery, so it must not have ``ORDER BY`` or ``;``.
 
         :param query: the query
         :returns: this object
@@ -164,7 +164,7 @@ class JdbcSourceBuilder:
         return self
 
     def set_type_info(self, type_info: RowTypeInfo) -> JdbcSourceBuilder:
-        """Set the columns that are read, and their types.
+        """Set the columns to read, and their types.
 
         :param type_info: ``Types.ROW_NAMED(columns, types)``
         :returns: this object
@@ -173,9 +173,9 @@ class JdbcSourceBuilder:
         return self
 
     def set_order_columns(self, *columns: str) -> JdbcSourceBuilder:
-        """Set in which order rows are read.
+        """Set the columns by which rows are ordered.
 
-        :param columns: which together are unique and not NULL; rows that appear later have greater values
+        :param columns: columns that together are unique and not NULL; rows that appear later must have greater values
         :returns: this object
         """
         self._order = tuple(checks.text("columns", column) for column in columns)
@@ -184,9 +184,9 @@ class JdbcSourceBuilder:
         return self
 
     def start_after(self, *values: Any) -> JdbcSourceBuilder:
-        """Begin behind a place in the order; the default is the first row.
+        """Set the values of the order columns behind which reading begins. The default is the first row.
 
-        :param values: one for each order column
+        :param values: one value for each order column
         :returns: this object
         """
         if any(value is None for value in values):
@@ -195,14 +195,15 @@ class JdbcSourceBuilder:
         return self
 
     def set_splits(self, column: str, lower: int, upper: int, number: int) -> JdbcSourceBuilder:
-        """Read ranges of a column independently, by as many tasks as the source has. Rows keep their order within a range.
+        """Read ranges of a column independently, in parallel by the tasks of the source. Rows keep their order within a range.
 
-        Rows below the lower bound and without a number belong to the first range, those from the upper bound on to the last.
+        Rows below the lower bound and rows without a number belong to the first range, and rows from the upper bound on to the
+        last.
 
-        :param column: with a whole number
-        :param lower: where the ranges begin
-        :param upper: where they end
-        :param number: how many ranges of the same width there are
+        :param column: the column of whole numbers
+        :param lower: the lower bound of the ranges
+        :param upper: the upper bound of the ranges
+        :param number: the number of ranges, which have the same width
         :returns: this object
         """
         checks.text("column", column)
@@ -213,9 +214,9 @@ class JdbcSourceBuilder:
         return self
 
     def monitor_continuously(self, poll_interval: Duration) -> JdbcSourceBuilder:
-        """Go on looking for new rows.
+        """Keep polling for new rows.
 
-        :param poll_interval: the time between two looks, more than 0
+        :param poll_interval: the time between two polls, more than 0
         :returns: this object
         """
         interval = checks.instance("poll_interval", poll_interval, Duration, "use Duration.of_seconds(...)")
@@ -223,9 +224,9 @@ class JdbcSourceBuilder:
         return self
 
     def set_fetch_size(self, fetch_size: int) -> JdbcSourceBuilder:
-        """Set how many rows a query fetches.
+        """Set the number of rows that a query fetches.
 
-        :param fetch_size: 1000 by default
+        :param fetch_size: the number; 1000 by default
         :returns: this object
         """
         self._fetch_size = checks.integer("fetch_size", fetch_size, 1)
@@ -235,7 +236,7 @@ class JdbcSourceBuilder:
         """Make the source.
 
         :returns: the source
-        :raises ValueError: when something is missing, or does not fit
+        :raises ValueError: if something is missing, or does not fit
         """
         if self._connection is None:
             raise ValueError("The source needs a connection: call set_connection_options(...) before build()")

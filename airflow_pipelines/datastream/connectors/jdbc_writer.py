@@ -1,4 +1,4 @@
-"""Writes rows to a database with SQLAlchemy."""
+"""A writer of rows to a database with SQLAlchemy."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ _LONGEST_WAIT_S = 5.0
 
 
 def database_url(url: str, user_name: str | None, password: str | None) -> URL:
-    """The URL for SQLAlchemy.
+    """Return the SQLAlchemy URL of a database.
 
     :param url: a URL of JDBC or of SQLAlchemy
-    :param user_name: who connects; None for whom the URL names
+    :param user_name: the user; None for that of the URL
     :param password: the password; None for that of the URL
     :returns: the URL
-    :raises ValueError: when it cannot be made of these
+    :raises ValueError: if the URL is invalid or cannot be translated
     """
     try:
-        made = make_url(_translated(url))
+        made = make_url(_translate_url(url))
     except ArgumentError:
         raise ValueError("url is neither a URL of JDBC such as 'jdbc:postgresql://host/db' nor one of SQLAlchemy") from None
     if made.get_backend_name() == "sqlite":
-        return made  # A file has no users: as with JDBC, they are left out.
+        return made  # A file has no users, so they are ignored, as with JDBC.
     if user_name is not None:
         made = made.set(username=user_name)
     return made if password is None else made.set(password=password)
 
 
-def _translated(url: str) -> str:
+def _translate_url(url: str) -> str:
     if not url.startswith("jdbc:"):
         return url
     kind, _, rest = url.removeprefix("jdbc:").partition(":")
@@ -55,13 +55,13 @@ def _translated(url: str) -> str:
 
 
 def database_engine(url: str, user_name: str | None, password: str | None) -> Engine:
-    """An engine that opens a connection for each transaction.
+    """Return an engine that opens a connection for each transaction.
 
     :param url: see :func:`database_url`
     :param user_name: see :func:`database_url`
     :param password: see :func:`database_url`
     :returns: the engine
-    :raises ValueError: when the driver is not installed
+    :raises ValueError: if the driver is not installed
     """
     try:
         return create_engine(database_url(url, user_name, password), poolclass=NullPool, hide_parameters=True)
@@ -70,14 +70,14 @@ def database_engine(url: str, user_name: str | None, password: str | None) -> En
 
 
 class JdbcWriter(SinkWriter):
-    """Runs a statement for each row, some rows in a transaction.
+    """A writer that runs a statement for each row, with several rows in a transaction.
 
-    :param engine: the database
-    :param statement: in SQLAlchemy's notation of parameters: ``:p0``, ``:p1`` and so on
-    :param convert: makes a row of an element
-    :param batch_size: after how many rows they are written
-    :param batch_interval_ms: after which time they are, looked at when elements come; 0 for any time
-    :param max_retries: how often a transaction is tried again
+    :param engine: the engine of the database
+    :param statement: the statement in SQLAlchemy's notation of parameters: ``:p0``, ``:p1`` and so on
+    :param convert: the function that converts an element to a row
+    :param batch_size: the number of rows after which they are written
+    :param batch_interval_ms: the time after which rows are written, checked when elements arrive; 0 for any time
+    :param max_retries: the maximum number of retries of a transaction
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class JdbcWriter(SinkWriter):
         self._last_flush = time.monotonic()
 
     def write(self, batch: Batch) -> None:
-        """Take rows."""
+        """Buffer rows, and write full batches."""
         size, convert, parameter = self._batch_size, self._convert, self._parameter
         for value in batch.values:
             self._rows.append({f"p{position}": parameter(field) for position, field in enumerate(convert(value))})
@@ -110,7 +110,7 @@ class JdbcWriter(SinkWriter):
             self._flush()
 
     def prepare(self) -> Any | None:
-        """Write what was taken: a checkpoint holds nothing of it."""
+        """Write the buffered rows, so that a checkpoint holds none of them."""
         self._flush()
         return None
 
@@ -126,7 +126,7 @@ class JdbcWriter(SinkWriter):
         self._rows = []
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Dispose of the engine."""
         self._engine.dispose()
 
 
@@ -137,7 +137,7 @@ def _parameter(value: Any) -> Any:
 
 
 def _sqlite_parameter(value: Any) -> Any:
-    """SQLite has numbers, texts and bytes. A column of numbers makes a number of the text of one."""
+    """Return a value as SQLite stores it: numbers, text and bytes. A numeric column converts the text of a number to a number."""
     given = _parameter(value)
     match given:
         case Decimal():

@@ -16,11 +16,11 @@ from airflow_pipelines.streams.sources import Polled, SourceReader
 
 @dataclass(frozen=True)
 class NumberSequenceSource(Source):
-    """The whole numbers from one to another. Each task reads a part of them in order.
+    """A source of the whole numbers from one to another. Each task reads a part of them in order.
 
     :param start: the first number
-    :param end: the last number, which belongs to the sequence
-    :raises ValueError: when the last is less than the first, or one has more than 64 bits
+    :param end: the last number, inclusive
+    :raises ValueError: if the last is less than the first, or one has more than 64 bits
     """
 
     start: int
@@ -35,25 +35,25 @@ class NumberSequenceSource(Source):
 
     @property
     def is_bounded(self) -> bool:
-        """It ends after the last number."""
+        """True, because it ends after the last number."""
         return True
 
     @property
     def places(self) -> Sequence[str]:
-        """Its bounds: each task has read a part between them."""
+        """The bounds of the sequence: each task reads a part between them."""
         return (f"the numbers from {self.start} to {self.end}",)
 
     def get_produced_type(self) -> TypeInformation:
-        """Ints of 64 bits.
+        """Return the type of 64-bit ints.
 
         :returns: the type
         """
         return Types.LONG()
 
     def splits(self, parallelism: int) -> Sequence[Any]:
-        """Parts of equal size, as many as there are tasks, but none without a number.
+        """Return parts of equal size, one for each task, but no empty ones.
 
-        :param parallelism: how many tasks will read
+        :param parallelism: the number of tasks that read
         :returns: first and last number of each part
         """
         count = self.end - self.start + 1
@@ -62,10 +62,10 @@ class NumberSequenceSource(Source):
         return [(low, high - 1) for low, high in pairwise(bounds)]
 
     def open(self, split: Any, position: Any | None) -> SourceReader:
-        """Read a part.
+        """Return a reader of a part.
 
-        :param split: its first and last number
-        :param position: the number to go on with, None for the first
+        :param split: the first and last number of the part
+        :param position: the number to resume at, None for the first
         :returns: the reader
         """
         first, last = split

@@ -1,4 +1,4 @@
-"""A program's Python functions: checked when the program is compiled, and registered in the sessions that run its queries."""
+"""A program's Python functions: their checks at compile time, and their registration in the sessions that run its queries."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from airflow_pipelines.program.names import display
 from airflow_pipelines.program.source_text import SourceText
 
 IMPORT_TIMEOUT_S = 60.0
-"""How long importing a program's module may take."""
+"""The time limit, in seconds, of importing a program's module."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +33,9 @@ class _Found:
     """A function of a module.
 
     :param name: its name in the module
-    :param fewest: the least number of positional arguments
-    :param most: the greatest number of them; None for any number
-    :param vectorised: whether it takes pandas Series
+    :param fewest: the minimum number of positional arguments
+    :param most: the maximum number of positional arguments; None for any number
+    :param vectorised: True if it takes pandas Series
     """
 
     name: str
@@ -45,7 +45,7 @@ class _Found:
 
 
 class ModuleRefused(Exception):
-    """A program's Python module cannot be imported; ``message`` says why and where in the module."""
+    """The error of a program's Python module that cannot be imported. ``message`` has the reason and the place in the module."""
 
     def __init__(self, message: ProgramMessage) -> None:
         super().__init__(message.message)
@@ -56,17 +56,17 @@ def import_module(module: str) -> None:
     """Import a program's Python module before the program is compiled, so that no other compilation waits for the import.
 
     :param module: the module's text
-    :raises ProgramErrors: when it cannot be imported
+    :raises ProgramErrors: if it cannot be imported
     """
     if module.strip():
         try:
-            _functions(module)
+            _load_functions(module)
         except ModuleRefused as refused:
             raise ProgramErrors([refused.message]) from refused
 
 
 def check_functions(source: SourceText, functions: Sequence[FunctionDefinition], module: str) -> list[ProgramMessage]:
-    """The errors of a program's Python module, and of declarations that do not match it.
+    """Return the errors of a program's Python module, and of declarations that do not match it.
 
     :param source: the program's text
     :param functions: the program's functions without a body
@@ -75,27 +75,27 @@ def check_functions(source: SourceText, functions: Sequence[FunctionDefinition],
     if not functions and not module.strip():
         return []
     if not module.strip():
-        return [source.message(function.span, COMPILATION_ERROR, _without_module(function)) for function in functions]
+        return [source.message(function.span, COMPILATION_ERROR, _describe_missing_module(function)) for function in functions]
     try:
-        found = _functions(module)
+        found = _load_functions(module)
     except ModuleRefused as refused:
         return [refused.message]
     messages = []
     for function in functions:
-        problem = _problem(function, found)
+        problem = _find_problem(function, found)
         if problem is not None:
             messages.append(source.message(function.span, COMPILATION_ERROR, problem))
     return messages
 
 
 def register_functions(session: SparkSession, functions: Iterable[FunctionDefinition]) -> None:
-    """Let queries of a session call Python functions by their names in Spark.
+    """Register Python functions under their Spark names, so that queries of a session can call them.
 
     :param session: the session
-    :param functions: functions for which :func:`check_functions` found no error
+    :param functions: the functions, for which :func:`check_functions` found no error
     """
     for function in functions:
-        found = _match(function, _functions(function.module))
+        found = _match(function, _load_functions(function.module))
         if found is None:
             raise AssertionError(f"function {function.name} was not checked")
         field = {"name": "r", "type": function.returns.spark_json(), "nullable": True, "metadata": {}}
@@ -108,14 +108,14 @@ def register_functions(session: SparkSession, functions: Iterable[FunctionDefini
             register_scalar(session, function.spark_name, python_worker.scalar(digest, text, found.name, checked), returns)
 
 
-def _without_module(function: FunctionDefinition) -> str:
+def _describe_missing_module(function: FunctionDefinition) -> str:
     return (
         f"Function {display(function.name)} has no body: add AS <expression>, or give the pipeline a Python module (udf_python) "
         "with a function of that name"
     )
 
 
-def _problem(function: FunctionDefinition, found: Mapping[str, _Found]) -> str | None:
+def _find_problem(function: FunctionDefinition, found: Mapping[str, _Found]) -> str | None:
     match = _match(function, found)
     if match is None:
         known = ", ".join(sorted(found)) or "none"
@@ -131,15 +131,18 @@ def _problem(function: FunctionDefinition, found: Mapping[str, _Found]) -> str |
 
 
 def _match(function: FunctionDefinition, found: Mapping[str, _Found]) -> _Found | None:
-    """The Python function for a declaration. SQL's names have no case; a function whose name is in lower case is preferred."""
+    """Return the Python function for a declaration.
+
+    SQL names are case-insensitive; a function whose name is in lower case is preferred.
+    """
     if function.name in found:
         return found[function.name]
     return next((candidate for name, candidate in sorted(found.items()) if name.lower() == function.name), None)
 
 
 @lru_cache(maxsize=64)
-def _functions(module: str) -> Mapping[str, _Found]:
-    """The functions of a module, which is imported in its own process.
+def _load_functions(module: str) -> Mapping[str, _Found]:
+    """Return the functions of a module, which is imported in a process of its own.
 
     :raises ModuleRefused: when it cannot be imported
     """
@@ -178,7 +181,7 @@ def _functions(module: str) -> Mapping[str, _Found]:
 
 
 def _module_message(module: str, error_type: str, message: str, line: int | None, column: int | None) -> ProgramMessage:
-    """A message about the module. Its text names the place, because places of messages are in the program."""
+    """Return a message about the module. Its text names the place, because the places of messages refer to the program."""
     if line is None:
         return ProgramMessage(None, error_type, f"udf_python: {message}")
     source = SourceText(module)

@@ -1,4 +1,4 @@
-"""A script: imports a program's Python module and lists its functions as JSON.
+"""A script that imports a program's Python module and lists its functions as JSON.
 
 The module is user code, which could stop or change the host if the host imported it. The text comes on standard input; the last
 line of standard output is the answer. This file imports nothing of the package, so that it starts fast.
@@ -16,12 +16,12 @@ NAME = "udf_python"
 
 
 def probe(text: str) -> dict[str, Any]:
-    """The ``functions`` of a module by name, or an ``error`` with its line when the module cannot be imported."""
+    """Return the ``functions`` of a module by name, or an ``error`` with its line if the module cannot be imported."""
     namespace: dict[str, Any] = {"__name__": NAME, "__file__": NAME}
     try:
         exec(compile(text, NAME, "exec"), namespace)  # noqa: S102 - to run the user's functions is what this is for
     except BaseException as error:  # noqa: BLE001 - it is reported, whatever it is
-        # SystemExit as well: whatever is raised, the module is not imported.
+        # This includes SystemExit: whatever is raised, the module is not imported.
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == NAME]
         line = error.lineno if isinstance(error, SyntaxError) and error.filename == NAME else lines[-1] if lines else None
         column = error.offset if isinstance(error, SyntaxError) and error.filename == NAME else None
@@ -32,7 +32,10 @@ def probe(text: str) -> dict[str, Any]:
 
 
 def describe(function: Any) -> dict[str, Any] | None:
-    """The number of positional arguments of a function (``most`` is None for any number), and whether it takes pandas Series."""
+    """Return the range of a function's number of positional arguments, and True for ``vectorised`` if it takes pandas Series.
+
+    ``most`` is None for any number. The result is None for a function that cannot be called with positional arguments alone.
+    """
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
@@ -54,6 +57,6 @@ def describe(function: Any) -> dict[str, Any] | None:
 
 if __name__ == "__main__":
     answer = probe(sys.stdin.buffer.read().decode("utf-8"))
-    # The module may have printed something; the answer is on the last line whatever that was.
+    # The module may have printed something; the answer is always the last line.
     sys.stdout.write("\n" + json.dumps(answer) + "\n")
     sys.stdout.flush()

@@ -1,1 +1,1 @@
-"""Looks up stored rows by their keys, where possible without a Spark job."""
+"""Lookups of stored rows by their keys, where possible without a Spark job."""

@@ -1,12 +1,12 @@
 """Hash indexes for point lookups in batches.
 
-A scan reads all of a large relation to find a few of its rows. So the first lookup in a batch file makes two kinds of index files
+A scan reads all of a large relation to find a few of its rows. So the first lookup in a batch file creates two kinds of index files
 in a cache folder: for a set of key columns the sorted hashes of all rows with the rows' places, and single columns as uncompressed
-Arrow files. Both are memory-mapped: they use the operating system's page cache and not the process's memory. Both can be made again
+Arrow files. Both are memory-mapped: they use the operating system's page cache and not the process's memory. Both can be rebuilt
 from the batch file at any time. Rows that are found by hash are compared by value.
 
-The name of an index file ends with the checksum of its content. A file that does not match its name when it is first opened is made
-again, because a wrong hash would hide rows.
+The name of an index file ends with the checksum of its content. A file that does not match its name when it is first opened is
+rebuilt, because a wrong hash would hide rows.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ log = logging.getLogger(__name__)
 Hashes: TypeAlias = npt.NDArray[np.uint64]
 Places: TypeAlias = npt.NDArray[np.uint64] | npt.NDArray[np.int64]
 _SortedHashes: TypeAlias = tuple[Hashes, Places]
-"""The hashes of all rows in order, and for each the place of its row."""
+"""The sorted hashes of all rows, and the place of the row of each hash."""
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _NULL = np.uint64(0x5851F42D4C957F2D)
 _CHUNK = 1 << 20
 _COMPARED_ROWS = 1 << 16
-"""Pairs are compared in pieces of this many, which bounds the memory and the bytes of one array of texts."""
+"""The number of pairs that are compared at a time, which bounds the memory and the bytes of one array of texts."""
 _CACHED_BYTES = 128 << 20
-"""Sets of hashes of batches in memory are cached as long as they have at most so many bytes together."""
+"""The maximum number of bytes of the cached hashes of all batches in memory."""
 _TEXT_ROWS = 250_000
-"""Texts are hashed in pieces of this many rows, to bound the memory."""
+"""The number of rows of which texts are hashed at a time, to bound the memory."""
 
 
 def can_look_up(kind: pa.DataType) -> bool:
-    """Whether rows can be looked up by a column of this Arrow type."""
+    """Return True if rows can be looked up by a column of this Arrow type."""
     return bool(
         pa.types.is_integer(kind)
         or pa.types.is_boolean(kind)
@@ -69,11 +69,11 @@ def can_look_up(kind: pa.DataType) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Rows of keys to look for, which may be many more than there are different ones. NULL is equal to NULL, and NaN to NaN.
+    """Key rows to look up, which may contain many duplicates. NULL equals NULL, and NaN equals NaN.
 
-    :param rows: the keys, one column for each part, in the type of the stored column or a wider one of whole numbers
-    :param hashes: the different hashes of the keys, in order
-    :param places: for each row the place of its hash
+    :param rows: the keys, one column for each part, in the type of the stored column or a wider integer type
+    :param hashes: the distinct hashes of the keys, sorted
+    :param places: the place of each row's hash in ``hashes``
     """
 
     rows: pa.Table
@@ -82,18 +82,18 @@ class Keys:
 
     @classmethod
     def of(cls, rows: pa.Table) -> Keys:
-        """Some rows, hashed once for however many batches they are looked for in."""
+        """Return the keys for some rows, hashed once for any number of batches that are searched."""
         hashes, places = np.unique(hash_rows(rows), return_inverse=True)
         return cls(rows, hashes, places)
 
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Rows that were looked for with the stored rows that they are equal to.
+    """Pairs of looked-up rows and equal stored rows.
 
-    :param asked: places of the rows that were looked for
-    :param found: for each the place of a stored row
-    :param column: gives a column of the stored rows
+    :param asked: the places of the looked-up rows
+    :param found: the place of the stored row of each pair
+    :param column: the function that returns a column of the stored rows
     """
 
     asked: npt.NDArray[np.int64]
@@ -105,7 +105,7 @@ _indexes: weakref.WeakKeyDictionary[BatchStore, FileIndex] = weakref.WeakKeyDict
 
 
 def file_index(store: BatchStore) -> FileIndex:
-    """The index of a store, of which a process has one."""
+    """Return the index of a store. A process has one per store."""
     found = _indexes.get(store)
     if found is None:
         found = _indexes.setdefault(store, FileIndex(store))
@@ -113,10 +113,10 @@ def file_index(store: BatchStore) -> FileIndex:
 
 
 class FileIndex:
-    """Looks rows up in the batch files of one store. Several threads may use it."""
+    """The index of the batch files of one store. Several threads may use it."""
 
     def __init__(self, store: BatchStore) -> None:
-        """:param store: its folder gets a folder with the index files."""
+        """:param store: the store; its folder gets a folder with the index files."""
         self._files = store.folder
         # A weak reference: the index lives as long as the store, by which it is found.
         self._store = weakref.ref(store)
@@ -128,29 +128,29 @@ class FileIndex:
         self._index_files: dict[str, Path] | None = None
 
     def find(self, file: str, wanted: pa.Table, columns: Sequence[str], most: int) -> pa.Table | None:
-        """The rows of a file that are equal to a row of ``wanted`` in all its columns (NULL equals NULL, NaN equals NaN).
+        """Return the rows of a file that are equal to a row of ``wanted`` in all its columns (NULL equals NULL, NaN equals NaN).
 
         :param file: the batch file's name
-        :param wanted: distinct rows
+        :param wanted: the distinct rows to look for
         :param columns: the columns of the result
-        :param most: give up when there are more rows than this
-        :returns: None when there are too many rows
+        :param most: the maximum number of rows
+        :returns: the rows; None if there are more than ``most``
         """
         hashes, places = self._sorted_hashes(file, tuple(wanted.column_names))
         return _found(hashes, places, lambda name: self._column(file, name), wanted, columns, most)
 
     def pairs(self, file: str, keys: Keys, most: int) -> Pairs | None:
-        """The rows of a file that are equal to each of some keys.
+        """Return the pairs of keys and equal rows of a file.
 
         :param file: the batch file's name
-        :param keys: rows of the columns by which rows are looked up
-        :param most: give up when there are more pairs than this
-        :returns: None when there are too many
+        :param keys: the rows of the columns by which rows are looked up
+        :param most: the maximum number of pairs
+        :returns: the pairs; None if there are more than ``most``
         """
         return _pairs(self._sorted_hashes(file, tuple(keys.rows.column_names)), lambda name: self._column(file, name), keys, most)
 
     def has(self, file: str, names: Sequence[str], columns: Sequence[str]) -> bool:
-        """Whether rows of a file can be found at once, without reading all of it first.
+        """Return True if rows of a file can be found without reading the whole file first.
 
         :param file: the batch file's name
         :param names: the columns by which rows are looked up
@@ -160,7 +160,7 @@ class FileIndex:
             return (file, tuple(names)) in self._hashes and all((file, name) in self._columns for name in (*names, *columns))
 
     def forget(self) -> None:
-        """Remove the index files of batch files that no longer exist. Columns that are mapped can still be read."""
+        """Remove the index files of batch files that no longer exist. Mapped columns stay readable."""
         files = {path.name for path in self._files.iterdir()}
         with self._lock:
             self._columns = {key: value for key, value in self._columns.items() if key[0] in files}
@@ -210,7 +210,10 @@ class FileIndex:
         return store.open(file)
 
     def _index_file(self, stem: str, make: Callable[[Path], None]) -> Path:
-        """The index file of a name without its checksum. It is made when there is none, and again when its content has changed."""
+        """Return the index file for a name without its checksum.
+
+        The file is created if there is none, and rebuilt if its content has changed.
+        """
         found = self._known().get(stem)
         if found is not None and found.exists():
             if not self._verifies or found.name == f"{stem}.{_checksum(found)}":
@@ -229,7 +232,10 @@ class FileIndex:
         return path
 
     def _known(self) -> dict[str, Path]:
-        """The index files by their names without the checksum. Those of an earlier release have no checksum and are removed."""
+        """Return the index files by their names without the checksum.
+
+        Index files of an earlier release have no checksum and are removed.
+        """
         with self._lock:
             if self._index_files is None:
                 self._index_files = {}
@@ -248,7 +254,7 @@ def _stem(file: str, *what: str) -> str:
 
 
 def _checksum(path: Path) -> str:
-    """A quick checksum: the file is a cache, and the batch file that it is made from is verified by a strong hash."""
+    """Return a fast checksum. The file is only a cache, and the batch file that it is built from is verified by a strong hash."""
     value = 0
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK):
@@ -257,32 +263,32 @@ def _checksum(path: Path) -> str:
 
 
 class MemoryIndex:
-    """Looks rows up in batches in memory, and caches the hashes of the last ones."""
+    """An index of batches in memory, which caches the hashes of the most recent ones."""
 
     def __init__(self) -> None:
         self._hashes: FIFOCache[tuple[int, tuple[str, ...]], _SortedHashes] = FIFOCache(_CACHED_BYTES, getsizeof=_size_of)
         self._lock = threading.Lock()
 
     def find(self, number: int, table: pa.Table, wanted: pa.Table, columns: Sequence[str], most: int) -> pa.Table | None:
-        """The same as :meth:`FileIndex.find`, for a batch in memory.
+        """Return the same as :meth:`FileIndex.find`, for a batch in memory.
 
-        :param number: tells batches apart, and stands for the hashes of ``table``
+        :param number: the number of the batch, which is the cache key of the hashes of ``table``
         :param table: the batch's rows
         :param wanted: the keys to look for, one column for each part of the key
         :param columns: the columns of the result
-        :param most: how many rows at most; more than these give None
+        :param most: the maximum number of rows; the result is None if there are more
         """
         hashes, places = self._sorted_hashes(number, table, tuple(wanted.column_names))
         return _found(hashes, places, lambda name: table[name], wanted, columns, most)
 
     def pairs(self, number: int, table: pa.Table, keys: Keys, most: int) -> Pairs | None:
-        """The same as :meth:`FileIndex.pairs`, for a batch in memory.
+        """Return the same as :meth:`FileIndex.pairs`, for a batch in memory.
 
-        :param number: tells batches apart, and stands for the hashes of ``table``
+        :param number: the number of the batch, which is the cache key of the hashes of ``table``
         :param table: the batch's rows
-        :param keys: rows of the columns by which rows are looked up
-        :param most: give up when there are more pairs than this
-        :returns: None when there are too many
+        :param keys: the rows of the columns by which rows are looked up
+        :param most: the maximum number of pairs
+        :returns: the pairs; None if there are more than ``most``
         """
         return _pairs(self._sorted_hashes(number, table, tuple(keys.rows.column_names)), lambda name: table[name], keys, most)
 
@@ -320,9 +326,9 @@ def _found(
 def _places(
     hashes: Hashes, places: Places, column: Callable[[str], pa.ChunkedArray], wanted: pa.Table, most: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
-    """The places of the rows that are wanted, and for each the place of what it was wanted for; None when there are too many."""
+    """Return the places of the matching stored rows and of the wanted rows that they match, or None if there are too many."""
     looked_for = hash_rows(wanted)
-    # In their order, so that one search begins where the last one ended.
+    # Sorted, so that each search begins where the last one ended.
     order = np.argsort(looked_for)
     ordered = looked_for[order]
     first = np.searchsorted(hashes, ordered, side="left")
@@ -336,7 +342,7 @@ def _places(
     same = np.ones(total, dtype=bool)
     for name in wanted.column_names:
         stored = column(name).take(pa.array(found))
-        same &= _equal(stored, wanted[name].take(pa.array(asked)).cast(stored.type))
+        same &= _compare_columns(stored, wanted[name].take(pa.array(asked)).cast(stored.type))
     return found[same], asked[same]
 
 
@@ -354,16 +360,16 @@ def _pairs(hashed: _SortedHashes, column: Callable[[str], pa.ChunkedArray], keys
     for part in (slice(at, at + _COMPARED_ROWS) for at in range(0, total, _COMPARED_ROWS)):
         for name in keys.rows.column_names:
             wanted = keys.rows[name].take(pa.array(asked[part]))
-            same[part] &= _equal(column(name).take(pa.array(found[part])).cast(wanted.type), wanted)
+            same[part] &= _compare_columns(column(name).take(pa.array(found[part])).cast(wanted.type), wanted)
     return Pairs(asked, found, column) if same.all() else Pairs(asked[same], found[same], column)
 
 
-def _equal(one: pa.ChunkedArray, other: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
-    """Where two columns are equal; NULL equals NULL and NaN equals NaN."""
+def _compare_columns(one: pa.ChunkedArray, other: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    """Return a mask of the rows in which two columns are equal. NULL equals NULL, and NaN equals NaN."""
     if pa.types.is_struct(one.type):
         alike: npt.NDArray[np.bool_] = pc.equal(pc.is_null(one), pc.is_null(other)).to_numpy().astype(bool)
         for at in range(one.type.num_fields):
-            alike &= _equal(pc.struct_field(one, [at]), pc.struct_field(other, [at]))
+            alike &= _compare_columns(pc.struct_field(one, [at]), pc.struct_field(other, [at]))
         return alike
     same = pc.fill_null(pc.equal(one, other), False)
     both = pc.and_(pc.is_null(one), pc.is_null(other))
@@ -374,15 +380,15 @@ def _equal(one: pa.ChunkedArray, other: pa.ChunkedArray) -> npt.NDArray[np.bool_
 
 
 def hash_rows(table: pa.Table) -> Hashes:
-    """A 64-bit hash of each row. Rows that SQL puts into one group have the same hash."""
+    """Return a 64-bit hash of each row. Rows that SQL puts into one group have the same hash."""
     total = np.zeros(table.num_rows, dtype=np.uint64)
     for column in table.columns:
-        total = _mixed(total ^ _hash_column(column.combine_chunks()))
+        total = _mix(total ^ _hash_column(column.combine_chunks()))
     return total
 
 
-def _mixed(values: Hashes) -> Hashes:
-    """The finalizer of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014)."""
+def _mix(values: Hashes) -> Hashes:
+    """Apply the finalizer of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014)."""
     with np.errstate(over="ignore"):
         values = values + _GOLDEN
         values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -402,16 +408,16 @@ def _hash_column(column: pa.Array | pa.ChunkedArray) -> Hashes:
         hashes = hash_rows(pa.table(fields, names=[str(at) for at in range(kind.num_fields)]))
     elif pa.types.is_decimal128(kind):
         halves = np.frombuffer(column.buffers()[1], dtype=np.uint64)[2 * column.offset : 2 * (column.offset + len(column))]
-        hashes = _mixed(_mixed(halves[0::2]) ^ halves[1::2])
+        hashes = _mix(_mix(halves[0::2]) ^ halves[1::2])
     else:
-        hashes = _mixed(_bits(column))
+        hashes = _mix(_to_bits(column))
     if column.null_count:
         hashes = np.where(column.is_null().to_numpy(zero_copy_only=False), _NULL, hashes)
     return hashes
 
 
-def _bits(column: pa.Array) -> Hashes:
-    """The values of a column of fixed width as 64-bit patterns. Equal values have the same pattern."""
+def _to_bits(column: pa.Array) -> Hashes:
+    """Return the values of a column of fixed width as 64-bit patterns. Equal values have the same pattern."""
     if pa.types.is_floating(column.type):
         # Adding zero turns a negative zero into a positive one.
         values = pc.fill_null(column.cast(pa.float64()), 0.0).to_numpy(zero_copy_only=False) + 0.0
@@ -438,14 +444,14 @@ def _hash_texts(column: pa.Array) -> Hashes:
 
 
 def _hash_bytes(column: pa.Array) -> Hashes:
-    """The hash of each text: the sum of its bytes, each mixed with its place."""
+    """Return the hash of each text: the sum of its bytes, each mixed with its position."""
     offsets = np.frombuffer(column.buffers()[1], dtype=np.int64)[column.offset : column.offset + len(column) + 1]
     lengths = np.diff(offsets)
     data = column.buffers()[2]
     values = np.frombuffer(data, dtype=np.uint8)[offsets[0] : offsets[-1]] if data is not None else np.zeros(0, np.uint8)
     inside = np.arange(len(values), dtype=np.int64) - np.repeat(offsets[:-1] - offsets[0], lengths)
-    mixed = _mixed(values.astype(np.uint64) | (inside.astype(np.uint64) << np.uint64(8)))
+    mixed = _mix(values.astype(np.uint64) | (inside.astype(np.uint64) << np.uint64(8)))
     sums = np.concatenate((np.zeros(1, np.uint64), np.cumsum(mixed, dtype=np.uint64)))
     ends = offsets - offsets[0]
     with np.errstate(over="ignore"):
-        return _mixed(sums[ends[1:]] - sums[ends[:-1]] + lengths.astype(np.uint64))
+        return _mix(sums[ends[1:]] - sums[ends[:-1]] + lengths.astype(np.uint64))

@@ -1,8 +1,8 @@
-"""Queries that merge the batches of a large relation while they read it, without an exchange of its rows.
+"""Queries that merge the batches of a large relation on read, without an exchange of its rows.
 
-Only a row that some batch takes away has to be added up. So the hashes of the rows with negative weights are collected first: they
-are few. All rows with other hashes come as they are read. Those with the same hashes, with whatever other rows share one of these,
-are added up at the end, in one task that reads the batches a second time and keeps these rows only.
+Only rows that some batch deletes have to be consolidated. So the hashes of the rows with negative weights are collected first: they
+are few. All rows with other hashes are passed on as they are read. Rows with one of these hashes, including other rows that happen
+to share it, are consolidated at the end, in one task that reads the batches a second time and keeps only these rows.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from airflow_pipelines.sql.values.row_hash import row_hash
 _HASH = "__hash"
 _HASHES = weighted(StructType([StructField(_HASH, LongType())]))
 _COPIES = f"LATERAL VIEW EXPLODE(ARRAY_REPEAT(0, INT({WEIGHT}))) AS `__n`"
-"""Repeats each row as often as its weight says."""
+"""The SQL clause that repeats each row as often as its weight says."""
 _BEGIN = "SELECT /*+ BROADCAST(c) */ s.* FROM"
 
 
 @dataclass(frozen=True, slots=True)
 class SplitChanges:
-    """The rows of all batches in memory that take rows away.
+    """The rows of all batches in memory that have deletions.
 
     :param taken: the hashes of the rows with negative weights, each once
     :param touched: the rows that have one of these hashes
@@ -43,16 +43,16 @@ class SplitChanges:
 
 
 def split_changes(trace: Trace, key: Sequence[str], views: BatchViews) -> SplitChanges:
-    """Split the batches in memory that take rows away, for :func:`merge_split`.
+    """Split the batches in memory that have deletions, for :func:`merge_split`.
 
-    :param trace: of a relation; its other batches have rows that are only inserted
+    :param trace: the trace of a relation; its other batches have only inserted rows
     :param key: the columns of the relation's primary key, none for all columns
-    :param views: run queries over batches
+    :param views: the views that run queries over batches
     """
-    mixed = Batch.in_memory(trace.schema, pa.concat_tables([batch.to_arrow() for batch in _mixed(trace)]))
+    mixed = Batch.in_memory(trace.schema, pa.concat_tables([batch.to_arrow() for batch in _select_mixed(trace)]))
     rows, weights = mixed.to_arrow(), mixed.to_arrow()[WEIGHT]
-    # One task gives the hashes in the order of the rows.
-    hashes = views.result(f"SELECT {_hashed(trace, key)} AS {_HASH} FROM {views.table(mixed)} AS s").rows[_HASH]
+    # One task returns the hashes in the order of the rows.
+    hashes = views.result(f"SELECT {_hash_sql(trace, key)} AS {_HASH} FROM {views.table(mixed)} AS s").rows[_HASH]
     taken = pc.unique(hashes.filter(pc.less(weights, 0)))
     is_touched = pc.is_in(hashes, value_set=taken)
     others = rows.filter(pc.and_not(pc.greater(weights, 0), is_touched))
@@ -69,48 +69,48 @@ def _ones(count: int) -> pa.Array:
 
 
 def merge_split(trace: Trace, key: Sequence[str], changes: SplitChanges, views: BatchViews) -> str:
-    """The query of :func:`merge_on_read` where what takes rows away is in memory: Spark plans it in less time.
+    """Return the query of :func:`merge_on_read` for deletions that are in memory. Spark plans it faster.
 
-    :param trace: of the relation
+    :param trace: the trace of the relation
     :param key: the columns of the relation's primary key, none for all columns
-    :param changes: its batches that take rows away
-    :param views: name the batches
+    :param changes: its batches with deletions, split
+    :param views: the views that name the batches
     """
-    taken = f"{views.table(changes.taken)} AS c ON {_hashed(trace, key)} = c.{_HASH}"
-    inserted, columns = views.rows(_inserted(trace)), _columns(trace)
+    taken = f"{views.table(changes.taken)} AS c ON {_hash_sql(trace, key)} = c.{_HASH}"
+    inserted, columns = views.rows(_select_insert_only(trace)), _columns(trace)
     touched = f"({_BEGIN} {inserted} AS s LEFT SEMI JOIN {taken} UNION ALL SELECT * FROM {views.table(changes.touched)})"
     parts = (
         f"SELECT {columns} FROM ({_BEGIN} {inserted} AS s LEFT ANTI JOIN {taken})",
         f"SELECT {columns} FROM {views.table(changes.others)}",
-        f"SELECT {columns} FROM ({_added_up(trace, touched)}) {_COPIES}",
+        f"SELECT {columns} FROM ({_consolidate_sql(trace, touched)}) {_COPIES}",
     )
     return " UNION ALL ".join(parts)
 
 
 def merge_on_read(trace: Trace, key: Sequence[str], views: BatchViews) -> str:
-    """A query for the contents of a relation as a plain multiset.
+    """Return a query for the contents of a relation as a plain multiset.
 
-    :param trace: of the relation; it has columns, rows that are only inserted and others, and nothing but weights is merged
-    :param key: the columns of the relation's primary key, by which its rows are told apart then; none for all columns
-    :param views: name the batches
+    :param trace: the trace of the relation; it has columns, batches with and without deletions, and only weights are merged
+    :param key: the columns of the relation's primary key, by which its rows are then identified; none for all columns
+    :param views: the views that name the batches
     """
-    hashed, columns = _hashed(trace, key), _columns(trace)
-    mixed = views.rows(_mixed(trace))
+    hashed, columns = _hash_sql(trace, key), _columns(trace)
+    mixed = views.rows(_select_mixed(trace))
     taken = f"(SELECT {hashed} AS {_HASH} FROM {mixed} AS s WHERE s.{WEIGHT} < 0) AS c ON {hashed} = c.{_HASH}"
     touched = f"({_BEGIN} {views.rows(trace.batches)} AS s LEFT SEMI JOIN {taken})"
     parts = (
-        f"SELECT {columns} FROM ({_BEGIN} {views.rows(_inserted(trace))} AS s LEFT ANTI JOIN {taken})",
+        f"SELECT {columns} FROM ({_BEGIN} {views.rows(_select_insert_only(trace))} AS s LEFT ANTI JOIN {taken})",
         f"SELECT {columns} FROM ({_BEGIN} {mixed} AS s LEFT ANTI JOIN {taken} WHERE s.{WEIGHT} > 0) {_COPIES}",
-        f"SELECT {columns} FROM ({_added_up(trace, touched)}) {_COPIES}",
+        f"SELECT {columns} FROM ({_consolidate_sql(trace, touched)}) {_COPIES}",
     )
     return " UNION ALL ".join(parts)
 
 
-def _inserted(trace: Trace) -> tuple[Batch, ...]:
+def _select_insert_only(trace: Trace) -> tuple[Batch, ...]:
     return tuple(batch for batch in trace.batches if batch.insert_only)
 
 
-def _mixed(trace: Trace) -> tuple[Batch, ...]:
+def _select_mixed(trace: Trace) -> tuple[Batch, ...]:
     return tuple(batch for batch in trace.batches if not batch.insert_only)
 
 
@@ -118,18 +118,18 @@ def _columns(trace: Trace) -> str:
     return ", ".join(quote(name) for name in trace.columns)
 
 
-def _hashed(trace: Trace, key: Sequence[str]) -> str:
-    """The hash of a row of ``s``."""
+def _hash_sql(trace: Trace, key: Sequence[str]) -> str:
+    """Return the SQL expression of the hash of a row of ``s``."""
     kinds = {field.name: type_text(field.dataType) for field in trace.schema.fields}
     return row_hash({f"s.{quote(name)}": kinds[name] for name in key or trace.columns})
 
 
-def _added_up(trace: Trace, rows: str) -> str:
-    """A query that adds up rows in one task, and keeps those whose weight is positive."""
+def _consolidate_sql(trace: Trace, rows: str) -> str:
+    """Return a query that consolidates rows in one task, and keeps those whose weight is positive."""
     kinds = {field.name: type_text(field.dataType) for field in trace.schema.fields}
     groups = {name: grouping_key(f"s.{quote(name)}", kinds[name]) for name in trace.keys}
     made = {name: f"`__group{at}`" for at, name in enumerate(trace.keys) if groups[name] != f"s.{quote(name)}"}
-    # Spark forgets that there is one partition when it calls Python, so that what it groups by is made before.
+    # Spark loses the single partitioning when it calls Python, so the grouping keys are computed before it is set.
     items = ", ".join(["s.*", *(f"{groups[name]} AS {group}" for name, group in made.items())])
     keys = (f"ANY_VALUE({quote(name)}) AS {quote(name)}" if name in made else quote(name) for name in trace.keys)
     by = ", ".join(made.get(name, quote(name)) for name in trace.keys)

@@ -1,4 +1,4 @@
-"""Aggregates whose calls all follow from accumulators: adds the input's delta to the accumulators of the groups it touches."""
+"""Aggregates whose calls all follow from accumulators: the input's delta is added to the accumulators of its groups."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ _SIGN = "__sign"
 _SHOWN = "__shown"
 _TOUCHED = "__touched"
 _STORED_TIMES = 2
-"""What is stored of groups, in several batches, may be so many times the groups that there may be in one process."""
+"""The maximum number of stored rows of groups in all batches, as a multiple of the maximum number of groups in one process."""
 GROUPS = "groups"
 """The name of the state."""
 
 
 class AccumulateOperator(Operator[Aggregate]):
-    """Adds the input's delta to the accumulators of the groups that it touches."""
+    """The operator that adds the input's delta to the accumulators of the groups that it touches."""
 
     def state_schemas(self) -> Mapping[str, StateSchema]:
-        """Per group its keys and accumulators; the weight is the number of its rows."""
+        """Return the schema of the groups: keys and accumulators of each. The weight is the number of the group's rows."""
         node = self.node
         columns = [(key.name, kind) for key, kind in zip(node.keys, node.key_types, strict=True)]
         columns += [(accumulator.name, accumulator.type) for accumulator in node.accumulators]
@@ -47,30 +47,30 @@ class AccumulateOperator(Operator[Aggregate]):
         return {GROUPS: StateSchema(struct_of(tuple(columns)), merges)}
 
     def evaluate(self, context: Context, kept: Kept) -> Outcome:
-        """See :class:`Operator`."""
+        """Evaluate the step, see :class:`Operator`."""
         state = kept.state(GROUPS)
         known = self.empty_states()[GROUPS] if state is None else state
-        return _evaluated(self.stage, self.node, context, known, is_first=state is None)
+        return _evaluate(self.stage, self.node, context, known, is_first=state is None)
 
     def in_query_terms(self, expression: str) -> str:
-        """See :class:`Operator`."""
+        """Return the expression with the texts of the input's columns, see :class:`Operator`."""
         return with_input_texts(self.node, expression)
 
 
-def _evaluated(stage: Stage, node: Aggregate, context: Context, known: Trace, *, is_first: bool) -> Outcome:
-    """The delta of an aggregate and of its state.
+def _evaluate(stage: Stage, node: Aggregate, context: Context, known: Trace, *, is_first: bool) -> Outcome:
+    """Return the delta of an aggregate and of its state.
 
-    One query gives for every touched group its accumulators' change and its output row before and after, and the driver takes that
-    apart. The change of very many groups is written to files first.
+    One query returns the accumulators' change and the output row before and after it for every touched group, and the driver splits
+    the result. The change of very many groups is written to files first.
     """
     delta = delta_of(node.input, context)
     rows, mode = delta.query, delta.mode
-    change = _grouped(node, rows, unit_weights=context.gains(node.input.reads))
+    change = _group_sql(node, rows, unit_weights=context.gains(node.input.reads))
     # Without keys there is a change even without rows, but only before the first evaluation.
     if change is None or (rows is None and not is_first):
         return Outcome(Batch.empty(weighted(stage_schema(stage))))
     had_output = not is_first and (not node.keys or bool(known.batches))
-    # Of few groups and few rows one query gives all.
+    # For few groups and few rows one query computes everything.
     is_little = mode is Mode.SMALL and known.is_small(context.limits) and known.rows <= context.limits.tiny
     parts = _rows_in_memory(node, delta, context)
     batch = None
@@ -98,7 +98,7 @@ def _evaluated(stage: Stage, node: Aggregate, context: Context, known: Trace, *,
 
 
 def _rows_in_memory(node: Aggregate, delta: Delta, context: Context) -> Sequence[tuple[ColumnTotals, Sequence[Batch]]]:
-    """What the driver adds up, and the rows of which it does so; nothing where it cannot."""
+    """Return the totals that the driver can aggregate, each with its rows, or nothing if it cannot."""
     if delta.joined is not None:
         of_input = ColumnTotals.of_input(node)
         return [] if of_input is None else [(of_input, [delta.joined])]
@@ -108,7 +108,10 @@ def _rows_in_memory(node: Aggregate, delta: Delta, context: Context) -> Sequence
 
 
 def _in_driver(stage: Stage, node: Aggregate, change: Batch, known: Trace, context: Context, *, had_output: bool) -> Outcome | None:
-    """The outcome for a change in memory, where what is stored of its groups can be looked up and added to it; None otherwise."""
+    """Return the outcome for a change in memory, or None if the driver cannot compute it.
+
+    It can if the stored accumulators of the change's groups can be looked up and added to it.
+    """
     most = _STORED_TIMES * context.limits.most_groups(change.row_bytes)
     groups = merged_groups(change, known.batches, [key.name for key in node.keys], _accumulators(node), most)
     if groups is None:
@@ -116,18 +119,18 @@ def _in_driver(stage: Stage, node: Aggregate, change: Batch, known: Trace, conte
     delta = output_delta(stage, node, groups, known.schema, context, had_output=had_output)
     if delta is None:
         return None
-    state = Batch.in_memory(known.schema, _loud(node, change.to_arrow()))
+    state = Batch.in_memory(known.schema, _drop_unchanged(node, change.to_arrow()))
     return Outcome(Batch.in_memory(weighted(stage_schema(stage)), delta), {GROUPS: context.spill_if_large(state)})
 
 
 def _first(stage: Stage, node: Aggregate, change: str, state_schema: StructType, context: Context) -> Outcome:
-    """The outcome of a large change where nothing was before: one query gives the state and the output."""
+    """Return the outcome of a large change to an empty state. One query computes the state and the output."""
     shown = [(_SIGN, "int"), (_SHOWN, "boolean"), *((f"__c{at}", kind) for at, (_, kind) in enumerate(stage.columns))]
     schema = StructType([*state_schema.fields, *struct_of(tuple(shown)).fields])
-    wide = context.evaluated(_new_outputs(node, change), schema)
+    wide = context.evaluated(_new_output_sql(node, change), schema)
     if wide.table is not None or wide.store is None:
         return _split(stage, node, wide.to_arrow(), state_schema)
-    # The state leaves the other columns of the files unread.
+    # The state's batch shares the files and does not read their other columns.
     state = Batch.in_files(state_schema, wide.rows, wide.files, wide.store, wide.insert_only)
     columns = ", ".join(f"__c{at} AS {quote(name)}" for at, (name, _) in enumerate(stage.columns))
     output = f"SELECT {columns}, CAST(1 AS BIGINT) AS {WEIGHT} FROM {context.batch_views.table(wide)} WHERE {_SHOWN}"
@@ -135,7 +138,7 @@ def _first(stage: Stage, node: Aggregate, change: str, state_schema: StructType,
 
 
 def _large(stage: Stage, node: Aggregate, change: Batch, known: Trace, context: Context, *, had_output: bool) -> Outcome:
-    """The outcome for a change of very many groups, which is what the state gains."""
+    """Return the outcome for a change of very many groups, which becomes the gain of the state."""
     merged = _merged(node, f"SELECT * FROM {context.batch_views.table(change)}", known, context, Mode.LARGE)
     columns = [f"__c{at} AS {quote(name)}" for at, (name, _) in enumerate(stage.columns)]
     query = _outputs(node, merged, had_output=had_output)
@@ -143,15 +146,15 @@ def _large(stage: Stage, node: Aggregate, change: Batch, known: Trace, context: 
     return replace(context.emit(stage, shown, Mode.LARGE), states={GROUPS: change})
 
 
-def _grouped(node: Aggregate, rows: str | None, *, unit_weights: bool) -> str | None:
-    """Accumulators of the input's delta, by group.
+def _group_sql(node: Aggregate, rows: str | None, *, unit_weights: bool) -> str | None:
+    """Return a query for the accumulators of the input's delta, by group, or None if there is no delta.
 
-    :param unit_weights: every weight is 1
+    :param unit_weights: True if every weight is 1
     """
     if rows is None:
         if node.keys:
             return None
-        zeros = [f"{_nothing(accumulator)} AS {accumulator.name}" for accumulator in node.accumulators]
+        zeros = [f"{_initial_value_sql(accumulator)} AS {accumulator.name}" for accumulator in node.accumulators]
         return f"SELECT {', '.join([*zeros, f'CAST(0 AS BIGINT) AS {WEIGHT}'])}"
     keys = [f"{key.text} AS {key.name}" for key in node.keys]
     sums = [f"{(unit_weights and a.unit_weights_text) or a.text} AS {a.name}" for a in node.accumulators]
@@ -161,18 +164,21 @@ def _grouped(node: Aggregate, rows: str | None, *, unit_weights: bool) -> str | 
 
 
 def _accumulators(node: Aggregate) -> tuple[Accumulator, ...]:
-    """All that is kept of a group: its accumulators and the number of its rows."""
+    """Return all that is stored of a group: its accumulators and the number of its rows."""
     return (*node.accumulators, Accumulator(WEIGHT, "BIGINT", WEIGHT))
 
 
 def _merged(node: Aggregate, change: str, state: Trace, context: Context, mode: Mode) -> str:
-    """Per touched group: keys, and of every sum its change (``d``), old value (``o``) and new value (``n``) as structs."""
+    """Return a query for the keys of touched groups, and their accumulators as structs.
+
+    The structs are the changes (``d``), the old values (``o``) and the new values (``n``).
+    """
     keys = [key.name for key in node.keys]
     names = [accumulator.name for accumulator in _accumulators(node)]
     stored = context.batch_views.rows(state.batches, single_partition=mode is Mode.SMALL)
     if stored is None:
         structs = [
-            _struct(letter, [(kept.name, kept.name if letter != "o" else _nothing(kept)) for kept in _accumulators(node)])
+            _struct(letter, [(kept.name, kept.name if letter != "o" else _initial_value_sql(kept)) for kept in _accumulators(node)])
             for letter in "don"
         ]
         return f"SELECT {', '.join([*keys, *structs])} FROM ({change})"
@@ -200,8 +206,8 @@ def _merged(node: Aggregate, change: str, state: Trace, context: Context, mode: 
     return f"SELECT {', '.join([*keys, *structs])} FROM ({both}){group} HAVING MAX({_TOUCHED}) = 1"
 
 
-def _nothing(accumulator: Accumulator) -> str:
-    """What an accumulator is before the first row."""
+def _initial_value_sql(accumulator: Accumulator) -> str:
+    """Return the SQL expression of an accumulator's value before the first row."""
     return f"CAST({'0' if accumulator.merge is Merge.SUM else 'NULL'} AS {accumulator.type})"
 
 
@@ -211,7 +217,7 @@ def _struct(letter: str, fields: list[tuple[str, str]]) -> str:
 
 
 def _outputs(node: Aggregate, merged: str, had_output: bool) -> str:
-    """Per touched group a row for its new output and, with the opposite sign, one for its old output."""
+    """Return a query with one row per touched group for its new output and, with the opposite sign, one for its old output."""
     keys = [key.name for key in node.keys]
     signs = "ARRAY(-1, 1)" if had_output else "ARRAY(1)"
     versions = (
@@ -221,24 +227,24 @@ def _outputs(node: Aggregate, merged: str, had_output: bool) -> str:
     fields = [f"__v.{kept.name} AS {kept.name}" for kept in _accumulators(node)]
     rows = f"SELECT {', '.join([*keys, '__d', _SIGN, *fields])} FROM ({versions})"
     values = [f"{call.value} AS {call.name}" for call in node.calls]
-    # Without keys the group is there whatever its number of rows.
+    # Without keys the group always exists, even without rows.
     exists = f"{WEIGHT} > 0" if node.keys else "TRUE"
     groups = f"SELECT {', '.join([*keys, '__d', _SIGN, f'{exists} AS __exists', *values])} FROM ({rows})"
     changes = [f"__d.{kept.name} AS {kept.name}" for kept in _accumulators(node)]
-    return _judged(node, groups, [*keys, *changes, _SIGN])
+    return _select_shown_sql(node, groups, [*keys, *changes, _SIGN])
 
 
-def _new_outputs(node: Aggregate, change: str) -> str:
-    """The same where no group was there before, so that its change is all there is of it."""
+def _new_output_sql(node: Aggregate, change: str) -> str:
+    """Return the query of :func:`_outputs` for groups that did not exist before, so that the change is the whole group."""
     known = [*(key.name for key in node.keys), *(kept.name for kept in _accumulators(node))]
     values = [f"{call.value} AS {call.name}" for call in node.calls]
     exists = f"{WEIGHT} > 0" if node.keys else "TRUE"
     groups = f"SELECT {', '.join([*known, f'1 AS {_SIGN}', f'{exists} AS __exists', *values])} FROM ({change})"
-    return _judged(node, groups, [*known, _SIGN])
+    return _select_shown_sql(node, groups, [*known, _SIGN])
 
 
-def _judged(node: Aggregate, groups: str, columns: list[str]) -> str:
-    """Some columns of groups, whether they are shown, and what they then show."""
+def _select_shown_sql(node: Aggregate, groups: str, columns: list[str]) -> str:
+    """Return a query that adds a flag for shown groups to some columns of groups, and the output of those shown."""
     condition = f"__exists AND ({node.having})" if node.having else "__exists"
     judged = f"SELECT *, CASE WHEN {condition} THEN TRUE ELSE FALSE END AS {_SHOWN} FROM ({groups})"
     # An expression is evaluated only for groups that are shown: it may fail for others.
@@ -247,15 +253,15 @@ def _judged(node: Aggregate, groups: str, columns: list[str]) -> str:
 
 
 def _split(stage: Stage, node: Aggregate, wide: pa.Table, state_schema: StructType) -> Outcome:
-    state = Batch.in_memory(state_schema, _loud(node, wide.filter(pc.equal(wide[_SIGN], 1))))
+    state = Batch.in_memory(state_schema, _drop_unchanged(node, wide.filter(pc.equal(wide[_SIGN], 1))))
     shown = wide.filter(wide[_SHOWN])
     columns = [shown[f"__c{at}"] for at in range(len(stage.columns))]
     delta = pa.table([*columns, shown[_SIGN].cast(pa.int64())], names=[*(name for name, _ in stage.columns), WEIGHT])
     return Outcome(Batch.in_memory(weighted(stage_schema(stage)), delta), {GROUPS: state})
 
 
-def _loud(node: Aggregate, changes: pa.Table) -> pa.Table:
-    """The changes of groups that change a number."""
+def _drop_unchanged(node: Aggregate, changes: pa.Table) -> pa.Table:
+    """Return the changes of groups in which a sum changes."""
     sums = [kept.name for kept in _accumulators(node) if kept.merge is Merge.SUM]
     nothing = [pc.equal(changes[name], pa.scalar(0, changes[name].type)) for name in sums]
     return changes.filter(pc.invert(functools.reduce(pc.and_, nothing)))

@@ -1,4 +1,4 @@
-"""Queries that are decomposable by key: evaluates the keys that a delta affects, before and after, and subtracts."""
+"""Queries that are decomposable by key: they are evaluated for the keys that a delta affects, before and after, and subtracted."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ _KEY = "__touched"
 
 
 class AffectedKeysOperator(Operator[AffectedKeys]):
-    """Evaluates the query for the keys that a delta affects, before and after it."""
+    """The operator that evaluates the query for the keys that a delta affects, before and after it."""
 
     def evaluate(self, context: Context, kept: Kept) -> Outcome:
-        """See :class:`Operator`."""
-        return _evaluated(self.stage, self.node, context, kept.contents)
+        """Evaluate the step, see :class:`Operator`."""
+        return _evaluate(self.stage, self.node, context, kept.contents)
 
 
-def _evaluated(stage: Stage, node: AffectedKeys, context: Context, stored: Trace | None) -> Outcome:
-    """The delta of a stage.
+def _evaluate(stage: Stage, node: AffectedKeys, context: Context, stored: Trace | None) -> Outcome:
+    """Return the delta of a stage.
 
-    :param stored: the stage's own contents before the step, where they are kept
+    :param stored: the stage's own contents before the step, if they are kept
     """
     if not node.key_types:
-        return _recomputed(stage, node, context, stored if stored is not None else Trace(weighted(stage_schema(stage))))
+        return _recompute(stage, node, context, stored if stored is not None else Trace(weighted(stage_schema(stage))))
     if node.session_totals is not None and not node.remembered:
         change = change_of_sessions(node.sources[0].node, node.session_totals, weighted(stage_schema(stage)), context)
         if change is not None:
@@ -58,40 +58,40 @@ def _evaluated(stage: Stage, node: AffectedKeys, context: Context, stored: Trace
         every = _every_key(stage, node, context, mode, stored)
         return replace(every, strategy=f"{node.shape.value} by recomputing", reason=TOUCHES_MOST)
     if mode is Mode.NARROW or (mode is Mode.SMALL and not context.is_tiny(stage.reads)):
-        outcome = _fetching(stage, node, context)
+        outcome = _fetch_and_compute(stage, node, context)
         if outcome is not None:
             return outcome
         mode = Mode.SMALL if mode is Mode.SMALL else Mode.LARGE
     return _touched_keys(stage, node, context, mode)
 
 
-def _recomputed(stage: Stage, node: AffectedKeys, context: Context, stored: Trace) -> Outcome:
-    """One key only: the answer now less the stored one."""
+def _recompute(stage: Stage, node: AffectedKeys, context: Context, stored: Trace) -> Outcome:
+    """Return the delta by recomputing the whole answer and subtracting the stored one."""
     mode = context.mode(frozenset(), stage.reads, stored)
     return subtracted(stage, _answer(node, _contents(node, context, mode, Version.AFTER)), context, mode, stored)
 
 
 def _first(stage: Stage, node: AffectedKeys, context: Context, mode: Mode) -> Outcome:
-    """Nothing was there before, so that the delta is the answer."""
+    """Return the answer as the delta, because there were no rows before."""
     mode = Mode.SMALL if mode is Mode.SMALL else Mode.LARGE
-    query = _weighted(_answer(node, _contents(node, context, mode, Version.AFTER)))
+    query = _weighted_sql(_answer(node, _contents(node, context, mode, Version.AFTER)))
     return context.emit(stage, query, mode, may_grow=True, consolidated=True)
 
 
 def _every_key(stage: Stage, node: AffectedKeys, context: Context, mode: Mode, stored: Trace | None) -> Outcome:
-    """A source that matters to all keys has changed."""
+    """Return the delta for all keys, because a source without keys has changed, or most keys are affected."""
     if stored is not None:
-        return _recomputed(stage, node, context, stored)
+        return _recompute(stage, node, context, stored)
     mode = Mode.SMALL if mode is Mode.SMALL else Mode.LARGE
     now, before = (_answer(node, _contents(node, context, mode, version)) for version in (Version.AFTER, Version.BEFORE))
-    return _less(stage, now, _weighted(before), context, mode)
+    return _subtract(stage, now, _weighted_sql(before), context, mode)
 
 
 def _touched_keys(stage: Stage, node: AffectedKeys, context: Context, mode: Mode) -> Outcome:
-    """Read the sources' rows of the touched keys wherever they are."""
+    """Return the delta for the touched keys by reading the sources' rows of these keys wherever they are."""
     printer, changed = context.printer(mode), context.changed()
     deltas = {source.alias: printer.delta(source.node, changed) for source in node.sources if source.keys}
-    touched = _touched(node, {alias: delta for alias, delta in deltas.items() if delta is not None}, context, mode)
+    touched = _touched_sql(node, {alias: delta for alias, delta in deltas.items() if delta is not None}, context, mode)
     if touched is None:
         return Outcome(Batch.empty(weighted(stage_schema(stage))), consolidated=True)
     keys = None
@@ -104,16 +104,16 @@ def _touched_keys(stage: Stage, node: AffectedKeys, context: Context, mode: Mode
     if node.remembered:
         own = _remembered(stage, node)
         contents = context.printer(mode).contents(own.node, Version.BEFORE)
-        was = None if contents is None else _restricted(node, own, contents, touched, broadcast=False)
-        return _less(stage, now, was, context, mode)
+        was = None if contents is None else _restrict_sql(node, own, contents, touched, broadcast=False)
+        return _subtract(stage, now, was, context, mode)
     before = _answer(node, _contents(node, context, mode, Version.BEFORE, touched=touched))
-    return _less(stage, now, _weighted(before), context, mode)
+    return _subtract(stage, now, _weighted_sql(before), context, mode)
 
 
-def _fetching(stage: Stage, node: AffectedKeys, context: Context) -> Outcome | None:
-    """Fetch what large sources have for the touched keys, one scan each, and compute both versions in memory.
+def _fetch_and_compute(stage: Stage, node: AffectedKeys, context: Context) -> Outcome | None:
+    """Fetch the rows of the touched keys from large sources, one scan each, and compute both versions in memory.
 
-    None when it turns out to be too much for memory.
+    Return None if this turns out to be too much for memory.
     """
     printer = context.printer(Mode.SMALL)
     sources = (*node.sources, _remembered(stage, node)) if node.remembered else node.sources
@@ -124,7 +124,7 @@ def _fetching(stage: Stage, node: AffectedKeys, context: Context) -> Outcome | N
     deltas = _small_deltas(node, schemas, context)
     if deltas is None:
         return None
-    touched = _touched(node, deltas, context, Mode.SMALL)
+    touched = _touched_sql(node, deltas, context, Mode.SMALL)
     if touched is None:
         return Outcome(Batch.empty(weighted(stage_schema(stage))), consolidated=True)
     found = context.collect_bounded(f"SELECT DISTINCT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({touched})", Mode.SMALL)
@@ -132,33 +132,36 @@ def _fetching(stage: Stage, node: AffectedKeys, context: Context) -> Outcome | N
         return None
     keys = Batch.in_memory(_key_schema(node), found)
     touched = f"SELECT * FROM {context.batch_views.table(keys)}"
-    fetched = _fetched(node, sources, large, found, touched, context)
+    fetched = _fetch_sources(node, sources, large, found, touched, context)
     if fetched is None:
         return None
     now = _answer(node, _near_contents(node, fetched, deltas, touched, context))
     if not node.remembered:
         before = _answer(node, _near_contents(node, fetched, {}, touched, context))
-        return _less(stage, now, _weighted(before), context, Mode.SMALL)
+        return _subtract(stage, now, _weighted_sql(before), context, Mode.SMALL)
     own = sources[-1]
     was = fetched[own.alias].text if own.alias in fetched else printer.contents(own.node, Version.BEFORE)
-    restricted = None if was is None else _restricted(node, own, was, touched, broadcast=False)
-    return _less(stage, now, restricted, context, Mode.SMALL)
+    restricted = None if was is None else _restrict_sql(node, own, was, touched, broadcast=False)
+    return _subtract(stage, now, restricted, context, Mode.SMALL)
 
 
-def _fetched(
+def _fetch_sources(
     node: AffectedKeys, sources: Sequence[KeyedSource], large: Sequence[KeyedSource], keys: pa.Table, touched: str, context: Context
 ) -> dict[str, _Fetched] | None:
-    """What sources had before for the touched keys, by alias, where that is better fetched than read whole; None for too much."""
+    """Return the earlier rows of the touched keys, by alias, of sources better fetched than read whole.
+
+    Return None if they are too many.
+    """
     fetched = {}
     for source in large:
         schema = weighted(context.schema(source.node))
-        near = _looked_up(node, source, keys, context) or _scanned(node, source, touched, schema, context)
+        near = _look_up(node, source, keys, context) or _scan(node, source, touched, schema, context)
         if near is None:
             return None
         fetched[source.alias] = near
     for source in sources:
         if source.keys and source.alias not in fetched and not context.is_tiny(source.node.reads):
-            found = _looked_up(node, source, keys, context)
+            found = _look_up(node, source, keys, context)
             if found is not None:
                 fetched[source.alias] = found
     return fetched
@@ -167,7 +170,10 @@ def _fetched(
 def _near_contents(
     node: AffectedKeys, fetched: Mapping[str, _Fetched], deltas: Mapping[str, str], touched: str, context: Context
 ) -> dict[str, str]:
-    """Plain rows of the touched keys, by alias: those that there were, and those of ``deltas``, which has all or none."""
+    """Return queries for the plain rows of the touched keys, by alias.
+
+    These are the earlier rows, and those of ``deltas``, which has the deltas of all sources or none.
+    """
     version = Version.AFTER if deltas else Version.BEFORE
     others = [source for source in node.sources if source.alias not in fetched]
     rows = _contents(node, context, Mode.SMALL, version, touched=touched, sources=others)
@@ -185,7 +191,7 @@ def _near_contents(
 
 
 def _small_deltas(node: AffectedKeys, schemas: Mapping[str, StructType], context: Context) -> dict[str, str] | None:
-    """Queries over memory for the sources' deltas, by alias; None when one is too large for memory."""
+    """Return queries over memory for the sources' deltas, by alias, or None if one is too large for memory."""
     deltas = {}
     for source in node.sources:
         delta = delta_of(source.node, context)
@@ -203,11 +209,11 @@ def _small_deltas(node: AffectedKeys, schemas: Mapping[str, StructType], context
 
 @dataclass(frozen=True, slots=True)
 class _Fetched:
-    """A query for rows in memory, None for no rows.
+    """A query for rows in memory; None for no rows.
 
     :param text: the query
-    :param insert_only: each row has the weight 1
-    :param batch: holds the rows; it must live as long as the query is used
+    :param insert_only: True if each row has the weight 1
+    :param batch: the rows; the batch must live as long as the query is used
     """
 
     text: str | None
@@ -215,8 +221,8 @@ class _Fetched:
     batch: Batch
 
 
-def _looked_up(node: AffectedKeys, source: KeyedSource, keys: pa.Table, context: Context) -> _Fetched | None:
-    """The rows that a source had before for the touched keys, perhaps with others; None when they have to be scanned for."""
+def _look_up(node: AffectedKeys, source: KeyedSource, keys: pa.Table, context: Context) -> _Fetched | None:
+    """Return the earlier rows of a source for the touched keys, perhaps with others, or None if a scan is needed to find them."""
     values = [keys[f"{_KEY}{at}"] for at in range(len(source.keys))]
     wanted = wanted_of(source.lookup, node.key_types, values, context.relations)
     if source.lookup is None or wanted is None:
@@ -231,12 +237,12 @@ def _looked_up(node: AffectedKeys, source: KeyedSource, keys: pa.Table, context:
     return _Fetched(context.over(wanted.relation, batch).contents(source.node, Version.BEFORE), batch.insert_only, batch)
 
 
-def _scanned(node: AffectedKeys, source: KeyedSource, touched: str, schema: StructType, context: Context) -> _Fetched | None:
-    """The rows that a source had before for the touched keys; None when they are too many for memory."""
+def _scan(node: AffectedKeys, source: KeyedSource, touched: str, schema: StructType, context: Context) -> _Fetched | None:
+    """Return the earlier rows of a source for the touched keys, or None if they are too many for memory."""
     contents = context.printer(Mode.NARROW).contents(source.node, Version.BEFORE)
     if contents is None:
         return _Fetched(None, True, Batch.empty(schema))
-    rows = _restricted(node, source, contents, touched, broadcast=True)
+    rows = _restrict_sql(node, source, contents, touched, broadcast=True)
     if not all(context.relations[name].before.insert_only for name in source.node.reads):
         rows = consolidated_sql(Trace(schema), f"({rows})")
     table = context.collect_bounded(rows, Mode.NARROW)
@@ -250,8 +256,8 @@ def _key_schema(node: AffectedKeys) -> StructType:
     return weighted(struct_of(tuple((f"{_KEY}{at}", kind) for at, kind in enumerate(node.key_types))))
 
 
-def _touched(node: AffectedKeys, deltas: Mapping[str, str], context: Context, mode: Mode) -> str | None:
-    """The keys of the rows in the sources' deltas, each at least once."""
+def _touched_sql(node: AffectedKeys, deltas: Mapping[str, str], context: Context, mode: Mode) -> str | None:
+    """Return the keys of the rows in the sources' deltas, each at least once."""
     parts = []
     for source in node.sources:
         if source.alias in deltas and source.keys:
@@ -265,8 +271,8 @@ def _keys(node: AffectedKeys, source: KeyedSource) -> list[str]:
     return [f"CAST({key} AS {kind})" for key, kind in zip(source.keys, node.key_types, strict=True)]
 
 
-def _restricted(node: AffectedKeys, source: KeyedSource, rows: str, touched: str, *, broadcast: bool) -> str:
-    """The rows whose key is touched."""
+def _restrict_sql(node: AffectedKeys, source: KeyedSource, rows: str, touched: str, *, broadcast: bool) -> str:
+    """Return a query for the rows with touched keys."""
     hint = "/*+ BROADCAST(t) */ " if broadcast else ""
     match = " AND ".join(f"{key} <=> t.{_KEY}{at}" for at, key in enumerate(_keys(node, source)))
     return f"SELECT {hint}s.* FROM ({rows}) AS s LEFT SEMI JOIN ({touched}) AS t ON {match}"
@@ -280,13 +286,13 @@ def _contents(
     touched: str | None = None,
     sources: list[KeyedSource] | None = None,
 ) -> dict[str, str]:
-    """Plain rows of the sources in one version, by alias; only those of touched keys when these are given."""
+    """Return queries for the plain rows of the sources in one version, by alias; only those of touched keys if these are given."""
     printer = context.printer(mode, empties=True)
     found = {}
     for source in node.sources if sources is None else sources:
         rows = str(printer.contents(source.node, version))
         if touched is not None and source.keys:
-            rows = _restricted(node, source, rows, touched, broadcast=False)
+            rows = _restrict_sql(node, source, rows, touched, broadcast=False)
         batches = [batch for name in source.node.reads for batch in context.relations[name].batches(version)]
         insert_only = all(batch.insert_only for batch in batches)
         found[source.alias] = expanded_sql(Trace(weighted(context.schema(source.node))), f"({rows})", insert_only=insert_only)
@@ -294,28 +300,31 @@ def _contents(
 
 
 def _answer(node: AffectedKeys, rows: Mapping[str, str]) -> str:
-    """The query's answer over the sources' plain rows."""
+    """Return the query for the answer over the sources' plain rows."""
     sources = ", ".join(f"{quote(alias)} AS ({text})" for alias, text in rows.items())
     return f"WITH {sources} SELECT * FROM ({node.query}) AS q({', '.join(map(quote, node.columns))})"
 
 
 def _remembered(stage: Stage, node: AffectedKeys) -> KeyedSource:
-    """The stage's own contents, as something that has the keys of the node's sources."""
+    """Return the stage's own contents as a source that has the keys of the node's sources."""
     return KeyedSource(
         "__own", Scan(stage.relation, tuple(name for name, _ in stage.columns)), node.remembered, node.remembered_lookup
     )
 
 
-def _weighted(answer: str) -> str:
-    """A query for plain rows with the weight of each."""
+def _weighted_sql(answer: str) -> str:
+    """Return a query that adds the weight 1 to plain rows."""
     return f"SELECT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({answer})"
 
 
-def _less(stage: Stage, now: str, was: str | None, context: Context, mode: Mode) -> Outcome:
-    """The answer now, a query for plain rows, less what it was: a query for weighted ones, None for no rows."""
+def _subtract(stage: Stage, now: str, was: str | None, context: Context, mode: Mode) -> Outcome:
+    """Return the delta between two answers.
+
+    ``now`` is a query for the current plain rows, ``was`` one for the earlier weighted rows, or None for no rows.
+    """
     schema = weighted(stage_schema(stage))
     names = ", ".join(quote(column.name) for column in schema.fields)
-    parts = [f"SELECT * FROM ({_weighted(now)}) AS q({names})"]
+    parts = [f"SELECT * FROM ({_weighted_sql(now)}) AS q({names})"]
     if was is not None:
         columns = ", ".join(quote(name) for name, _ in stage.columns)
         parts.append(f"SELECT {columns}, -{WEIGHT} AS {WEIGHT} FROM ({was}) AS q({names})")

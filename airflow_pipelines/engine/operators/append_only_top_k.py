@@ -1,6 +1,6 @@
-"""The first rows per key of a source that never loses a row: the known first rows and the new rows decide.
+"""The first rows per key of a source that never loses a row, computed from the known first rows and the new rows.
 
-An append-only top-k, as stream processors call it: what is kept is the result, not the source's rows.
+Stream processors call this an append-only top-k: the result is stored, not the source's rows.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from airflow_pipelines.sql.plan.ir.stage import Stage
 from airflow_pipelines.sql.plan.ir.to_sql import top_k_over
 
 _WAS = "__was"
-"""The place that a row had before the step."""
+"""The name of the column with a row's place before the step."""
 
 
 class AppendOnlyTopKOperator(Operator[AppendOnlyTopK]):
-    """Ranks the new rows among the known first rows of their keys."""
+    """The operator that ranks the new rows among the known first rows of their keys."""
 
     def evaluate(self, context: Context, kept: Kept) -> Outcome:
-        """See :class:`Operator`."""
-        return _evaluated(self.stage, self.node, context, kept.contents or self._empty_contents())
+        """Evaluate the step, see :class:`Operator`."""
+        return _evaluate(self.stage, self.node, context, kept.contents or self._empty_contents())
 
 
-def _evaluated(stage: Stage, node: AppendOnlyTopK, context: Context, stored: Trace) -> Outcome:
-    """The delta of a top-k stage.
+def _evaluate(stage: Stage, node: AppendOnlyTopK, context: Context, stored: Trace) -> Outcome:
+    """Return the delta of a top-k stage.
 
     :param stored: the stage's own contents before the step
     """
@@ -62,34 +62,37 @@ def _evaluated(stage: Stage, node: AppendOnlyTopK, context: Context, stored: Tra
             return _large(stage, node, delta, stored, context)
         # The batch that the query reads lives until the query has run.
         delta = f"SELECT * FROM {context.batch_views.table(rows)}"
-        near = _near(node, rows, stored, context)
+        near = _look_up_stored(node, rows, stored, context)
         stored, mode = (stored, Mode.NARROW) if near is None else (near, Mode.SMALL)
     return Outcome(context.run(_change(node, delta, stored, context, mode), schema, mode, may_grow=True), consolidated=True)
 
 
 def _first(node: AppendOnlyTopK, delta: str, empty: Trace, context: Context, mode: Mode) -> Outcome:
-    """Nothing was there before: the delta's first rows."""
+    """Return the delta's first rows as the outcome, because nothing was stored before."""
     mode = Mode.SMALL if mode is Mode.SMALL else Mode.LARGE
-    query = f"SELECT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({_ranked(node, delta, context)})"
+    query = f"SELECT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({_rank_sql(node, delta, context)})"
     return Outcome(context.run(query, empty.schema, mode, may_grow=True), consolidated=True)
 
 
 def _large(stage: Stage, node: AppendOnlyTopK, delta: str, stored: Trace, context: Context) -> Outcome:
-    """Many new rows: only those that are first among themselves meet the stored ones, and Spark leaves out most before it sorts."""
+    """Return the outcome for many new rows. Only those that rank first among themselves are compared with the stored ones.
+
+    Spark filters out most of them before it sorts.
+    """
     own = ", ".join(quote(name) for name in node.source.columns)
-    first = f"SELECT {own}, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({_ranked(node, delta, context)})"
+    first = f"SELECT {own}, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({_rank_sql(node, delta, context)})"
     query = _change(node, first, stored, context, Mode.LARGE)
     return Outcome(context.run(query, weighted(stage_schema(stage)), Mode.LARGE), consolidated=True)
 
 
-def _ranked(node: AppendOnlyTopK, delta: str, context: Context) -> str:
-    """The first rows of a delta of the source, and their places in it."""
+def _rank_sql(node: AppendOnlyTopK, delta: str, context: Context) -> str:
+    """Return a query for the first rows of a delta of the source, and their places in it."""
     unit_weights = context.gains(node.source.reads)
     return top_k_over(node, expanded_sql(Trace(weighted(context.schema(node.source))), f"({delta})", insert_only=unit_weights))
 
 
-def _near(node: AppendOnlyTopK, rows: Batch, stored: Trace, context: Context) -> Trace | None:
-    """What is stored for the keys of some rows, perhaps with more; None when it has to be scanned for."""
+def _look_up_stored(node: AppendOnlyTopK, rows: Batch, stored: Trace, context: Context) -> Trace | None:
+    """Return the stored rows for the keys of some rows, perhaps with others, or None if a scan is needed to find them."""
     types = {column.name: type_text(column.dataType) for column in stored.schema.fields}
     wanted = {}
     for column, kind in zip(node.key_columns, node.key_types, strict=False):
@@ -102,9 +105,9 @@ def _near(node: AppendOnlyTopK, rows: Batch, stored: Trace, context: Context) ->
 
 
 def _change(node: AppendOnlyTopK, delta: str, stored: Trace, context: Context, mode: Mode) -> str:
-    """The first rows of the delta's keys as they are now less those stored.
+    """Return a query for the current first rows of the delta's keys less the stored ones.
 
-    One exchange, by the key, serves to add up the stored rows, to rank them among the new ones, and to net the changes. In the
+    One exchange, by key, serves to consolidate the stored rows, to rank them among the new ones, and to net the changes. In the
     mode LARGE every row of the delta has the weight 1.
     """
     own = ", ".join(quote(name) for name in node.source.columns)
@@ -137,9 +140,9 @@ def _change(node: AppendOnlyTopK, delta: str, stored: Trace, context: Context, m
 
 
 def _known(node: AppendOnlyTopK, delta: str, stored: Trace, context: Context, mode: Mode) -> str | None:
-    """A table expression for the stored rows that the delta's keys may concern."""
+    """Return a table expression for the stored rows that the delta's keys may affect."""
     rows = context.batch_views.rows(stored.batches, single_partition=mode is Mode.SMALL)
-    if rows is None or mode is Mode.SMALL or (mode is Mode.LARGE and _concerns_most(node, stored, context)):
+    if rows is None or mode is Mode.SMALL or (mode is Mode.LARGE and _affects_most(node, stored, context)):
         return rows
     touched = ", ".join(f"{key} AS k{at}" for at, key in enumerate(node.keys))
     match = " AND ".join(f"{key} <=> t.k{at}" for at, key in enumerate(node.keys))
@@ -147,7 +150,7 @@ def _known(node: AppendOnlyTopK, delta: str, stored: Trace, context: Context, mo
     return f"(SELECT {hint}s.* FROM {rows} AS s LEFT SEMI JOIN (SELECT DISTINCT {touched} FROM ({delta})) AS t ON {match})"
 
 
-def _concerns_most(node: AppendOnlyTopK, stored: Trace, context: Context) -> bool:
-    """Whether the step has so many new rows that to find out which stored rows they concern costs more than to take them all."""
+def _affects_most(node: AppendOnlyTopK, stored: Trace, context: Context) -> bool:
+    """Return True if there are so many new rows that finding the affected stored rows costs more than reading all stored rows."""
     changed = sum(batch.rows for name in node.source.reads for batch in context.relations[name].delta)
     return changed > context.limits.most * stored.rows

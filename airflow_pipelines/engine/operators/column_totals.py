@@ -1,7 +1,7 @@
-"""Adds up a delta by group in the driver: Spark evaluates the keys and values that are expressions, and nothing else.
+"""Aggregation of a delta by group in the driver. Spark only evaluates the keys and values that are expressions.
 
-To add up a million rows takes pyarrow some hundredths of a second, and Spark half a second of two cores. What it gives is exact, as
-what Spark gives: numbers of rows, sums of whole numbers and decimals in types that have room for them, and extremes.
+pyarrow aggregates a million rows in some hundredths of a second; Spark takes half a second of two cores. The result is exact, as
+Spark's: row counts, sums of integers and decimals in types that have room for them, and extremes.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _FLOATING = re.compile(r"\b(float|double)\b")
 
 @dataclass(frozen=True, slots=True)
 class ColumnTotals:
-    """What is added up of rows in memory.
+    """The totals to compute over rows in memory.
 
-    :param relation: the relation that they are of; None for those of the aggregate's input as it is
-    :param columns: their columns by the names in the aggregate's input
+    :param relation: the relation of the rows; None for rows of the aggregate's input itself
+    :param columns: the columns of the rows, by their names in the aggregate's input
     :param keys: the texts of the groups' keys
     :param totals: the accumulators, each with the text of its value; None for the number of rows
     :param absent: the names of the accumulators for which the rows have no values
@@ -51,17 +51,17 @@ class ColumnTotals:
 
     @property
     def texts(self) -> list[str]:
-        """All keys and values."""
+        """The texts of all keys and values."""
         return [*self.keys, *(text for _, text in self.totals if text is not None)]
 
     @property
     def needs_spark(self) -> bool:
-        """Whether a key or a value is an expression."""
+        """True if a key or a value is an expression."""
         return needs_spark(self.texts, tuple(self.columns))
 
     @classmethod
     def of(cls, node: Aggregate) -> ColumnTotals | None:
-        """What an aggregate adds up of the rows of the relation below its input; None where that is not for the driver.
+        """Return the totals over the rows of the relation below an aggregate's input, or None if they are not for the driver.
 
         :param node: the aggregate
         """
@@ -75,7 +75,7 @@ class ColumnTotals:
 
     @classmethod
     def of_parts(cls, node: Aggregate) -> tuple[ColumnTotals, ...]:
-        """What an aggregate adds up of the rows of each of several relations; nothing where that is not for the driver.
+        """Return an aggregate's totals over the rows of each of several relations, or nothing if they are not for the driver.
 
         :param node: the aggregate
         """
@@ -87,7 +87,7 @@ class ColumnTotals:
         return found if len(found) == len(parts) else ()
 
     def _of_part(self, part: UnionPart, key_types: Sequence[str]) -> ColumnTotals | None:
-        """The same of one part of the rows, whose columns are values over those of a relation."""
+        """Return the same totals over one part of the rows, whose columns are values over those of a relation."""
         texts = [*self.keys, *(text for _, text in self.totals if text is not None)]
         keys = [part.values.get(key) for key in self.keys]
         if any(text not in part.values for text in texts) or None in keys:
@@ -102,11 +102,11 @@ class ColumnTotals:
 
     @classmethod
     def of_input(cls, node: Aggregate) -> ColumnTotals | None:
-        """What an aggregate adds up of the rows of its input; None where that is not for the driver.
+        """Return the totals over the rows of an aggregate's input, or None if they are not for the driver.
 
         :param node: the aggregate
         """
-        # The zero of an item may have a sign: see below.
+        # The zero of an item may be negative: see below.
         if any(_FLOATING.search(kind) for kind in node.key_types):
             return None
         return cls._of_columns(node, None, {name: name for name in node.input.columns})
@@ -122,28 +122,28 @@ class ColumnTotals:
                 return None
             totals.append((accumulator, wanted.value))
         for key, kind in zip(node.keys, node.key_types, strict=True):
-            # The zero of an expression may have a sign, which Spark takes from it when it groups.
+            # The zero of an expression may be negative; Spark normalises it when it groups.
             if _FLOATING.search(kind) and needs_spark([key.text], tuple(columns)):
                 return None
         return cls(relation, columns, tuple(key.text for key in node.keys), tuple(totals))
 
 
 def column_totals(totals: ColumnTotals, batches: Sequence[Batch], schema: StructType, context: Context) -> Batch | None:
-    """What rows of an aggregate's input add to its accumulators, by group.
+    """Aggregate rows of an aggregate's input by group, and return what they add to its accumulators.
 
-    :param totals: what is added up
+    :param totals: the totals to compute
     :param batches: the rows
-    :param schema: keys, accumulators and the weight
-    :param context: runs queries
-    :returns: in memory; None where Arrow cannot group by a key, and where there is too much of it for one process
+    :param schema: the schema of the keys, accumulators and the weight
+    :param context: the context that runs queries
+    :returns: the groups in memory; None if Arrow cannot group by a key, or if there are too many for one process
     """
     return united_totals([(totals, batches)], schema, context)
 
 
 def united_totals(parts: Sequence[tuple[ColumnTotals, Sequence[Batch]]], schema: StructType, context: Context) -> Batch | None:
-    """What the rows of all parts of an aggregate's input add to its accumulators, by group.
+    """Aggregate the rows of all parts of an aggregate's input by group, and return what they add to its accumulators.
 
-    :param parts: what is added up of which rows, the same keys and accumulators in each part
+    :param parts: the totals of each part, and its rows; all parts have the same keys and accumulators
     :param schema: see :func:`column_totals`
     :param context: see :func:`column_totals`
     :returns: see :func:`column_totals`
@@ -166,7 +166,9 @@ def united_totals(parts: Sequence[tuple[ColumnTotals, Sequence[Batch]]], schema:
     found = gathered.result()
     if found is None:
         return None
-    keys = [_joined([found[name] for name in _parts_of(at, kind)], kind) for at, kind in enumerate(_key_types(totals, target))]
+    keys = [
+        _rebuild_struct([found[name] for name in _parts_of(at, kind)], kind) for at, kind in enumerate(_key_types(totals, target))
+    ]
     columns_found = [*keys, *(found[name] for name in target.names[len(totals.keys) :])]
     return Batch.in_memory(schema, pa.table(columns_found, names=target.names))
 
@@ -177,20 +179,20 @@ def _merges(totals: ColumnTotals) -> Mapping[str, Merge]:
 
 @dataclass(frozen=True, slots=True)
 class _Added:
-    """The groups of so many rows."""
+    """The groups of some rows, and the number of these rows."""
 
     rows: int
     groups: pa.Table
 
 
 def _totals_of_rows(totals: ColumnTotals, batches: Sequence[Batch], target: pa.Schema, context: Context) -> Iterator[_Added | None]:
-    """The groups of rows, some rows at a time, the keys taken apart; None where there are too many rows."""
+    """Yield the groups of rows, some rows at a time, with flattened keys; None if there are too many rows."""
     words = {word for text in totals.texts for word in re.findall(r"\w+", text)}
     columns = {name: column for name, column in totals.columns.items() if name in words}
     types = {field.name: field.dataType for field in batches[0].schema.fields}
     kinds = StructType([StructField(name, types[column]) for name, column in columns.items()])
     for part in _parts(batches, columns):
-        units = _units(part, max(2 * part.num_rows, context.limits.fan_out))
+        units = _split_to_units(part, max(2 * part.num_rows, context.limits.fan_out))
         groups = None if units is None else _groups_of_rows(units, kinds, totals, target, context)
         if groups is None:
             yield None
@@ -201,7 +203,7 @@ def _totals_of_rows(totals: ColumnTotals, batches: Sequence[Batch], target: pa.S
 def _groups_of_rows(
     units: pa.Table, kinds: StructType, totals: ColumnTotals, target: pa.Schema, context: Context
 ) -> pa.Table | None:
-    """The groups of some rows, the keys taken apart; None where there is too much for one process."""
+    """Return the groups of some rows, with flattened keys, or None if there are too many for one process."""
     paned = _Paned.of(units, totals)
     if paned is not None:
         return _groups_of_panes(paned, units, kinds, totals, target, context)
@@ -214,11 +216,11 @@ def _groups_of_rows(
 
 @dataclass(frozen=True, slots=True)
 class _Paned:
-    """A key that is windows of time.
+    """A key that consists of time windows.
 
-    :param at: the place of the key
+    :param at: the index of the key
     :param windows: the windows
-    :param panes: for each row a time that stands for all times of the same windows
+    :param panes: for each row a time that represents all times in the same windows
     """
 
     at: int
@@ -227,7 +229,10 @@ class _Paned:
 
     @classmethod
     def of(cls, units: pa.Table, totals: ColumnTotals) -> _Paned | None:
-        """The key of some rows; None where there is none, or several, or the windows are not for the driver."""
+        """Return the time-window key of some rows.
+
+        Return None if there is not exactly one, or the driver cannot compute the windows.
+        """
         calls = [(at, text, windows) for at, text in enumerate(totals.keys) if (windows := TimeWindows.of(text)) is not None]
         if len(calls) != 1:
             return None
@@ -241,10 +246,13 @@ class _Paned:
 def _groups_of_panes(
     paned: _Paned, units: pa.Table, kinds: StructType, totals: ColumnTotals, target: pa.Schema, context: Context
 ) -> pa.Table | None:
-    """What :func:`_groups_of_rows` gives. Rows become groups before they are put into windows, of which each is in several."""
+    """Return the result of :func:`_groups_of_rows` for a key of time windows.
+
+    Rows are grouped before they are put into windows, because each row is in several.
+    """
     panes, windows = paned.panes, paned.windows
     if panes.null_count:
-        # Nothing is evaluated for rows without a window: it may fail for them.
+        # Nothing is evaluated for rows without a window, because it may fail for them.
         there = panes.is_valid()
         units, panes = units.filter(there), panes.filter(there)
     text = totals.keys[paned.at]
@@ -261,7 +269,7 @@ def _groups_of_panes(
         return None
     kind = target.field(paned.at).type
     in_windows = groups.take(pa.array(found.rows))
-    parts = dict(zip(_parts_of(paned.at, kind), _taken_apart(found.windows.cast(kind), kind), strict=True))
+    parts = dict(zip(_parts_of(paned.at, kind), _flatten(found.windows.cast(kind), kind), strict=True))
     columns: dict[str, ArrowColumn] = {}
     for column in in_windows.column_names:
         columns |= parts if column == name else {column: in_windows[column]}
@@ -274,14 +282,14 @@ def _key_types(totals: ColumnTotals, target: pa.Schema) -> list[pa.DataType]:
 
 
 def _can_group(kind: pa.DataType) -> bool:
-    """Whether Arrow groups by a type, or by all parts of it, as Spark does."""
+    """Return True if Arrow groups by a type, or by all parts of it, as Spark does."""
     if pa.types.is_struct(kind):
         return all(can_look_up(field.type) for field in kind)
     return can_look_up(kind)
 
 
 def _parts(batches: Sequence[Batch], columns: Mapping[str, str]) -> Iterator[pa.Table]:
-    """Some columns of the rows of batches and the weights, some rows at a time."""
+    """Yield some columns of the rows of batches and the weights, some rows at a time."""
     for batch in batches:
         read = list(dict.fromkeys([*columns.values(), WEIGHT]))
         types = pa.schema([column for column in arrow_schema(batch.schema) if column.name in read])
@@ -294,8 +302,8 @@ def _parts(batches: Sequence[Batch], columns: Mapping[str, str]) -> Iterator[pa.
             yield pa.table([*(part[column] for column in columns.values()), part[WEIGHT]], names=[*columns, WEIGHT])
 
 
-def _units(rows: pa.Table, most: int) -> pa.Table | None:
-    """The rows, each as often as it comes or goes, with the weights 1 and -1; None when these are more than a limit."""
+def _split_to_units(rows: pa.Table, most: int) -> pa.Table | None:
+    """Return each row as often as it is inserted or deleted, with the weights 1 and -1, or None if these are more than a limit."""
     weights = rows[WEIGHT].to_numpy()
     counts = np.abs(weights)
     total = int(counts.sum())
@@ -308,18 +316,18 @@ def _units(rows: pa.Table, most: int) -> pa.Table | None:
 
 
 def _parts_of(at: int, kind: pa.DataType) -> list[str]:
-    """The names of the columns that a key is grouped by: of a struct its fields, and whether it is there."""
+    """Return the names of the columns that a key is grouped by: for a struct its fields, and a flag for those that are not NULL."""
     return [f"k{at}", *(f"k{at}_{field}" for field in range(kind.num_fields))] if pa.types.is_struct(kind) else [f"k{at}"]
 
 
-def _taken_apart(column: ArrowColumn, kind: pa.DataType) -> list[ArrowColumn]:
+def _flatten(column: ArrowColumn, kind: pa.DataType) -> list[ArrowColumn]:
     if not pa.types.is_struct(kind):
         return [column]
     there = pc.is_valid(column)
     return [there, *(pc.struct_field(column, [at]) for at in range(kind.num_fields))]
 
 
-def _joined(parts: Sequence[pa.ChunkedArray], kind: pa.DataType) -> ArrowColumn:
+def _rebuild_struct(parts: Sequence[pa.ChunkedArray], kind: pa.DataType) -> ArrowColumn:
     if not pa.types.is_struct(kind):
         return parts[0]
     there, *fields = (part.combine_chunks() for part in parts)
@@ -328,11 +336,11 @@ def _joined(parts: Sequence[pa.ChunkedArray], kind: pa.DataType) -> ArrowColumn:
 
 
 def totals_by_group(values: Mapping[str, ArrowColumn], weights: ArrowColumn, totals: ColumnTotals, target: pa.Schema) -> pa.Table:
-    """The groups of rows with their accumulators and numbers of rows; keys that are structs are taken apart.
+    """Return the groups of rows with their accumulators and numbers of rows. Keys that are structs are flattened.
 
     :param values: the values of all keys and accumulators, by their texts
     :param weights: 1 or -1 for each row
-    :param totals: what is added up
+    :param totals: the totals to compute
     :param target: the types of keys, which come first, and of accumulators
     """
     inserts = bool(pc.all(pc.equal(weights, 1)).as_py()) if len(weights) else True
@@ -340,7 +348,7 @@ def totals_by_group(values: Mapping[str, ArrowColumn], weights: ArrowColumn, tot
     columns: dict[str, ArrowColumn] = {}
     for at, (text, kind) in enumerate(zip(totals.keys, _key_types(totals, target), strict=True)):
         column = values[text] if values[text].type == kind else values[text].cast(kind)
-        columns |= dict(zip(_parts_of(at, kind), _taken_apart(column, kind), strict=True))
+        columns |= dict(zip(_parts_of(at, kind), _flatten(column, kind), strict=True))
     keys = list(columns)
     wanted: list[tuple[str | list[str], str]] = [([], "count_all")] if inserts else [(WEIGHT, "sum")]
     number = "count_all" if inserts else f"{WEIGHT}_sum"
@@ -356,7 +364,7 @@ def totals_by_group(values: Mapping[str, ArrowColumn], weights: ArrowColumn, tot
             continue
         value, function = values[value_text], _FUNCTIONS[total]
         if total is Total.SUM:
-            # In the type of the sum, which has room for it.
+            # Add up in the type of the sum, which has room for it.
             value = value.cast(target.field(accumulator.name).type)
             value = value if goes is None else pc.if_else(goes, pc.negate(value), value)
         elif total is Total.VALUES and not inserts:

@@ -1,7 +1,7 @@
-"""Evaluates the expressions of a block over many rows in memory, by plans of Spark that run in the driver.
+"""Evaluation of a block's expressions over many rows in memory, by Spark plans that run in the driver.
 
-Many rows have few distinct values: what is a function of a few columns is evaluated once for each combination of their values. What
-is left is evaluated piece by piece, by as many threads as there are cores.
+Many rows have few distinct values: a function of a few columns is evaluated once for each combination of their values. The rest is
+evaluated piece by piece, by as many threads as there are cores.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from airflow_pipelines.sql.plan.ir.linear import Select
 from airflow_pipelines.sql.plan.ir.version import Version
 
 _FEW: Final = 2_000
-"""Rows that are evaluated in less time than it takes to look whether some are equal."""
+"""The number of rows that are evaluated in less time than it takes to look for equal ones."""
 _LANES: Final = min(4, os.cpu_count() or 1)
 _SHARED: Final = 4_000
-"""Fewer rows than this are not worth a second thread."""
+"""The number of rows below which a second thread is not worthwhile."""
 
 _threads = ThreadPoolExecutor(_LANES, "evaluating expressions")
 
 
 @dataclass(frozen=True, slots=True)
 class ComputedValues:
-    """What a block computes.
+    """The computed values of a block.
 
-    :param rows: for each row that it gives the place of the row that it comes from, in order; None where each row gives one
+    :param rows: for each output row the place of its input row, in order; None if each input row has exactly one
     :param columns: the computed columns
     """
 
@@ -47,13 +47,13 @@ class ComputedValues:
 
 
 def computed_values(split: ComputedColumns, block: Select, rows: Batch, context: Context) -> ComputedValues | None:
-    """What a block computes for many rows.
+    """Compute the values of a block for many rows.
 
-    :param split: a block over a relation, with what it computes
-    :param block: that part of it
+    :param split: a block over a relation, with the columns that it computes
+    :param block: the part of it that computes
     :param rows: rows of the relation, in memory
-    :param context: runs queries
-    :returns: None where this takes a job, or there are too many values
+    :param context: the context that runs queries
+    :returns: the values; None if this needs a job, or there are too many values
     """
     if split.may_grow or rows.rows > context.limits.computed_rows:
         return None
@@ -63,7 +63,7 @@ def computed_values(split: ComputedColumns, block: Select, rows: Batch, context:
     if distinct is None:
         return work.values(read)
     found = work.values(distinct.rows)
-    return None if found is None else _spread(found, distinct, context.limits.computed_bytes)
+    return None if found is None else _expand(found, distinct, context.limits.computed_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,17 +76,17 @@ class _Work:
     context: Context
 
     def values(self, rows: pa.Table) -> ComputedValues | None:
-        """What the block computes for some rows; None where this takes a job, or too many bytes."""
+        """Compute the values of the block for some rows. Return None if this needs a job, or takes too many bytes."""
         pieces = list(_pieces(rows.num_rows, self._piece_rows(rows)))
         group = group_of_this_thread()
 
         def evaluate(lane: int) -> list[pa.Table] | None:
-            # With the group of the step, by which it is cancelled.
+            # Join the job group of the step, by which it is cancelled.
             enter_group(group)
-            return self._evaluated(rows, pieces[lane::_LANES], lane)
+            return self._evaluate_pieces(rows, pieces[lane::_LANES], lane)
 
         lanes = range(min(_LANES, len(pieces)))
-        found = [evaluate(0)] if len(lanes) == 1 else _all(evaluate, lanes)
+        found = [evaluate(0)] if len(lanes) == 1 else _run_lanes(evaluate, lanes)
         tables = [each for each in found if each is not None]
         if len(tables) < len(found):
             return None
@@ -94,13 +94,13 @@ class _Work:
         return by_place(pa.concat_tables(in_order), rows.num_rows)
 
     def _piece_rows(self, rows: pa.Table) -> int:
-        """Rows of a piece: no more than fit into a leaf, and so few that each thread has some."""
+        """Return the number of rows of a piece: at most what fits into a leaf, and so few that each thread has some."""
         count = int(rows.num_rows)
         most = max(1, self.context.limits.piece_bytes // (8 + int(rows.nbytes) // max(1, count)))
         return most if count < _SHARED else min(most, -(-count // _LANES))
 
-    def _evaluated(self, rows: pa.Table, pieces: Sequence[range], lane: int) -> list[pa.Table] | None:
-        """What the block computes for each of some pieces, with the places of rows in the place of the weight."""
+    def _evaluate_pieces(self, rows: pa.Table, pieces: Sequence[range], lane: int) -> list[pa.Table] | None:
+        """Return the values of the block for each of some pieces, with the rows' places instead of the weight."""
         room, found = self.context.limits.computed_bytes // _LANES, []
         for piece in pieces:
             batch = numbered(rows.slice(piece.start, len(piece)), self.schema, piece.start)
@@ -113,21 +113,24 @@ class _Work:
         return found
 
 
-def _all(evaluate: Callable[[int], list[pa.Table] | None], lanes: range) -> list[list[pa.Table] | None]:
-    """What each lane gives. When one fails, the others end before its error is raised: nothing goes on after the step."""
+def _run_lanes(evaluate: Callable[[int], list[pa.Table] | None], lanes: range) -> list[list[pa.Table] | None]:
+    """Return the result of each lane.
+
+    If one fails, its error is raised after the others have ended, so that nothing goes on after the step.
+    """
     futures = [_threads.submit(evaluate, lane) for lane in lanes]
     wait(futures)
     return [future.result() for future in futures]
 
 
 def _pieces(rows: int, size: int) -> Iterator[range]:
-    """Places of rows in pieces of one size; one piece without rows where there are none."""
+    """Yield the places of rows in pieces of one size; one empty piece if there are no rows."""
     for start in range(0, max(1, rows), size):
         yield range(start, min(start + size, rows))
 
 
 def numbered(rows: pa.Table, schema: StructType, first: int = 0) -> Batch:
-    """Rows with their places in the place of the weight.
+    """Return the rows as a batch, with their places instead of the weight.
 
     :param rows: some columns of rows of a relation
     :param schema: the relation's columns
@@ -139,9 +142,9 @@ def numbered(rows: pa.Table, schema: StructType, first: int = 0) -> Batch:
 
 
 def by_place(computed: pa.Table, rows: int) -> ComputedValues:
-    """What a query over :func:`numbered` rows has computed.
+    """Return the values that a query over :func:`numbered` rows has computed.
 
-    :param computed: its result
+    :param computed: the result of the query
     :param rows: the number of rows
     """
     places: Places = computed[WEIGHT].to_numpy()
@@ -151,8 +154,8 @@ def by_place(computed: pa.Table, rows: int) -> ComputedValues:
     return ComputedValues(places, columns)
 
 
-def _spread(found: ComputedValues, distinct: DistinctRows, most_bytes: int) -> ComputedValues | None:
-    """What was computed for distinct rows, for all rows; None where that takes more bytes than it may."""
+def _expand(found: ComputedValues, distinct: DistinctRows, most_bytes: int) -> ComputedValues | None:
+    """Expand the values of distinct rows to all rows. Return None if they take more bytes than allowed."""
     rows, places = None, distinct.places
     if found.rows is not None:
         place_of = np.full(distinct.rows.num_rows, -1)
@@ -160,13 +163,13 @@ def _spread(found: ComputedValues, distinct: DistinctRows, most_bytes: int) -> C
         places = place_of[distinct.places]
         rows = np.flatnonzero(places >= 0)
         places = places[rows]
-    if sum(_taken_bytes(column, places) for column in found.columns.columns) > most_bytes:
+    if sum(_estimate_bytes(column, places) for column in found.columns.columns) > most_bytes:
         return None
     return ComputedValues(rows, found.columns.take(pa.array(places)))
 
 
-def _taken_bytes(column: pa.ChunkedArray, places: Places) -> int:
-    """About how many bytes the values of a column at some places take."""
+def _estimate_bytes(column: pa.ChunkedArray, places: Places) -> int:
+    """Return the approximate size in bytes of the values of a column at some places."""
     if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
         lengths = pc.fill_null(pc.binary_length(column), 0).to_numpy()
         return int(lengths[places].sum(dtype=np.int64)) + 4 * len(places)

@@ -1,4 +1,4 @@
-"""What operators work with: the versions of the relations in one step, and means to run queries into batches."""
+"""The context of operators: the versions of the relations in one step, and the means to run queries into batches."""
 
 from __future__ import annotations
 
@@ -38,25 +38,32 @@ from airflow_pipelines.sql.plan.ir.version import Version
 
 _REMEMBERED = 1024
 _LEAST_WIDTH = 64
-"""Bytes of a row with texts and the like, however few: an expression may make it wider than what it is made from."""
+"""The minimum assumed bytes of a row with variable-width values: an expression may make it wider than its input."""
 _COLLECTED = 2
-"""So many times the rows that are held may come to the driver at once: it writes them to files in less time than Spark does."""
+"""The limit of rows that are collected to the driver at once, as a multiple of those that may be held.
+
+The driver writes them to files in less time than Spark does.
+"""
 _AT_ONCE = 2
-"""All partitions together may give so many times the rows that are collected before it is known that they are too many, and so many
-times may come out of exchanges, to which each task gives its own rows of a group."""
+"""The limit of rows that all partitions together may return before they are known to be too many, as a multiple of the limit.
+
+The same factor limits the rows that come out of exchanges, to which each task contributes its own rows of a group.
+"""
 _select_schemas: dict[tuple[Select, tuple[tuple[str, str], ...]], StructType] = {}
-"""Schemas of nodes by what they read: to ask Spark takes some milliseconds."""
+"""The schemas of nodes by their inputs: asking Spark for one takes some milliseconds."""
 
 
 class Mode(Enum):
-    """How an operator runs in one step; it follows from the numbers of rows of what it reads.
+    """The way in which an operator runs in one step. It follows from the numbers of rows of its inputs.
 
-    Where the result goes is another question, which :meth:`Context.run` answers by its bytes.
+    It does not determine where the result goes: :meth:`Context.run` decides that by its size.
 
-    ``SMALL``: all it touches is small; one task, the result goes to the driver.
-    ``NARROW``: its deltas are small, but not what it joins them with; the contents are streamed past the broadcast deltas and the
-    result goes to the driver.
-    ``LARGE``: a delta is large; Spark makes its own choices.
+    ``SMALL``: all inputs are small. One task runs, and the result goes to the driver.
+
+    ``NARROW``: its deltas are small, but the contents that it joins them with are not. The contents are streamed past the broadcast
+    deltas and the result goes to the driver.
+
+    ``LARGE``: a delta is large. Spark makes its own choices.
     """
 
     SMALL = "small"
@@ -69,18 +76,18 @@ class Context:
     """One step's view of the relations, and the means to run queries.
 
     :param sessions: sessions for small, narrow and large queries
-    :param batch_views: gives batches names in SQL, and runs queries over them
-    :param store: where large batches go
+    :param batch_views: the views that give batches names in SQL, and run queries over them
+    :param store: the store for large batches
     :param relations: the versions of all relations
-    :param by_cost: whether operators may evaluate everything anew when nearly all rows are affected
-    :param incomplete: relations whose contents may lack rows that no change can affect any more
-    :param unobserved: relations whose deltas have no consumer
-    :param limits: what counts as small and as large
+    :param by_cost: True if operators may evaluate everything anew when nearly all rows are affected
+    :param incomplete: the relations whose contents may lack rows that no change can affect any more
+    :param unobserved: the relations whose deltas have no consumer
+    :param limits: the sizes that count as small and as large
     :param clock: the time of the step in microseconds since the epoch; None before the first tick
     :param version: a number that grows from step to step
-    :param streams: the process of the program's stream program, where it has one
+    :param streams: the process of the program's stream program, if it has one
     :param memory: the room for batches in memory that are not small
-    :param pinned: what was fetched for the step, by the query for it: several operators may need the same
+    :param pinned: the batches fetched for the step, by their queries; several operators may need the same
     """
 
     sessions: SparkSessions
@@ -98,14 +105,14 @@ class Context:
     pinned: dict[str, Batch] = field(default_factory=dict)
 
     def changed(self) -> frozenset[str]:
-        """The relations that this step changes, as far as evaluated."""
+        """Return the relations that this step has changed so far."""
         # Other threads may add to the relations meanwhile.
         return frozenset(name for name, versions in list(self.relations.items()) if versions.changed)
 
     def printer(self, mode: Mode, *, empties: bool = False) -> DeltaSql:
-        """Prints nodes over this step's relations.
+        """Return a printer of nodes over this step's relations.
 
-        :param empties: relations without rows are printed as such, so that every text is there
+        :param empties: True to print relations without rows as empty queries, so that every text exists
         """
         small = mode is Mode.SMALL
 
@@ -119,7 +126,7 @@ class Context:
         return DeltaSql(read, single_partition=small, broadcast=mode is Mode.NARROW, moved_range=range_of)
 
     def over(self, relation: str, batch: Batch) -> DeltaSql:
-        """Prints nodes over a batch in memory in the place of whatever version of one relation."""
+        """Return a printer of nodes over a batch in memory, which replaces all versions of one relation."""
 
         def read(name: str, version: Version) -> str | None:
             batches = (batch,) if name == relation else self.relations[name].batches(version)
@@ -128,7 +135,7 @@ class Context:
         return DeltaSql(read, single_partition=True)
 
     def schema(self, node: Linear) -> StructType:
-        """The columns of a node's result, without the weight."""
+        """Return the columns of a node's result, without the weight."""
         match node:
             case Scan():
                 columns = self.relations[node.relation].before.schema
@@ -147,12 +154,12 @@ class Context:
                 return known
 
     def mode(self, deltas: frozenset[str], contents: frozenset[str], *states: Trace) -> Mode:
-        """How an operator that reads these deltas, contents and states runs."""
-        if self._all_small(deltas, contents, *states):
+        """Return the mode of an operator that reads these deltas, contents and states."""
+        if self._are_all_small(deltas, contents, *states):
             return Mode.SMALL
         return Mode.NARROW if deltas and self._deltas_are_small(deltas) else Mode.LARGE
 
-    def _all_small(self, deltas: frozenset[str], contents: frozenset[str], *states: Trace) -> bool:
+    def _are_all_small(self, deltas: frozenset[str], contents: frozenset[str], *states: Trace) -> bool:
         batches = [batch for name in deltas - contents for batch in self.relations[name].delta]
         batches += [batch for name in contents for batch in self.relations[name].after.batches]
         batches += [batch for state in states for batch in state.batches]
@@ -166,27 +173,27 @@ class Context:
         return all(batch.table is not None and batch.is_small(self.limits) for batch in batches)
 
     def is_tiny(self, names: frozenset[str], version: Version = Version.AFTER) -> bool:
-        """Whether relations together have so few rows that it costs nothing to read them all."""
+        """Return True if relations together have so few rows that reading all of them costs nothing."""
         return sum(batch.rows for name in names for batch in self.relations[name].batches(version)) <= self.limits.tiny
 
     def touches_most(self, names: frozenset[str]) -> bool:
-        """Whether the step changes so much of relations that to compute everything anew costs less than to find what is touched."""
+        """Return True if the step changes so much of relations that recomputing everything costs less than finding the changes."""
         if not self.by_cost or names & self.incomplete:
             return False
         changed = sum(batch.rows for name in names for batch in self.relations[name].delta)
         return changed > self.limits.most * sum(self.relations[name].before.rows for name in names)
 
     def collect(self, query: str, mode: Mode) -> pa.Table:
-        """The result of a query that gives little: one job."""
+        """Return the result of a query that returns few rows, by one job."""
         return self._result(query, mode).rows
 
     def collect_bounded(self, query: str, mode: Mode) -> pa.Table | None:
-        """The result of a query that may give many more rows than it reads; None when they are more than the limit."""
+        """Return the result of a query that may return many more rows than it reads, or None if they exceed the limit."""
         table = self.collect(f"SELECT * FROM ({query}) LIMIT {self.limits.fan_out + 1}", mode)
         return table if table.num_rows <= self.limits.fan_out else None
 
     def batch_bounded(self, query: str, mode: Mode) -> Batch | None:
-        """Like :meth:`collect_bounded`, as a batch of whatever columns the query gives."""
+        """Return the result of :meth:`collect_bounded` as a batch with the query's own columns."""
         found = self._result(f"SELECT * FROM ({query}) LIMIT {self.limits.fan_out + 1}", mode)
         return Batch.in_memory(found.schema, found.rows) if found.rows.num_rows <= self.limits.fan_out else None
 
@@ -206,11 +213,11 @@ class Context:
         consolidated: bool = False,
         unit_weights: bool = False,
     ) -> Outcome:
-        """What a stage gives by a query for its delta. Many rows without a consumer are evaluated, but not kept.
+        """Return the outcome of a stage with a query for its delta. Many rows without a consumer are evaluated, but not kept.
 
         :param may_grow: see :meth:`run`
         :param consolidated: see :class:`Outcome`
-        :param unit_weights: every weight is 1
+        :param unit_weights: True if every weight is 1
         """
         schema = weighted(stage_schema(stage))
         if mode is Mode.LARGE and stage.relation in self.unobserved:
@@ -222,18 +229,20 @@ class Context:
             and not unit_weights
             and not (self._may_be_held(query, schema) and can_group(arrow_schema(schema)))
         ):
-            # Otherwise the rows would be written, read and written again. In memory they are added up afterwards.
+            # Consolidate in the query: otherwise the rows would be written, read and written again. In memory this happens later.
             return Outcome(self.run(consolidated_sql(Trace(schema), f"({query})"), schema, mode), consolidated=True)
         return Outcome(self.run(query, schema, mode, may_grow), consolidated=consolidated)
 
     def gains(self, names: frozenset[str]) -> bool:
-        """Whether the contents and the deltas of relations have rows of the weight 1 only."""
+        """Return True if the contents and the deltas of relations only have rows of the weight 1."""
         return all(batch.insert_only for name in names for batch in self.relations[name].after.batches)
 
     def run(self, query: str, schema: StructType, mode: Mode, may_grow: bool = False) -> Batch:
-        """The result of a query as a batch: in files when it is not small, and too large to be held in memory.
+        """Return the result of a query as a batch.
 
-        :param may_grow: the result may have many more rows than the deltas; collecting it is then given up at the limit of rows
+        It is in files if it is neither small nor fits into the memory for large batches.
+
+        :param may_grow: True if the result may have many more rows than the deltas; collecting it then stops at the limit of rows
         """
         if mode is not Mode.LARGE:
             table = self.collect_bounded(query, mode) if may_grow else self.collect(query, mode)
@@ -243,41 +252,50 @@ class Context:
         return self.spill_if_large(self.evaluated(query, schema))
 
     def evaluated(self, query: str, schema: StructType) -> Batch:
-        """The result of a large query in files, or in memory for who takes it apart at once: it may be too large to stay there."""
+        """Return the result of a large query in files, or in memory for immediate use by the caller.
+
+        It may be too large to stay in memory.
+        """
         frame, most = self.batch_views.query(self.sessions.large, query), _COLLECTED * self._rows_to_hold(query, schema)
         if most <= 0:
             return self.spill(frame, schema)
-        # What comes before the last exchange runs once, wherever the rows go then.
+        # Everything before the last exchange runs once, no matter where the rows go.
         result = executed(frame)
         table = self._first_rows(result, most)
         return self.spill(result.frame, schema) if table is None else Batch.in_memory(schema, table)
 
     def _first_rows(self, result: Executed, most: int) -> pa.Table | None:
-        """The rows of a large query's result; None when they are likely or turn out to be more than so many."""
+        """Return the rows of a large query's result, or None if they are likely to be, or turn out to be, more than ``most``."""
         if self._changed_rows() > most if result.exchanged is None else result.exchanged > _AT_ONCE * most:
             return None
-        # Each partition comes to the driver whole.
+        # Each partition is sent to the driver as a whole.
         of_each = min(most, _AT_ONCE * most // max(1, result.partitions))
         table = collected(first_of_each_partition(result.frame, of_each + 1))
         return table if table.num_rows <= of_each else None
 
     def _may_be_held(self, query: str, schema: StructType) -> bool:
-        """Whether the result of a large query is likely to fit into memory: it seldom has more rows than the step's deltas."""
+        """Return True if the result of a large query is likely to fit into memory.
+
+        It seldom has more rows than the step's deltas.
+        """
         return self._changed_rows() <= self._rows_to_hold(query, schema)
 
     def _changed_rows(self) -> int:
-        """The rows of the largest delta of the step, as far as evaluated."""
+        """Return the number of rows of the largest delta that the step has computed so far."""
         return max((sum(batch.rows for batch in versions.delta) for versions in list(self.relations.values())), default=0)
 
     def _rows_to_hold(self, query: str, schema: StructType) -> int:
-        """So many rows of a query's result surely fit into memory: texts and the like are as wide as two rows of what it reads."""
+        """Return the number of rows of a query's result that surely fit into memory.
+
+        Variable-width values are assumed to be as wide as two rows of the input.
+        """
         width = fixed_width(arrow_schema(schema))
         if width is None:
             width = max(_LEAST_WIDTH, 2 * max((batch.row_bytes for batch in self.batch_views.named(query)), default=0))
         return min(self.memory.most_of_one, self.limits.held_bytes) // width
 
     def spill(self, frame: DataFrame, schema: StructType) -> Batch:
-        """A large result: Spark writes it to files. It comes back into memory when it turns out to be small."""
+        """Write a large result to files by Spark, and return it. It is read back into memory if it turns out to be small."""
         staging = self.store.staging()
         try:
             frame.write.mode("overwrite").option("compression", COMPRESSION).parquet(str(staging))
@@ -296,7 +314,7 @@ class Context:
         return batch
 
     def spill_if_large(self, batch: Batch) -> Batch:
-        """The batch in the form it should be kept in: one that is too large for the driver's memory goes to files."""
+        """Return the batch in the form to keep it in: one that is too large for the driver's memory goes to files."""
         if batch.table is None or batch.is_small(self.limits):
             return batch
         if self.has_room(batch):
@@ -307,7 +325,7 @@ class Context:
             return Batch.in_files(batch.schema, batch.rows, files, self.store, batch.insert_only)
 
     def has_room(self, batch: Batch) -> bool:
-        """Whether a batch is small, is in files, or may be held in memory."""
+        """Return True if a batch is small, is in files, or may be held in memory."""
         if batch.table is None or batch.is_small(self.limits):
             return True
         return batch.memory_bytes <= self.limits.held_bytes and self.memory.has_room(batch.memory_bytes)

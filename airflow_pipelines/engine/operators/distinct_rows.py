@@ -1,4 +1,4 @@
-"""Finds the distinct rows among many, whose columns depend on few values."""
+"""The search for the distinct rows among many whose columns have few distinct values."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from airflow_pipelines.rows.arrow import ArrowColumn
 
 _SAMPLE: Final = 4_000
 _DISTINCT: Final = 0.85
-"""A sample with a larger share of distinct values comes from rows most of which are distinct."""
+"""The share of distinct values in a sample above which most rows are assumed to be distinct."""
 Places: TypeAlias = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class DistinctRows:
-    """The distinct rows of a table, and for each of its rows the place of the one that equals it."""
+    """The distinct rows of a table, and for each of its rows the place of the distinct row that equals it."""
 
     rows: pa.Table
     places: Places
 
 
 def distinct_rows(rows: pa.Table) -> DistinctRows | None:
-    """The distinct rows; None where there are nearly as many as rows, or equal values may be told apart."""
+    """Return the distinct rows, or None if nearly all rows are distinct, or equal values may differ in their bits."""
     if (
         not rows.num_columns
         or not rows.num_rows
@@ -55,12 +55,12 @@ def distinct_rows(rows: pa.Table) -> DistinctRows | None:
 
 
 def has_one_form(kind: pa.DataType) -> bool:
-    """Whether values of a type that Arrow takes for equal are the same bits."""
+    """Return True if values of a type that are equal for Arrow always have the same bits."""
     return not (pa.types.is_nested(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind) or pa.types.is_dictionary(kind))
 
 
 def _is_diverse(rows: pa.Table) -> bool:
-    """Whether most rows seem to differ from all others, by a sample of rows far from each other and one of neighbours."""
+    """Return True if most rows seem to differ from all others, judged by a sample of distant rows and one of neighbours."""
     spread = rows.take(pa.array(np.linspace(0, rows.num_rows - 1, _SAMPLE).astype(np.int64)))
     return all(_share_of_distinct(sample) > _DISTINCT for sample in (spread, rows.slice(rows.num_rows // 2, _SAMPLE)))
 

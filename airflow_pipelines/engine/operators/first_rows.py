@@ -1,6 +1,6 @@
-"""The first rows by order within groups, chosen in the driver: keys and order are columns as they are.
+"""The first rows by order within groups, selected in the driver. Keys and order must be plain columns.
 
-Rows are ordered by one column after the other. A row goes as soon as enough others are surely before it, and a column is looked at
+Rows are ordered by one column after the other. A row is dropped as soon as enough others are surely before it, and a column is read
 only for the rows that are still equal. So texts are compared for few rows, mostly for none.
 """
 
@@ -27,9 +27,9 @@ _ALL_BUT_SIGN = np.int64(2**63 - 1)
 class FirstRows:
     """The rows of a table that are among the first ones of their group.
 
-    :param rows: their numbers in the table
-    :param places: their places, from 1 on
-    :param equals: whether some of them are equal in all columns that they are ordered by
+    :param rows: the numbers of the rows in the table
+    :param places: the places of the rows in their groups, from 1
+    :param equals: True if some of them are equal in all columns of the order
     """
 
     rows: _Numbers
@@ -38,31 +38,31 @@ class FirstRows:
 
 
 def can_rank(schema: pa.Schema, ranking: Ranking) -> bool:
-    """Whether :func:`first_rows` knows the types of all columns that a ranking reads."""
+    """Return True if :func:`first_rows` supports the types of all columns that a ranking reads."""
     names = [*ranking.partition, *(part.name for part in ranking.order)]
     return all(can_look_up(schema.field(name).type) for name in names)
 
 
 def first_rows(table: pa.Table, ranking: Ranking, most: int) -> FirstRows:
-    """The rows with a place up to ``most``. Of equal rows, those that stand first in the table come first.
+    """Return the rows with a place up to ``most``. Equal rows are ordered by their position in the table.
 
     :param table: rows in canonical form, of types that :func:`can_rank` accepts
-    :param ranking: gives the places
-    :param most: the last place that is taken
+    :param ranking: the ranking that defines the places
+    :param most: the last place to include
     """
     groups = group_numbers(table, ranking.partition)
     rows = np.argsort(groups, kind="stable")
     begins = _begins([groups[rows]])
     ordered = _Ordered(rows, begins, begins)
-    # While rows are equal it is not known which of them comes first: they have the place of the first of them at least.
+    # The order of rows that are still equal is unknown: each has at least the place of the first of them.
     sure = RankFunction.RANK if ranking.function is RankFunction.ROW_NUMBER else ranking.function
     for part in ranking.order:
-        ordered = _first(_refined(ordered, table[part.name], part), sure, most)
+        ordered = _first(_refine(ordered, table[part.name], part), sure, most)
         if ordered.distinct.all():
             break
     equals = not bool(ordered.distinct.all())
     if equals:
-        ordered = _as_they_stand(ordered)
+        ordered = _order_by_position(ordered)
     ordered = _first(ordered, ranking.function, most)
     return FirstRows(ordered.rows, _before(ordered, ranking.function) + 1, equals)
 
@@ -71,9 +71,9 @@ def first_rows(table: pa.Table, ranking: Ranking, most: int) -> FirstRows:
 class _Ordered:
     """Rows in the order that is known so far.
 
-    :param rows: their numbers
-    :param first: whether a row is the first one of its group
-    :param distinct: whether it differs from the row before it
+    :param rows: the numbers of the rows
+    :param first: True for the first row of a group
+    :param distinct: True for a row that differs from the row before it
     """
 
     rows: _Numbers
@@ -82,7 +82,7 @@ class _Ordered:
 
 
 def group_numbers(table: pa.Table, names: Sequence[str]) -> _Numbers:
-    """A number for each row, the same for rows that agree in some columns.
+    """Return a number for each row, the same for rows that agree in the given columns.
 
     :param table: rows in canonical form
     :param names: the columns, of types that can be looked up
@@ -92,7 +92,7 @@ def group_numbers(table: pa.Table, names: Sequence[str]) -> _Numbers:
         column = table[name]
         values = _float_bits(column) if pa.types.is_floating(column.type) else column
         codes = pc.dictionary_encode(values).unify_dictionaries()
-        # NULL has the last number.
+        # NULL gets the last number.
         count = len(_dictionary(codes)) + 1
         numbers = _places(codes, null=count - 1)
         if spread * count > _MOST:
@@ -101,13 +101,13 @@ def group_numbers(table: pa.Table, names: Sequence[str]) -> _Numbers:
     return total
 
 
-def _refined(ordered: _Ordered, column: pa.ChunkedArray, part: OrderColumn) -> _Ordered:
-    """The rows, with those that were equal ordered by one more column."""
-    at, runs = _equal_rows(ordered)
+def _refine(ordered: _Ordered, column: pa.ChunkedArray, part: OrderColumn) -> _Ordered:
+    """Order the rows that were equal so far by one more column."""
+    at, runs = _find_equal_rows(ordered)
     if not len(at):
         return ordered
     values = _sort_keys(column.take(pa.array(ordered.rows[at])), part)
-    order = _sorted([runs, *values])
+    order = _sort([runs, *values])
     rows, distinct = ordered.rows.copy(), ordered.distinct.copy()
     rows[at] = ordered.rows[at][order]
     # The runs are in order already.
@@ -115,24 +115,24 @@ def _refined(ordered: _Ordered, column: pa.ChunkedArray, part: OrderColumn) -> _
     return _Ordered(rows, ordered.first, distinct)
 
 
-def _as_they_stand(ordered: _Ordered) -> _Ordered:
-    """The rows, with those that are equal in the order of their numbers."""
-    at, runs = _equal_rows(ordered)
+def _order_by_position(ordered: _Ordered) -> _Ordered:
+    """Order the rows that are equal by their numbers."""
+    at, runs = _find_equal_rows(ordered)
     rows = ordered.rows.copy()
-    rows[at] = rows[at][_sorted([runs, rows[at]])]
+    rows[at] = rows[at][_sort([runs, rows[at]])]
     return _Ordered(rows, ordered.first, ordered.distinct)
 
 
-def _equal_rows(ordered: _Ordered) -> tuple[_Numbers, _Numbers]:
-    """The places of rows that are equal to another one, and for each a number that it has in common with those."""
+def _find_equal_rows(ordered: _Ordered) -> tuple[_Numbers, _Numbers]:
+    """Return the places of rows that are equal to another one, and for each the number of its run of equal rows."""
     # A row is equal to another one when it does not differ from the one before it, or the next one does not differ from it.
     equal = ~ordered.distinct | ~np.append(ordered.distinct[1:], True)
     at = np.flatnonzero(equal)
     return at, np.cumsum(ordered.distinct, dtype=np.int64)[at]
 
 
-def _sorted(columns: Sequence[_Numbers]) -> _Numbers:
-    """The places of some numbers in order, the first column decides first; equal ones are in any order."""
+def _sort(columns: Sequence[_Numbers]) -> _Numbers:
+    """Return the order that sorts some columns of numbers, the first column first. Equal rows are in any order."""
     total, spread = np.zeros(len(columns[0]), np.int64), 1
     for column in columns:
         least, most = int(column.min()), int(column.max())
@@ -145,13 +145,13 @@ def _sorted(columns: Sequence[_Numbers]) -> _Numbers:
 
 
 def _first(ordered: _Ordered, function: RankFunction, most: int) -> _Ordered:
-    """The rows with a place up to ``most``."""
+    """Return the rows with a place up to ``most``."""
     keep = _before(ordered, function) < most
     return ordered if keep.all() else _Ordered(ordered.rows[keep], ordered.first[keep], ordered.distinct[keep])
 
 
 def _before(ordered: _Ordered, function: RankFunction) -> _Numbers:
-    """How many places of its group come before that of each row."""
+    """Return the number of places in each row's group that come before that of the row."""
     at = np.arange(len(ordered.rows))
     begins = np.maximum.accumulate(np.where(ordered.first, at, 0))
     match function:
@@ -165,7 +165,7 @@ def _before(ordered: _Ordered, function: RankFunction) -> _Numbers:
 
 
 def _begins(columns: Sequence[_Numbers]) -> _Flags:
-    """Where a row differs from the row before it in one of some columns."""
+    """Return a mask of the rows that differ from the row before them in one of the columns."""
     found = np.zeros(len(columns[0]), bool)
     found[:1] = True
     for column in columns:
@@ -174,7 +174,7 @@ def _begins(columns: Sequence[_Numbers]) -> _Flags:
 
 
 def _sort_keys(column: pa.ChunkedArray, part: OrderColumn) -> list[_Numbers]:
-    """Numbers that compare as the values of a column do in ``ORDER BY``, the first ones decide first."""
+    """Return columns of numbers that compare as the values of a column do in ``ORDER BY``. The first one decides first."""
     numbers = _numbers(column)
     if part.descending:
         numbers = ~numbers
@@ -185,11 +185,11 @@ def _sort_keys(column: pa.ChunkedArray, part: OrderColumn) -> list[_Numbers]:
 
 
 def _numbers(column: pa.ChunkedArray) -> _Numbers:
-    """Numbers in the order of a column's values; any number for NULL."""
+    """Return numbers in the order of a column's values; any number for NULL."""
     kind = column.type
     if pa.types.is_floating(kind):
         bits: _Numbers = _float_bits(column).fill_null(0).to_numpy()
-        # Of negative numbers, those with greater bits are less.
+        # Negative numbers with greater bits are smaller.
         return np.where(bits < 0, bits ^ _ALL_BUT_SIGN, bits)
     if pa.types.is_decimal(kind) or not _is_fixed(kind):
         codes = pc.dictionary_encode(column).unify_dictionaries()
@@ -206,27 +206,27 @@ def _numbers(column: pa.ChunkedArray) -> _Numbers:
 
 
 def _is_fixed(kind: pa.DataType) -> bool:
-    """Whether values have a fixed width."""
+    """Return True if values have a fixed width."""
     texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
     return not any(is_one(kind) for is_one in texts)
 
 
 def _float_bits(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The bits of floating-point numbers: equal numbers have equal ones, and NaN is greater than all others."""
+    """Return the bits of floating-point numbers. Equal numbers have equal bits, and those of NaN are greater than all others."""
     values = column.cast(pa.float64()).fill_null(0.0).to_numpy() + 0.0
     bits = np.where(np.isnan(values), np.nan, values).view(np.int64)
     return pa.chunked_array([pa.array(bits, mask=column.is_null().to_numpy())])
 
 
 def _dictionary(codes: pa.ChunkedArray) -> pa.Array:
-    """The distinct values of an encoded column."""
+    """Return the distinct values of an encoded column."""
     return codes.chunk(0).dictionary if codes.num_chunks else pa.array([])
 
 
 def _places(codes: pa.ChunkedArray, null: int) -> _Numbers:
-    """The place of each value of an encoded column among the distinct ones.
+    """Return the index of each value of an encoded column in its dictionary.
 
-    :param null: that of NULL
+    :param null: the index for NULL
     """
     parts = [chunk.indices.cast(pa.int64()).fill_null(null).to_numpy() for chunk in codes.chunks]
     return np.concatenate(parts) if parts else np.zeros(0, np.int64)

@@ -1,4 +1,4 @@
-"""The strategy that always works: evaluates the query over the contents of its relations and subtracts the stored result."""
+"""The strategy that always works: evaluating the query over the contents of its relations and subtracting the stored result."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from airflow_pipelines.sql.plan.ir.stage import Stage
 
 
 class FullOperator(Operator[Full]):
-    """Evaluates the whole query and subtracts the stored result."""
+    """The operator that evaluates the whole query and subtracts the stored result."""
 
     def evaluate(self, context: Context, kept: Kept) -> Outcome:
-        """See :class:`Operator`."""
+        """Evaluate the step, see :class:`Operator`."""
         before = kept.contents or self._empty_contents()
         if self.node.needs and not before.batches and not any(context.relations[name].after.batches for name in self.node.needs):
             return Outcome(Batch.empty(before.schema), consolidated=True)
@@ -27,12 +27,12 @@ class FullOperator(Operator[Full]):
 
 
 def subtracted(stage: Stage, answer: str, context: Context, mode: Mode, stored: Trace) -> Outcome:
-    """The delta between a stage's stored contents and its answer now.
+    """Return the delta between a stage's stored contents and its current answer.
 
     :param stage: the stage, for its columns
     :param answer: a query for the answer's plain rows, without weights
-    :param context: the step
-    :param mode: where the query runs
+    :param context: the context of the step
+    :param mode: the mode in which the query runs
     :param stored: the contents so far
     """
     schema = weighted(stage_schema(stage))
@@ -49,11 +49,11 @@ def subtracted(stage: Stage, answer: str, context: Context, mode: Mode, stored: 
 
 
 def with_contents(node: Full, context: Context, small: bool) -> str:
-    """The query over its relations' contents after the step; they are named by a WITH clause around the untouched query.
+    """Return the query over its relations' contents after the step. A WITH clause around the unchanged query names them.
 
     :param node: the query and the relations it reads
-    :param context: the step
-    :param small: whether all it reads is small
+    :param context: the context of the step
+    :param small: True if all that it reads is small
     """
     contents = [
         f"{quote(name)} AS ({context.batch_views.contents(context.relations[name].after, single_partition=small)})"

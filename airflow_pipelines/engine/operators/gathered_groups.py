@@ -1,4 +1,4 @@
-"""Groups, and first rows of groups, that are found part by part: each part is added to what was found before."""
+"""Groups, and first rows of groups, that are computed part by part: each part is added to the previous ones."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ import pyarrow as pa
 from airflow_pipelines.engine.limits import Limits
 
 _SURE = 10
-"""A tenth of the groups that there may be is found out in any case. Of more it is asked first what they will come to."""
+"""The divisor of the maximum number of groups: this part is computed in any case. For more, the final number is estimated first."""
 
 
 class GatheredGroups:
-    """Gathers groups within the limits of one process.
+    """The collector of groups within the limits of one process.
 
-    Parts are merged when they have come to half of the bytes that there may be. How many groups the last rows have added tells
-    whether there will be too many: of very many rows only the first ones are then read in vain.
+    Parts are merged when they reach half of the bytes allowed. The number of groups that the last rows have added tells if there
+    will be too many. So of very many rows only the first ones are read in vain.
     """
 
     def __init__(self, merged: Callable[[Sequence[pa.Table]], pa.Table], rows: int, limits: Limits) -> None:
-        """:param merged: makes one table of several, each group once
+        """Create an empty collector.
 
-        :param rows: so many rows will be read in all
-        :param limits: say how many groups there may be
+        :param merged: the function that merges several tables into one, with each group once
+        :param rows: the number of rows that will be read in total
+        :param limits: the limits of the number of groups
         """
         self._merged, self._rows, self._limits = merged, rows, limits
         self._found: pa.Table | None = None
@@ -37,7 +38,7 @@ class GatheredGroups:
 
         :param part: the groups
         :param rows: the number of the rows
-        :return: whether there is room for them, and for those that are still to come
+        :returns: True if there is room for them, and for those that are still to come
         """
         self._new.append(part)
         self._new_bytes += part.nbytes
@@ -47,13 +48,13 @@ class GatheredGroups:
         return self._has_room
 
     def result(self) -> pa.Table | None:
-        """All groups; None for no rows and for too many groups."""
+        """Return all groups, or None for no rows and for too many groups."""
         if self._new:
             self._merge()
         return self._found if self._has_room else None
 
     def _merge(self) -> None:
-        """Merge the new groups with those that were found before, and find out whether all groups have room."""
+        """Merge the new groups with the previous ones, and check that all groups have room."""
         before = 0 if self._found is None else self._found.num_rows
         found = self._merged([*([] if self._found is None else [self._found]), *self._new])
         most = self._limits.most_groups(found.nbytes // max(1, found.num_rows))

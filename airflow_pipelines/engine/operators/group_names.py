@@ -1,4 +1,4 @@
-"""The names that a plan makes for the columns of an aggregate's input."""
+"""The names that a plan gives to the columns of an aggregate's input."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _COLUMN = re.compile(r"`?\b(__c\d+)\b`?")
 
 
 def with_input_texts(node: Aggregate, expression: str) -> str:
-    """A failing expression of an aggregate with the texts of its input's columns instead of their names.
+    """Return a failing expression of an aggregate with the texts of its input's columns instead of their names.
 
     :param node: the aggregate
-    :param expression: Spark SQL, as Spark shows it in an error
+    :param expression: the expression as Spark SQL, in the form that Spark shows in an error
     """
     texts = {item.name: item.text for item in node.input.items}
     return _COLUMN.sub(lambda found: texts.get(found[1], found[1]), expression).replace("`", "")

@@ -1,10 +1,10 @@
 """Queries for the contents of large relations of which few rows have changed.
 
-The batches of such a relation are files with nearly all rows, each once, and some small ones with weights of both signs. To add
-them up Spark would have to exchange all rows before it gives the first one. Here the rows that the small batches have are looked
-up; these are left out of the files, and what there is of them now is added. So rows come as they are read. Where rows cannot be
-looked up, or more than a few have changed, or no index is there and it would take long to make one, the batches are merged while
-they are read (:mod:`airflow_pipelines.engine.lookup.merge_on_read`).
+The batches of such a relation are files with nearly all rows, each once, and some small ones with weights of both signs. To
+consolidate them Spark would have to exchange all rows before it returns the first one. Here the rows in the small batches are
+looked up. They are filtered out of the files, and their current versions are added. So rows are returned as they are read. If rows
+cannot be looked up, or more than a few have changed, or there is no index and building one would take long, the batches are merged
+on read (:mod:`airflow_pipelines.engine.lookup.merge_on_read`).
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from airflow_pipelines.rows.zsets import WEIGHT, can_group
 
 _REMEMBERED = 8
 _INDEXED = 2
-"""Rows are looked up by so many of their columns where there is no key; the others are compared afterwards."""
+"""The number of columns by which rows are looked up if there is no key; the others are compared afterwards."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Changed:
-    """The rows of a relation that its small batches have, and those of them that there are now, each with the weight 1."""
+    """The rows of a relation in its small batches, and those of them that exist now, each with the weight 1."""
 
     named: Batch
     present: Batch
 
 
 class LargeContents:
-    """Writes these queries, and remembers what it has looked up."""
+    """The writer of these queries, which caches the rows that it has looked up."""
 
     def __init__(self) -> None:
         self._known: LRUCache[tuple[int, ...], _Changed | None] = LRUCache(_REMEMBERED)
@@ -51,12 +51,12 @@ class LargeContents:
         self._lock = threading.Lock()
 
     def query(self, trace: Trace, key: Sequence[str], context: Context) -> str | None:
-        """A query for the contents of a relation as a plain multiset, without an exchange.
+        """Return a query for the contents of a relation as a plain multiset, without an exchange.
 
-        :param trace: of the relation
-        :param key: the columns of its primary key; none for a relation that has no such key
-        :param context: finds rows
-        :returns: None for contents that have to be added up, or need not be
+        :param trace: the trace of the relation
+        :param key: the columns of its primary key; none for a relation without one
+        :param context: the context that finds rows
+        :returns: the query; None for contents that have to be consolidated, or need not be
         """
         files = tuple(batch for batch in trace.batches if batch.insert_only and _is_large(batch, context.limits))
         others = tuple(batch for batch in trace.batches if not (batch.insert_only and _is_large(batch, context.limits)))
@@ -70,31 +70,31 @@ class LargeContents:
                 return _without_changed(trace, files, found, context)
         mixed = [batch for batch in trace.batches if not batch.insert_only]
         if changed <= context.limits.small_rows and all(batch.table is not None for batch in mixed):
-            return merge_split(trace, key, self._split(trace, key, context), context.batch_views)
+            return merge_split(trace, key, self._split_deletions(trace, key, context), context.batch_views)
         return merge_on_read(trace, key, context.batch_views)
 
     def forget(self) -> None:
-        """Let go of all batches."""
+        """Release all batches."""
         with self._lock:
             self._known.clear()
             self._splits.clear()
 
-    def _split(self, trace: Trace, key: Sequence[str], context: Context) -> SplitChanges:
-        """The batches in memory that take rows away."""
+    def _split_deletions(self, trace: Trace, key: Sequence[str], context: Context) -> SplitChanges:
+        """Return the batches in memory that have deletions, split."""
         numbers = tuple(batch.number for batch in trace.batches)
         with self._lock:
             known = self._splits.get(numbers)
         if known is None:
             known = split_changes(trace, key, context.batch_views)
             with self._lock:
-                # What another thread has made meanwhile: only remembered batches stay until the query has been planned.
+                # Prefer another thread's result: only cached batches live until the query has been planned.
                 known = self._splits.setdefault(numbers, known)
         return known
 
     def _changed(
         self, trace: Trace, files: Sequence[Batch], others: Sequence[Batch], key: Sequence[str], context: Context
     ) -> _Changed | None:
-        """The rows that have changed; None when it would take long to look them up, or they are too many."""
+        """Return the changed rows, or None if looking them up would take long, or they are too many."""
         numbers = tuple(batch.number for batch in trace.batches)
         with self._lock:
             if numbers in self._known:
@@ -109,12 +109,12 @@ class LargeContents:
             return None
         found = _look_up(trace, others, names.names, context)
         with self._lock:
-            # What another thread has found meanwhile: only remembered batches stay until the query has been planned.
+            # Prefer another thread's result: only cached batches live until the query has been planned.
             return self._known.setdefault(numbers, found)
 
 
 def _without_changed(trace: Trace, files: Sequence[Batch], changed: _Changed, context: Context) -> str:
-    """A query for the rows of some files, without those that have changed, and then what there is of these."""
+    """Return a query for the rows of some files without the changed ones, and then the current versions of these."""
     views, columns = context.batch_views, ", ".join(quote(name) for name in trace.columns)
     match = " AND ".join(f"s.{quote(name)} <=> c.{quote(name)}" for name in trace.keys)
     untouched = (
@@ -128,7 +128,10 @@ def _is_large(batch: Batch, limits: Limits) -> bool:
 
 
 def _has_index(trace: Trace, files: Sequence[Batch], names: pa.Schema, limits: Limits) -> bool:
-    """Whether there is an index over some files already: to make one takes seconds, and the memory of all the rows of a file."""
+    """Return True if there is an index over some files already.
+
+    Building one takes seconds, and the memory of all the rows of a file.
+    """
     indexed, columns = indexed_columns(names, limits), [*trace.keys, *trace.merges]
     return all(
         batch.store is not None and file_index(batch.store).has(file, indexed, columns) for batch in files for file in batch.files
@@ -144,17 +147,17 @@ def _look_up(trace: Trace, others: Sequence[Batch], names: Sequence[str], contex
     if sum(weights) > context.limits.fan_out:
         return None
     places = pa.array((at for at, weight in enumerate(weights) for _ in range(weight)), pa.int64())
-    return _Changed(_once(trace, named), _once(trace, found.take(places)))
+    return _Changed(_to_unit_weights(trace, named), _to_unit_weights(trace, found.take(places)))
 
 
 def _is_long(kind: pa.DataType) -> bool:
-    """Whether an index over a column of this type takes long to make."""
+    """Return True if building an index over a column of this type takes long."""
     return bool(
         pa.types.is_large_string(kind) or pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
     )
 
 
-def _once(trace: Trace, rows: pa.Table) -> Batch:
-    """Rows as a batch, each with the weight 1."""
+def _to_unit_weights(trace: Trace, rows: pa.Table) -> Batch:
+    """Return rows as a batch, each with the weight 1."""
     plain = rows.select([name for name in rows.column_names if name != WEIGHT])
     return Batch.in_memory(trace.schema, plain.append_column(WEIGHT, pa.array([1] * rows.num_rows, pa.int64())))

@@ -1,4 +1,4 @@
-"""Filters, projections, unions and inner joins: one query over the sources' deltas and contents gives the delta."""
+"""Filters, projections, unions and inner joins: one query over the sources' deltas and contents computes the delta."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from airflow_pipelines.sql.plan.ir.stage import Stage
 
 
 class LinearOperator(Operator[Linear]):
-    """Evaluates one query over the sources' deltas and contents."""
+    """The operator that evaluates one query over the sources' deltas and contents."""
 
     def evaluate(self, context: Context, kept: Kept) -> Outcome:
-        """See :class:`Operator`."""
+        """Evaluate the step, see :class:`Operator`."""
         del kept
-        selected = self._selected(context)
+        selected = self._select(context)
         if selected is not None:
-            return _outcome(self.stage, selected, context)
+            return _to_outcome(self.stage, selected, context)
         delta = delta_of(self.node, context)
         if delta.joined is not None:
-            return _added_up(self.stage, delta.joined.table, context)
+            return _consolidate_joined(self.stage, delta.joined.table, context)
         if delta.query is None:
             return Outcome(Batch.empty(weighted(stage_schema(self.stage))))
-        # A join gives many rows for one, and so does whatever unnests a value.
+        # A join may return many rows for one, and so may an unnested value.
         return context.emit(self.stage, delta.query, delta.mode, may_grow=True, unit_weights=context.gains(self.reads))
 
-    def _selected(self, context: Context) -> pa.Table | None:
-        """What the stage gives for the rows of the one relation that it reads; None where there are several, or Spark is better."""
+    def _select(self, context: Context) -> pa.Table | None:
+        """Return the stage's result over the one relation that it reads, or None if there are several, or Spark is better."""
         if len(self.reads) > 1:
             return None
         (name,) = self.reads
@@ -52,15 +52,15 @@ class LinearOperator(Operator[Linear]):
         return select_rows(self.node, joined(delta), context)
 
 
-def _added_up(stage: Stage, rows: pa.Table, context: Context) -> Outcome:
-    """The rows of a join, of which equal ones may have come from several places."""
+def _consolidate_joined(stage: Stage, rows: pa.Table, context: Context) -> Outcome:
+    """Return the outcome for the rows of a join, whose equal rows may come from several places."""
     batch = Batch.in_memory(weighted(stage_schema(stage)), rows)
     if not batch.insert_only and not _is_dropped(stage, batch, context) and can_group(arrow_schema(stage_schema(stage))):
-        return replace(_outcome(stage, consolidate_groupable(rows), context), consolidated=True)
-    return _outcome(stage, rows, context)
+        return replace(_to_outcome(stage, consolidate_groupable(rows), context), consolidated=True)
+    return _to_outcome(stage, rows, context)
 
 
-def _outcome(stage: Stage, rows: pa.Table, context: Context) -> Outcome:
+def _to_outcome(stage: Stage, rows: pa.Table, context: Context) -> Outcome:
     batch = Batch.in_memory(weighted(stage_schema(stage)), rows)
     if _is_dropped(stage, batch, context):
         return Outcome(Batch.empty(batch.schema), consolidated=True, unobserved=batch.rows)
@@ -68,5 +68,5 @@ def _outcome(stage: Stage, rows: pa.Table, context: Context) -> Outcome:
 
 
 def _is_dropped(stage: Stage, batch: Batch, context: Context) -> bool:
-    """Whether many rows have no consumer."""
+    """Return True if there are many rows and no consumer reads them."""
     return stage.relation in context.unobserved and not batch.is_small(context.limits)

@@ -1,4 +1,4 @@
-"""Finds the rows of a trace that are equal to given rows in some columns: by an index, in memory, or with Spark."""
+"""The search for the rows of a trace that equal given rows in some columns: by an index, in memory, or with Spark."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WANTED = "__wanted"
 
 
 def matching_rows(trace: Trace, wanted: pa.Table, names: Sequence[str], context: Context) -> pa.Table:
-    """The consolidated rows of a trace that are equal to a row of ``wanted`` in the columns ``names`` (NULL equals NULL).
+    """Return the consolidated rows of a trace that are equal to a row of ``wanted`` in the columns ``names`` (NULL equals NULL).
 
     :param wanted: distinct rows that have the columns ``names``
     :returns: the trace's columns with weights, none of which is 0
@@ -33,12 +33,12 @@ def matching_rows(trace: Trace, wanted: pa.Table, names: Sequence[str], context:
         return arrow.empty_table()
     columns = pa.schema([arrow.field(name) for name in trace.keys])
     if trace.in_memory and trace.rows <= context.limits.small_input and can_group(columns):
-        return _in_memory(pa.concat_tables([batch.table for batch in trace.batches]), wanted, list(names), trace.merges)
-    found = _by_index(trace, wanted, list(names), context) if can_group(columns) else None
-    return found if found is not None else _by_spark(trace, wanted, names, context)
+        return _find_in_memory(pa.concat_tables([batch.table for batch in trace.batches]), wanted, list(names), trace.merges)
+    found = _find_by_index(trace, wanted, list(names), context) if can_group(columns) else None
+    return found if found is not None else _find_by_spark(trace, wanted, names, context)
 
 
-def _by_index(trace: Trace, wanted: pa.Table, names: list[str], context: Context) -> pa.Table | None:
+def _find_by_index(trace: Trace, wanted: pa.Table, names: list[str], context: Context) -> pa.Table | None:
     indexed = indexed_columns(wanted.select(names).schema, context.limits)
     if not indexed:
         return None
@@ -46,27 +46,27 @@ def _by_index(trace: Trace, wanted: pa.Table, names: list[str], context: Context
     found = matching_table(trace.batches, distinct_rows({name: wanted[name] for name in indexed}), columns, context.limits)
     if found is None:
         return None
-    return consolidate_groupable(found, trace.merges) if indexed == names else _in_memory(found, wanted, names, trace.merges)
+    return consolidate_groupable(found, trace.merges) if indexed == names else _find_in_memory(found, wanted, names, trace.merges)
 
 
 def indexed_columns(names: pa.Schema, limits: Limits) -> list[str]:
-    """Those of some columns by which rows are looked up; they are compared by the others afterwards.
+    """Return the columns by which rows are looked up. The others are compared afterwards.
 
     :param names: the columns with their types, the most selective ones first
-    :param limits: says how many there are at most
+    :param limits: the limits, with the maximum number of these columns
     """
     return [column.name for column in names if can_look_up(column.type)][: limits.indexed]
 
 
-def _in_memory(stored: pa.Table, wanted: pa.Table, names: list[str], merges: Mapping[str, Merge]) -> pa.Table:
+def _find_in_memory(stored: pa.Table, wanted: pa.Table, names: list[str], merges: Mapping[str, Merge]) -> pa.Table:
     if len(names) == 1 and wanted[names[0]].null_count == 0:
         found = stored.filter(pc.is_in(stored[names[0]], value_set=wanted[names[0]].combine_chunks()))
         return consolidate_groupable(found, merges)
     # Unlike pyarrow's joins, grouping treats NULL as equal to NULL.
     both = pa.concat_tables(
         [
-            _with(stored.select(names), range(stored.num_rows)),
-            _with(wanted.select(names).cast(stored.select(names).schema), [-1] * wanted.num_rows),
+            _append_wanted(stored.select(names), range(stored.num_rows)),
+            _append_wanted(wanted.select(names).cast(stored.select(names).schema), [-1] * wanted.num_rows),
         ]
     )
     groups = both.group_by(names, use_threads=False).aggregate([(_WANTED, "min"), (_WANTED, "list")])
@@ -75,11 +75,11 @@ def _in_memory(stored: pa.Table, wanted: pa.Table, names: list[str], merges: Map
     return consolidate_groupable(stored.take(positions.filter(pc.greater_equal(positions, 0))), merges)
 
 
-def _with(rows: pa.Table, values: Sequence[int]) -> pa.Table:
+def _append_wanted(rows: pa.Table, values: Sequence[int]) -> pa.Table:
     return rows.append_column(_WANTED, pa.array(values, pa.int64()))
 
 
-def _by_spark(trace: Trace, wanted: pa.Table, names: Sequence[str], context: Context) -> pa.Table:
+def _find_by_spark(trace: Trace, wanted: pa.Table, names: Sequence[str], context: Context) -> pa.Table:
     small = trace.in_memory and trace.rows + wanted.num_rows <= context.limits.small_input
     fields = [field for field in trace.schema.fields if field.name in names] + [trace.schema.fields[-1]]
     keys = wanted.select([field.name for field in fields if field.name != WEIGHT])
@@ -105,5 +105,5 @@ def _by_spark(trace: Trace, wanted: pa.Table, names: Sequence[str], context: Con
 
 
 def _is_incomparable(kind: str) -> bool:
-    """Whether Spark has no null-safe equality for a type or a part of it."""
+    """Return True if Spark has no null-safe equality for a type or a part of it."""
     return "map<" in kind or "variant" in kind

@@ -1,4 +1,4 @@
-"""Adds what a step brings for groups to what is stored of them, in the driver: both are numbers and extremes in columns."""
+"""The addition of a step's changes of groups to their stored accumulators, in the driver: sums and extremes in columns."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _MOST_DIGITS = 38
 
 @dataclass(frozen=True, slots=True)
 class MergedGroups:
-    """The groups of a change; all columns have a value for each of them.
+    """The groups of a change. All columns have one value for each group.
 
-    :param keys: what says which group it is, by name
-    :param before: the accumulators as they were, the weight among them
-    :param after: the accumulators as they become
+    :param keys: the key columns by name
+    :param before: the accumulators before the change, including the weight
+    :param after: the accumulators after the change
     """
 
     keys: Mapping[str, ArrowColumn]
@@ -40,27 +40,27 @@ class MergedGroups:
 def merged_groups(
     change: Batch, stored: Sequence[Batch], keys: Sequence[str], accumulators: Sequence[Accumulator], most: int = sys.maxsize
 ) -> MergedGroups | None:
-    """The groups of a change with their accumulators before and after it.
+    """Return the groups of a change with their accumulators before and after it.
 
-    :param change: each group once, in memory
-    :param stored: batches that add up to what was stored, of these groups and of others
-    :param keys: the columns that say which group it is
-    :param accumulators: the others, the weight among them
-    :param most: so many rows of the groups may be stored, as far as the numbers of rows tell
-    :returns: None without keys, where they cannot be looked up, where too much could be stored, and where a sum could be too large
-        for its type: Spark knows what to do
+    :param change: the change, with each group once, in memory
+    :param stored: the batches whose sum is the stored state of these groups and of others
+    :param keys: the key columns
+    :param accumulators: the other columns, including the weight
+    :param most: the maximum number of stored rows of the groups, as estimated from the numbers of rows
+    :returns: the groups; None without keys, if they cannot be looked up, if too much could be stored, or if a sum could be too
+        large for its type, which Spark then handles
     """
     schema = arrow_schema(change.schema)
     rows = change.to_arrow()
     if not keys or not all(_can_look_up(schema.field(name).type) for name in keys):
         return None
-    # A batch of a state has a group once at most.
+    # A batch of a state has each group at most once.
     if sum(min(change.rows, batch.rows) for batch in stored) > most:
         return None
     names = [accumulator.name for accumulator in accumulators]
     wanted = Keys.of(rows.select(list(keys)))
     kinds = pa.schema([schema.field(name) for name in names])
-    parts = [pairs for batch in stored if batch.rows for pairs in _stored(batch, wanted)]
+    parts = [pairs for batch in stored if batch.rows for pairs in _find_stored(batch, wanted)]
     tables = [pa.table([part.column(name).take(pa.array(part.found)) for name in names], names=names).cast(kinds) for part in parts]
     old = pa.concat_tables([kinds.empty_table(), *tables])
     places = np.concatenate([np.zeros(0, np.int64), *(part.asked for part in parts)])
@@ -78,8 +78,8 @@ def _can_look_up(kind: pa.DataType) -> bool:
     return all(can_look_up(field.type) for field in kind) if pa.types.is_struct(kind) else can_look_up(kind)
 
 
-def _stored(batch: Batch, wanted: Keys) -> list[Pairs]:
-    """What a batch has of some groups."""
+def _find_stored(batch: Batch, wanted: Keys) -> list[Pairs]:
+    """Return the stored rows of some groups in a batch, as pairs."""
     if batch.table is not None:
         found = [memory_index.pairs(batch.number, batch.table, wanted, sys.maxsize)]
     elif batch.store is not None:
@@ -92,7 +92,7 @@ def _stored(batch: Batch, wanted: Keys) -> list[Pairs]:
 def _totals(
     rows: pa.Table, places: npt.NDArray[np.int64], groups: int, accumulators: Sequence[Accumulator], schema: pa.Schema
 ) -> dict[str, ArrowColumn]:
-    """The accumulators of all groups by their places; a sum of nothing is 0 and an extreme NULL."""
+    """Return the accumulators of all groups by their places. A sum of nothing is 0, and an extreme is NULL."""
     wanted = [(accumulator.name, accumulator.merge.value.lower()) for accumulator in accumulators]
     added = rows.append_column(_GROUP, pa.array(places)).group_by([_GROUP], use_threads=False).aggregate(wanted)
     at = np.full(groups, -1, np.int64)
@@ -106,7 +106,7 @@ def _totals(
 
 
 def _has_room(column: pa.ChunkedArray, rows: int) -> bool:
-    """Whether the sum of so many values as those of a column surely fits into its type."""
+    """Return True if the sum of ``rows`` values like those of a column surely fits into its type."""
     extremes = pc.min_max(column).as_py()
     most = (10 ** (_MOST_DIGITS - column.type.scale) if pa.types.is_decimal(column.type) else _MOST_WHOLE) // max(rows, 1)
     # Arithmetic with these decimals would round.

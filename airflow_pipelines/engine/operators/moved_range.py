@@ -1,4 +1,4 @@
-"""The range of values that a marker has moved over: only rows in it can gain or lose by a temporal filter."""
+"""The range of values over which a marker has moved. Only rows in it can be inserted or deleted by a temporal filter."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from airflow_pipelines.sql.plan.ir.linear import TemporalFilter
 
 
 def moved_range(temporal_filter: TemporalFilter, marker: str, relations: Mapping[str, RelationVersions]) -> str | None:
-    """The condition for the rows that ``marker`` passes by in this step, or None when there is surely none.
+    """Return the condition for the rows that ``marker`` passes in this step, or None if there are surely none.
 
     The condition may hold for more rows than those: their contributions cancel out.
 
@@ -29,7 +29,7 @@ def moved_range(temporal_filter: TemporalFilter, marker: str, relations: Mapping
     values = [value for batch in relations[marker].delta for value in batch.to_arrow()[0]]
     known = [value for value in values if value.is_valid]
     if len(values) < 2 or len(known) < len(values):
-        # The marker appears or disappears, which touches any row.
+        # The marker appears or disappears, which may affect any row.
         return "TRUE"
     low = min(known, key=_plain)
     high = max(known, key=_plain)
@@ -42,7 +42,7 @@ def moved_range(temporal_filter: TemporalFilter, marker: str, relations: Mapping
 
 
 def literal(value: pa.Scalar, kind: str) -> str:
-    """An Arrow scalar as Spark SQL text.
+    """Return an Arrow scalar as Spark SQL text.
 
     :param value: the scalar
     :param kind: the type of the text, as Spark DDL
@@ -56,7 +56,7 @@ def _plain(value: pa.Scalar) -> Any:
 
 
 def _may_hold(batch: Batch, column: str, low: pa.Scalar, high: pa.Scalar) -> bool:
-    """Whether a batch may have a row with a value from ``low`` to ``high`` in a column."""
+    """Return True if a batch may have a row with a value from ``low`` to ``high`` in a column."""
     if batch.table is not None:
         values = batch.table[column]
         if values.type != low.type:
@@ -75,7 +75,7 @@ def _group_may_hold(group: tuple[Any, Any] | None, low: pa.Scalar, high: pa.Scal
 
 @lru_cache(maxsize=4096)
 def _ranges(path: Path, column: str) -> tuple[tuple[Any, Any] | None, ...]:
-    """The least and greatest value of a column in each row group of a file; None where the file does not tell."""
+    """Return the least and greatest value of a column in each row group of a file; None if the file does not record them."""
     metadata = pq.read_metadata(path)
     found: list[tuple[Any, Any] | None] = []
     for at in range(metadata.num_row_groups):

@@ -1,4 +1,4 @@
-"""How new rows change the first rows of their keys, found out in the driver: keys and order are columns as they are."""
+"""The effect of new rows on the first rows of their keys, computed in the driver. Keys and order must be plain columns."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ from airflow_pipelines.sql.plan.ir.ranking import RankFunction, Ranking
 
 
 def change_of_first_rows(node: AppendOnlyTopK, stored: Trace, context: Context) -> Batch | None:
-    """The change of a top-k stage's contents; equal rows of it are one row.
+    """Return the change of a top-k stage's contents. Equal rows of it are consolidated.
 
-    :param node: ranks the rows
+    :param node: the node that ranks the rows
     :param stored: the contents before the step
-    :param context: has what is new
-    :returns: None where an expression says how rows are ranked, or there is too much of them for one process
+    :param context: the context with the new rows
+    :returns: the change; None if an expression determines the ranks, or there are too many rows for one process
     """
     schema = arrow_schema(stored.schema)
     if node.ranking is None or not can_rank(schema, node.ranking):
         return None
-    new = _first_new_rows(node, node.ranking, context)
+    new = _find_first_new_rows(node, node.ranking, context)
     if new is None:
         return None
-    known = _stored_rows(node.ranking, new, stored, context)
+    known = _find_stored_rows(node.ranking, new, stored, context)
     return None if known is None else Batch.in_memory(stored.schema, _change(node, node.ranking, known, new))
 
 
-def _first_new_rows(node: AppendOnlyTopK, ranking: Ranking, context: Context) -> pa.Table | None:
-    """The source's new rows that are first among themselves, each as often as it is there; None for too many."""
+def _find_first_new_rows(node: AppendOnlyTopK, ranking: Ranking, context: Context) -> pa.Table | None:
+    """Return the source's new rows that rank first among themselves, each as often as it exists, or None if they are too many."""
 
     def first(tables: Sequence[pa.Table]) -> pa.Table:
         rows = pa.concat_tables(tables)
-        # In the order in which they stand, to read texts in one direction.
+        # In their stored order, to read texts sequentially.
         return rows.take(pa.array(np.sort(first_rows(rows, ranking, node.most).rows)))
 
     changed = sum(batch.rows for name in node.source.reads for batch in context.relations[name].delta)
@@ -59,7 +59,7 @@ def _first_new_rows(node: AppendOnlyTopK, ranking: Ranking, context: Context) ->
 
 
 def _new_rows(node: AppendOnlyTopK, context: Context) -> Iterator[pa.Table | None]:
-    """The source's new rows with their weights, some at a time; None where they are too many."""
+    """Yield the source's new rows with their weights, some at a time; None if they are too many."""
     passed = passed_rows(node.source)
     columns = node.source.columns
     if passed is not None and set(columns) <= passed.columns.keys():
@@ -76,7 +76,7 @@ def _new_rows(node: AppendOnlyTopK, context: Context) -> Iterator[pa.Table | Non
 
 
 def _repeated(rows: pa.Table, ranking: Ranking, most: int, limit: int) -> pa.Table | None:
-    """Rows as often as their weights say, without weights; None for more than a limit."""
+    """Return rows as often as their weights say, without weights, or None if they exceed a limit."""
     plain, weights = rows.drop_columns([WEIGHT]), rows[WEIGHT].to_numpy()
     if (weights == 1).all():
         return plain
@@ -91,8 +91,11 @@ def _limit(rows: pa.Table, context: Context) -> int:
     return context.limits.most_groups(rows.nbytes // max(1, rows.num_rows))
 
 
-def _stored_rows(ranking: Ranking, new: pa.Table, stored: Trace, context: Context) -> pa.Table | None:
-    """What is stored of the new rows' groups, perhaps with other groups, each row as often as it is there; None for too many."""
+def _find_stored_rows(ranking: Ranking, new: pa.Table, stored: Trace, context: Context) -> pa.Table | None:
+    """Return the stored rows of the new rows' groups, each as often as it exists, or None if they are too many.
+
+    There may be rows of other groups among them.
+    """
     limits = limits_of_groups(stored.batches, context.limits)
     groups = distinct_rows({name: new[name] for name in ranking.partition})
     batch = matching_batch(stored.batches, stored.schema, groups, limits)
@@ -103,7 +106,7 @@ def _stored_rows(ranking: Ranking, new: pa.Table, stored: Trace, context: Contex
 
 
 def _change(node: AppendOnlyTopK, ranking: Ranking, stored: pa.Table, new: pa.Table) -> pa.Table:
-    """Rows that have another place than before: each comes with its new place and goes with its old one."""
+    """Return the rows whose place has changed. Each is inserted with its new place and deleted with its old one."""
     own = list(node.source.columns)
     both = pa.concat_tables([stored.select(own), new.select(own)])
     was = np.concatenate((stored[node.place].to_numpy(), np.zeros(new.num_rows, np.int64)))
@@ -116,5 +119,5 @@ def _change(node: AppendOnlyTopK, ranking: Ranking, stored: pa.Table, new: pa.Ta
     place = pa.array(np.concatenate((places[comes], was[goes])), stored.schema.field(node.place).type)
     weights = np.repeat(np.array([1, -1]), [len(comes), len(goes)])
     changes = rows.append_column(node.place, place).append_column(WEIGHT, pa.array(weights, pa.int64()))
-    # Rows that are equal, but for their places, may take those of one another.
+    # Rows that differ only in their places may swap them.
     return changes if ranking.function is RankFunction.ROW_NUMBER and not first.equals else consolidate(changes)

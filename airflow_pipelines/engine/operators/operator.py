@@ -1,7 +1,7 @@
-"""What the engine has to know about a kind of stage: the operator protocol.
+"""The operator protocol: the interface through which the engine evaluates any kind of stage.
 
-There is one operator class for each kind of node, in one file, and :mod:`airflow_pipelines.engine.operators.registry` says which.
-Nothing else asks for the kind of a node.
+There is one operator class for each kind of node, in one file; :mod:`airflow_pipelines.engine.operators.registry` maps nodes to
+operators. No other code depends on the kind of a node.
 """
 
 from __future__ import annotations
@@ -22,25 +22,29 @@ N = TypeVar("N", bound=Node)
 
 
 class Operator(ABC, Generic[N]):
-    """Evaluates one stage, step by step.
+    """The base class of operators, each of which evaluates one stage, step by step.
 
-    No step changes a variable of an operator: all that it remembers is in its states, so that a checkpoint has it.
+    No step changes an attribute of an operator: its memory is in its states, so that a checkpoint contains it.
     """
 
     depends_on_order: ClassVar[bool] = False
-    """Whether the result depends on the order in which rows arrive, and not only on which ones. The deltas that such an operator
-    reads have a sequence column, and the steps of a journal are never merged for it."""
+    """True if the result depends on the arrival order of rows, and not only on the set of rows.
+
+    The deltas that such an operator reads have a sequence column, and steps of a journal are never merged for it.
+    """
     may_be_evaluated_again: ClassVar[bool] = True
-    """Whether a failed evaluation may be repeated over some of its rows, to find the one that it fails for. An operator that calls
-    what has effects elsewhere says no."""
+    """True if a failed evaluation may be repeated over some of its rows, to find the row that makes it fail.
+
+    It is False for an operator whose calls have effects elsewhere.
+    """
 
     has_timers: ClassVar[bool] = False
-    """Whether :meth:`timer` may give an instant, so that time matters besides what the operator reads."""
+    """True if :meth:`timer` may return an instant, so that time matters besides the inputs."""
 
     def __init__(self, stage: Stage, node: N) -> None:
-        """An operator for one stage.
+        """Create an operator for one stage.
 
-        :param stage: what it computes
+        :param stage: the stage that it computes
         :param node: the stage's node
         """
         self.stage = stage
@@ -55,43 +59,43 @@ class Operator(ABC, Generic[N]):
 
     @property
     def ordered_reads(self) -> frozenset[str]:
-        """Of an operator that depends on order, the relations whose rows it needs in the order of their arrival."""
+        """The relations whose rows an operator that depends on order needs in arrival order."""
         return self.reads
 
     @property
     def strategy(self) -> str:
-        """How the stage is evaluated, in one or two words."""
+        """The evaluation strategy of the stage, in one or two words."""
         return self.node.strategy
 
     @property
     def starts_with_rows(self) -> bool:
-        """Whether the result may have rows while all that is read is empty."""
+        """True if the result may have rows while all inputs are empty."""
         return self.node.starts_with_rows
 
     @property
     def keeps_contents(self) -> bool:
-        """Whether the contents of the stage's relation before a step are needed to evaluate it."""
+        """True if the contents of the stage's relation before a step are needed to evaluate it."""
         return self.node.keeps_contents
 
     def state_schemas(self) -> Mapping[str, StateSchema]:
-        """The schemas of the operator's states, by name; none by default."""
+        """Return the schemas of the operator's states, by name; none by default."""
         return {}
 
     def empty_states(self) -> dict[str, Trace]:
-        """The states before the first evaluation."""
+        """Return the states before the first evaluation."""
         return {name: schema.empty() for name, schema in self.states.items()}
 
     def timer(self, states: Mapping[str, Trace]) -> int | None:
-        """The next instant at which the operator has something to do without any input; None, the default, for none.
+        """Return the next instant at which the operator has work to do without any input, or None, the default, for none.
 
-        :param states: the operator's states as they are now; none before its first evaluation
+        :param states: the operator's current states; none before its first evaluation
         :returns: microseconds since the epoch
         """
         del states
         return None
 
     def is_due(self, changed: Set[str], clock: int | None, states: Mapping[str, Trace]) -> bool:
-        """Whether the operator has something to do in a step.
+        """Return True if the operator has work to do in a step.
 
         :param changed: the relations that the step changes
         :param clock: the time of the step, in microseconds since the epoch; None before the first tick
@@ -104,16 +108,16 @@ class Operator(ABC, Generic[N]):
 
     @abstractmethod
     def evaluate(self, context: Context, kept: Kept) -> Outcome:
-        """What the stage's relation and its states gain and lose in a step.
+        """Evaluate a step: return the changes of the stage's relation and of its states.
 
         :param context: the step's versions of the relations, and the means to run queries
-        :param kept: what the stage keeps, as it was before the step
+        :param kept: the stage's states and contents before the step
         """
 
     def in_query_terms(self, expression: str) -> str:
-        """A failing expression with the names that the user's query has, instead of those that the plan has made.
+        """Return a failing expression with the names of the user's query instead of those that the plan has made up.
 
-        :param expression: Spark SQL, as Spark shows it in an error
+        :param expression: the expression as Spark SQL, in the form that Spark shows in an error
         """
         return expression
 

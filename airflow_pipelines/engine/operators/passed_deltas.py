@@ -1,4 +1,4 @@
-"""The new rows of a relation, as they are."""
+"""The delta of a relation as plain columns."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _ROWS_AT_A_TIME = 200_000
 
 
 def passed_delta(passed: PassedRows, columns: Sequence[str], context: Context) -> Iterator[pa.Table]:
-    """Some columns of the rows that a step adds to a relation, and takes away from it, with their weights; some rows at a time.
+    """Yield some columns of the rows that a step inserts into and deletes from a relation, with weights, some rows at a time.
 
-    :param passed: the relation, and its columns by the names that they get
-    :param columns: which of these names
-    :param context: has the rows
+    :param passed: the relation, and its columns by their output names
+    :param columns: the output names to yield
+    :param context: the context with the rows
     """
     names = [*(passed.columns[name] for name in columns), WEIGHT]
     for batch in context.relations[passed.relation].delta:

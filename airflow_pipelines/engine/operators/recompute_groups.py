@@ -1,4 +1,4 @@
-"""Aggregates that do not follow from accumulators: computes the groups that a delta touches anew from the input's contents."""
+"""Aggregates that do not follow from accumulators: the groups that a delta touches are recomputed from the input's contents."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ GROUPS = "groups"
 
 
 class RecomputeGroupsOperator(Operator[Aggregate]):
-    """Computes the groups that a delta touches anew from the input's contents."""
+    """The operator that recomputes the groups that a delta touches from the input's contents."""
 
     def state_schemas(self) -> Mapping[str, StateSchema]:
-        """The output rows with the keys of their groups."""
+        """Return the schema of the output rows with the keys of their groups."""
         columns = [(key.name, kind) for key, kind in zip(self.node.keys, self.node.key_types, strict=True)]
         columns += [(f"__o{at}", kind) for at, (_, kind) in enumerate(self.stage.columns)]
         return {GROUPS: StateSchema(struct_of(tuple(columns)))}
 
     def evaluate(self, context: Context, kept: Kept) -> Outcome:
-        """See :class:`Operator`."""
+        """Evaluate the step, see :class:`Operator`."""
         state = kept.state(GROUPS)
         known = self.empty_states()[GROUPS] if state is None else state
-        return _evaluated(self.stage, self.node, context, known, is_first=state is None)
+        return _evaluate(self.stage, self.node, context, known, is_first=state is None)
 
     def in_query_terms(self, expression: str) -> str:
-        """See :class:`Operator`."""
+        """Return the expression with the texts of the input's columns, see :class:`Operator`."""
         return with_input_texts(self.node, expression)
 
 
-def _evaluated(stage: Stage, node: Aggregate, context: Context, known: Trace, *, is_first: bool) -> Outcome:
-    """The delta of an aggregate and of its state: new output rows of the touched groups less the stored ones."""
+def _evaluate(stage: Stage, node: Aggregate, context: Context, known: Trace, *, is_first: bool) -> Outcome:
+    """Return the delta of an aggregate and of its state: new output rows of the touched groups less the stored ones."""
     groups = change_of_groups(stage, node, known, context)
     if groups is not None:
         return replace(_output(stage, groups, context), states={GROUPS: groups})
@@ -55,26 +55,26 @@ def _evaluated(stage: Stage, node: Aggregate, context: Context, known: Trace, *,
     small = mode is Mode.SMALL
     printer = context.printer(mode)
     change = printer.delta(node.input, context.changed())
-    # Without keys there is one group even without rows, which the first evaluation gives.
+    # Without keys there is one group even without rows, which the first evaluation outputs.
     if change is None and (node.keys or not is_first):
         return Outcome(Batch.empty(weighted(stage_schema(stage))))
     insert_only = all(context.relations[name].after.insert_only for name in stage.reads)
     # The delta of all contents, as in a first load, touches every group.
     everything = not known.batches and all(not context.relations[name].before.batches for name in stage.reads)
     most = not everything and mode is Mode.LARGE and context.touches_most(stage.reads)
-    touched = None if change is None or everything or most or not node.keys else _touched(node, change)
-    # Of what is not large but not tiny either, the touched groups are looked up as well.
+    touched = None if change is None or everything or most or not node.keys else _touched_sql(node, change)
+    # If the inputs are neither large nor tiny, the touched groups are looked up as well.
     some = mode is Mode.NARROW or (small and not (context.is_tiny(stage.reads) and known.rows <= context.limits.tiny))
     collected = _collected(node, touched, context, mode) if some and touched is not None else None
     if collected is not None:
         touched = f"SELECT {', '.join(key.name for key in node.keys)} FROM {context.batch_views.table(collected)}"
-    near = _near(node, collected, known, context) if collected is not None else None
+    near = _look_up_near(node, collected, known, context) if collected is not None else None
     if near is not None:
         contents, known, small = near.contents, near.state, True
     else:
         contents = printer.contents(node.input, Version.AFTER)
     hint = "/*+ BROADCAST(t) */ " if collected is not None and not small else ""
-    fresh = _fresh(node, contents, touched, insert_only, hint)
+    fresh = _fresh_sql(node, contents, touched, insert_only, hint)
     stored = context.batch_views.rows(known.batches, single_partition=small)
     query = fresh
     if stored is not None:
@@ -96,15 +96,15 @@ def _evaluated(stage: Stage, node: Aggregate, context: Context, known: Trace, *,
 
 @dataclass(frozen=True, slots=True)
 class _Near:
-    """What the input (a query, None for no rows) and the state have of the touched groups, in memory; perhaps more than that."""
+    """The rows of the touched groups in memory, of the input (a query, None for no rows) and of the state; perhaps with others."""
 
     contents: str | None
     state: Trace
     batch: Batch
 
 
-def _near(node: Aggregate, touched: Batch, known: Trace, context: Context) -> _Near | None:
-    """None when the touched groups have to be scanned for."""
+def _look_up_near(node: Aggregate, touched: Batch, known: Trace, context: Context) -> _Near | None:
+    """Return the rows of the touched groups in memory, or None if a scan is needed to find them."""
     values = touched.to_arrow()
     wanted = wanted_of(node.lookup, node.key_types, [values[key.name] for key in node.keys], context.relations)
     if node.lookup is None or wanted is None:
@@ -120,13 +120,13 @@ def _near(node: Aggregate, touched: Batch, known: Trace, context: Context) -> _N
 
 
 def _collected(node: Aggregate, touched: str, context: Context, mode: Mode) -> Batch | None:
-    """The touched groups' keys as a batch in memory, or None when they are too many for that."""
+    """Return the touched groups' keys as a batch in memory, or None if they are too many for that."""
     table = context.collect_bounded(f"SELECT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({touched})", mode)
     keys = tuple((key.name, kind) for key, kind in zip(node.keys, node.key_types, strict=True))
     return None if table is None else Batch.in_memory(weighted(struct_of(keys)), table)
 
 
-def _touched(node: Aggregate, change: str) -> str:
+def _touched_sql(node: Aggregate, change: str) -> str:
     keys = ", ".join(f"{key.text} AS {key.name}" for key in node.keys)
     return f"SELECT DISTINCT {keys} FROM ({change})"
 
@@ -135,8 +135,8 @@ def _match(node: Aggregate) -> str:
     return " AND ".join(f"s.{key.name} <=> t.{key.name}" for key in node.keys)
 
 
-def _fresh(node: Aggregate, contents: str | None, touched: str | None, insert_only: bool, hint: str) -> str:
-    """Keys and output rows of the touched groups as they are now, each with weight 1."""
+def _fresh_sql(node: Aggregate, contents: str | None, touched: str | None, insert_only: bool, hint: str) -> str:
+    """Return a query for the keys and current output rows of the touched groups, each with weight 1."""
     items = [f"{item.text} AS __o{at}" for at, item in enumerate(node.items)]
     keys = [key.name for key in node.keys]
     condition = f" WHERE {node.having}" if node.having else ""
@@ -159,7 +159,7 @@ def _with_keys(node: Aggregate, keys: tuple[Item, ...]) -> Aggregate:
 
 
 def _output(stage: Stage, batch: Batch, context: Context) -> Outcome:
-    """The relation's delta: the state's delta without the keys."""
+    """Return the relation's delta: the state's delta without the keys."""
     names = [name for name, _ in stage.columns]
     schema = weighted(stage_schema(stage))
     if batch.table is not None:

@@ -1,9 +1,9 @@
-"""Recursive views: fixed points that are brought forward by the rows a step adds and takes away.
+"""Recursive views: fixed points that are maintained by the rows that a step inserts and deletes.
 
-The state of a set counts how often each row is derived. Rows that are added are followed round by round, each round joining only
-the newest ones with the rest. Rows that lose a derivation are taken out with all that depends on them, since they may have been
-holding each other up in a circle; what still has a derivation afterwards comes back. Where that would take out most of the
-contents, the fixed point is computed anew.
+The state of a set counts the derivations of each row. Inserted rows are followed round by round, each round joining only the newest
+ones with the rest. Rows that lose a derivation are removed with all rows that depend on them, since they may have supported each
+other in a cycle; rows that still have a derivation afterwards are restored. If that would remove most of the contents, the fixed
+point is computed anew.
 """
 
 from __future__ import annotations
@@ -36,33 +36,33 @@ from airflow_pipelines.sql.plan.ir.recursive import Recursive
 from airflow_pipelines.sql.plan.ir.stage import Stage
 
 MAX_SECONDS = 3600.0
-"""A fixed point that takes longer than this fails its step."""
+"""The time limit of a fixed point in seconds. One that takes longer fails its step."""
 _AT = "__at"
 DERIVATIONS = "derivations"
 """The name of the state of a set."""
 
 
 class RecursiveOperator(Operator[Recursive]):
-    """Brings the fixed point forward by the rows that a step adds and takes away.
+    """The operator that maintains the fixed point by the rows that a step inserts and deletes.
 
     The state of a set has the rows derived from the contents, as often as they are derived.
     """
 
     def state_schemas(self) -> Mapping[str, StateSchema]:
-        """See :class:`Operator`."""
+        """Return the schema of the derivations if these are counted, see :class:`Operator`."""
         counts_derivations = self.node.body is not None and self.node.distinct
         return {DERIVATIONS: StateSchema(stage_schema(self.stage))} if counts_derivations else {}
 
     def evaluate(self, context: Context, kept: Kept) -> Outcome:
-        """See :class:`Operator`.
+        """Evaluate the step, see :class:`Operator`.
 
-        :raises StepError: when the recursion does not come to an end
+        :raises StepError: if the recursion does not terminate
         """
         stage, node = self.stage, self.node
         stored = kept.contents or self._empty_contents()
         rounds = _Rounds(stage.relation, context)
         if node.body is None:
-            return _recomputed(stage, node, context, stored, rounds)
+            return _recompute(stage, node, context, stored, rounds)
         fixpoint = _Fixpoint(node, node.body, context, rounds, weighted(stage_schema(stage)))
         if not node.distinct:
             return Outcome(fixpoint.follow(stored), consolidated=True)
@@ -76,7 +76,7 @@ class RecursiveOperator(Operator[Recursive]):
 
 @dataclass(slots=True)
 class _Rounds:
-    """Counts the rounds of one evaluation and ends those that have no end."""
+    """The counter of the rounds of one evaluation, which ends recursions that do not terminate."""
 
     relation: str
     context: Context
@@ -86,7 +86,7 @@ class _Rounds:
     def next(self) -> None:
         """Begin another round.
 
-        :raises StepError: when there were too many
+        :raises StepError: if there were too many, or the time limit is exceeded
         """
         limit = int(self.context.sessions.small.conf.get(RECURSION_LEVELS) or -1)
         view = self.relation.partition("$")[0]
@@ -103,14 +103,14 @@ class _Rounds:
 
 @dataclass(slots=True)
 class _Sum:
-    """A trace and what is added to it during an evaluation."""
+    """A trace and the batches that are added to it during an evaluation."""
 
     base: Trace
     context: Context
     parts: list[Batch] = field(default_factory=list)
 
     def add(self, batch: Batch) -> None:
-        """Add a batch; small ones are put together, since every one of them costs each query a little."""
+        """Add a batch. Small batches are merged, since each of them costs every query a little."""
         if batch.rows:
             self.parts.append(batch)
         small = [part for part in self.parts if part.table is not None]
@@ -120,18 +120,18 @@ class _Sum:
 
     @property
     def now(self) -> Trace:
-        """The trace with all that was added."""
+        """The trace with all added batches."""
         return replace(self.base, batches=(*self.base.batches, *self.parts))
 
     @property
     def total(self) -> Batch:
-        """All that was added, as one batch without rows that cancel out."""
+        """All added batches, as one batch without rows that cancel out."""
         return _total(self.base.schema, self.context, self.parts, [])
 
 
 @dataclass(frozen=True, slots=True)
 class _Phase:
-    """One kind of change of the inputs: ``changing`` has it as their deltas, ``settled`` is when it is done."""
+    """One phase of the change of the inputs: ``changing`` has it as their deltas, ``settled`` is the state after it."""
 
     changing: Mapping[str, RelationVersions]
     settled: Mapping[str, RelationVersions]
@@ -150,10 +150,10 @@ class _Fixpoint:
     schema: StructType
 
     def follow(self, stored: Trace) -> Batch:
-        """The delta of a multiset: every row is derived from one other, so that deltas add up over the rounds."""
+        """Return the delta of a multiset. Every row is derived from one other, so deltas add up over the rounds."""
         contents = _Sum(stored, self.context)
-        # What is lost goes first: the other way around, rows that are about to go could be followed along new circles for ever.
-        for phase in self._phases():
+        # Deletions go first. Otherwise rows that are about to be deleted could be followed along new cycles forever.
+        for phase in self._split_phases():
             front = Batch.empty(self.schema) if phase.empty else self._derived(phase.changing, contents, None)
             while front.rows:
                 self.rounds.next()
@@ -163,15 +163,15 @@ class _Fixpoint:
         return contents.total
 
     def maintain(self, stored: Trace, state: Trace) -> Outcome | None:
-        """The delta of a set and of its state; None when starting anew is cheaper."""
+        """Return the delta of a set and of its state, or None if starting anew is cheaper."""
         contents, derivations = _Sum(stored, self.context), _Sum(state, self.context)
-        losing, gaining = self._phases()
+        losing, gaining = self._split_phases()
         taken: list[Batch] = []
         if not losing.empty:
             derived = self._derived(losing.changing, contents, None)
             while derived.rows:
                 derivations.add(derived)
-                front = self._losers(derived, contents)
+                front = self._find_losers(derived, contents)
                 if front is None or sum(batch.rows for batch in (front, *taken)) > max(
                     self.context.limits.few_losses, stored.rows // 2
                 ):
@@ -184,11 +184,11 @@ class _Fixpoint:
                 contents.add(front)
         gained = Batch.empty(self.schema) if gaining.empty else self._derived(gaining.changing, contents, None)
         derivations.add(gained)
-        self._grow(gaining.settled, contents, derivations, self._back(taken, derivations, gained, contents))
+        self._grow(gaining.settled, contents, derivations, self._find_restored(taken, derivations, gained, contents))
         return Outcome(contents.total, {DERIVATIONS: derivations.total}, consolidated=True)
 
     def anew(self, stored: Trace, state: Trace | None) -> Outcome:
-        """The same as :meth:`maintain`, by computing the fixed point from nothing and subtracting what was."""
+        """Compute the fixed point from nothing and subtract the old one; return the same as :meth:`maintain`."""
         nothing = replace(stored, batches=())
         contents, derivations = _Sum(nothing, self.context), _Sum(nothing, self.context)
         inputs = {name: self.context.relations[name].after for name in self.node.inputs}
@@ -196,7 +196,7 @@ class _Fixpoint:
         gained = self._derived(all_new, contents, None)
         derivations.add(gained)
         settled = {name: RelationVersions(trace) for name, trace in inputs.items()}
-        self._grow(settled, contents, derivations, self._newcomers(gained, contents))
+        self._grow(settled, contents, derivations, self._find_newcomers(gained, contents))
         old = state.batches if state is not None else ()
         delta = _total(self.schema, self.context, contents.parts, stored.batches)
         derived = _total(self.schema, self.context, derivations.parts, old)
@@ -209,10 +209,10 @@ class _Fixpoint:
             derived = self._derived(inputs, contents, front)
             contents.add(front)
             derivations.add(derived)
-            front = self._newcomers(derived, contents)
+            front = self._find_newcomers(derived, contents)
 
     def _derived(self, inputs: Mapping[str, RelationVersions], contents: _Sum, front: Batch | None) -> Batch:
-        """The derivations that are gained or lost when the inputs change, or when ``front`` is added to ``contents``."""
+        """Return the derivations that are gained or lost when the inputs change, or when ``front`` is added to ``contents``."""
         own = RelationVersions(contents.now, (front,) if front is not None else ())
         context = replace(self.context, relations={**inputs, self.node.relation: own})
         mode = context.mode(context.changed(), self.body.rereads)
@@ -221,15 +221,15 @@ class _Fixpoint:
             return Batch.empty(self.schema)
         return context.run(consolidated_sql(Trace(self.schema), f"({query})"), self.schema, mode, may_grow=True)
 
-    def _newcomers(self, derived: Batch, contents: _Sum) -> Batch:
-        """The rows with new derivations that the contents do not have yet, each with weight 1."""
+    def _find_newcomers(self, derived: Batch, contents: _Sum) -> Batch:
+        """Return the newly derived rows that the contents do not have yet, each with weight 1."""
         if derived.table is None:
-            return self._newcomers_in_files(derived, contents)
+            return self._find_newcomers_in_files(derived, contents)
         gained = derived.table.filter(pc.greater(derived.table[WEIGHT], 0))
         known = matching_rows(contents.now, self._plain(gained), self._names, self.context)
-        return self._batch(_without(self._plain(gained), self._plain(known)), 1)
+        return self._batch(_subtract_rows(self._plain(gained), self._plain(known)), 1)
 
-    def _newcomers_in_files(self, derived: Batch, contents: _Sum) -> Batch:
+    def _find_newcomers_in_files(self, derived: Batch, contents: _Sum) -> Batch:
         names = ", ".join(map(quote, self._names))
         query = f"SELECT {names}, CAST(1 AS BIGINT) AS {WEIGHT} FROM {self.context.batch_views.table(derived)} AS s"
         rows = self.context.batch_views.rows(contents.now.batches)
@@ -238,16 +238,16 @@ class _Fixpoint:
             query += f" LEFT ANTI JOIN ({consolidated_sql(contents.now, rows)}) AS t ON {match}"
         return self.context.run(f"{query} WHERE s.{WEIGHT} > 0", self.schema, Mode.LARGE)
 
-    def _losers(self, derived: Batch, contents: _Sum) -> Batch | None:
-        """The rows of the contents that lost a derivation, each with weight -1; None when they are many."""
+    def _find_losers(self, derived: Batch, contents: _Sum) -> Batch | None:
+        """Return the rows of the contents that lost a derivation, each with weight -1, or None if they are many."""
         if derived.table is None:
             return None
         lost = derived.table.filter(pc.less(derived.table[WEIGHT], 0))
         return self._batch(self._plain(matching_rows(contents.now, self._plain(lost), self._names, self.context)), -1)
 
-    def _back(self, taken: list[Batch], derivations: _Sum, gained: Batch, contents: _Sum) -> Batch:
-        """The rows to begin growing with: those taken out that are still derived, and what the inputs gained."""
-        new = self._newcomers(gained, contents)
+    def _find_restored(self, taken: list[Batch], derivations: _Sum, gained: Batch, contents: _Sum) -> Batch:
+        """Return the rows to start growing from: removed rows that are still derived, and rows that the inputs gained."""
+        new = self._find_newcomers(gained, contents)
         if not taken:
             return new
         out = pa.concat_tables([self._plain(batch.table) for batch in taken])
@@ -256,19 +256,19 @@ class _Fixpoint:
         if not still.rows or not new.rows:
             return new if new.rows else still
         if new.table is not None and still.table is not None:
-            both = _without(self._plain(new.table), self._plain(still.table))
+            both = _subtract_rows(self._plain(new.table), self._plain(still.table))
             return self.context.spill_if_large(self._batch(pa.concat_tables([both, self._plain(still.table)]), 1))
         names = ", ".join(map(quote, self._names))
         query = f"SELECT DISTINCT {names}, CAST(1 AS BIGINT) AS {WEIGHT} FROM {self.context.batch_views.rows((new, still))}"
         return self.context.run(query, self.schema, Mode.LARGE)
 
-    def _phases(self) -> tuple[_Phase, _Phase]:
-        """The step's change of the inputs as first losing and then gaining rows."""
+    def _split_phases(self) -> tuple[_Phase, _Phase]:
+        """Return the step's change of the inputs as two phases, the deletions and then the insertions."""
         before = {name: self.context.relations[name].before for name in self.node.inputs}
         lost: dict[str, tuple[Batch, ...]] = {}
         gained: dict[str, tuple[Batch, ...]] = {}
         for name, trace in before.items():
-            lost[name], gained[name] = _by_sign(trace.schema, self.context.relations[name].delta, self.context)
+            lost[name], gained[name] = _split_by_sign(trace.schema, self.context.relations[name].delta, self.context)
         middle = {name: replace(trace, batches=(*trace.batches, *lost[name])) for name, trace in before.items()}
         after = {name: replace(trace, batches=(*trace.batches, *gained[name])) for name, trace in middle.items()}
         losing = {name: RelationVersions(trace, lost[name]) for name, trace in before.items()}
@@ -289,15 +289,15 @@ class _Fixpoint:
         return Batch.in_memory(self.schema, rows.append_column(WEIGHT, pa.array([weight] * rows.num_rows, pa.int64())))
 
 
-def _recomputed(stage: Stage, node: Recursive, context: Context, stored: Trace, rounds: _Rounds) -> Outcome:
-    """The delta by asking the whole query again and again, each time over its last answer, until that grows no more."""
+def _recompute(stage: Stage, node: Recursive, context: Context, stored: Trace, rounds: _Rounds) -> Outcome:
+    """Return the delta by evaluating the whole query repeatedly, each time over its last answer, until that stops growing."""
     schema = weighted(struct_of(node.columns))
     names = ", ".join(quote(name) for name, _ in node.columns)
     reads = (*node.inputs, node.relation)
     found = Batch.empty(schema)
     while True:
         rounds.next()
-        inner = _with_own(context, node, schema, found)
+        inner = _replace_own(context, node, schema, found)
         mode = inner.mode(frozenset(), frozenset(reads))
         answer = with_contents(Full(node.query, reads, None), inner, mode is Mode.SMALL)
         query = f"SELECT DISTINCT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM (SELECT * FROM ({answer}) AS q({names}))"
@@ -305,19 +305,19 @@ def _recomputed(stage: Stage, node: Recursive, context: Context, stored: Trace, 
         if grown.rows == found.rows:
             break
         found = grown
-    inner = _with_own(context, node, schema, found)
+    inner = _replace_own(context, node, schema, found)
     result = node.result or f"SELECT {names} FROM {quote(node.relation)}"
     mode = inner.mode(frozenset(), frozenset({node.relation}), stored)
     return subtracted(stage, with_contents(Full(result, (node.relation,), None), inner, mode is Mode.SMALL), inner, mode, stored)
 
 
-def _with_own(context: Context, node: Recursive, schema: StructType, contents: Batch) -> Context:
+def _replace_own(context: Context, node: Recursive, schema: StructType, contents: Batch) -> Context:
     own = RelationVersions(Trace(schema, (contents,) if contents.rows else ()))
     return replace(context, relations={**{name: context.relations[name] for name in node.inputs}, node.relation: own})
 
 
-def _by_sign(schema: StructType, delta: tuple[Batch, ...], context: Context) -> tuple[tuple[Batch, ...], tuple[Batch, ...]]:
-    """What a delta takes away and what it adds, each as batches without rows that cancel out."""
+def _split_by_sign(schema: StructType, delta: tuple[Batch, ...], context: Context) -> tuple[tuple[Batch, ...], tuple[Batch, ...]]:
+    """Return the deletions and the insertions of a delta, each as batches without rows that cancel out."""
     if all(batch.insert_only for batch in delta):
         return (), delta
     if all(batch.table is not None for batch in delta):
@@ -333,13 +333,13 @@ def _by_sign(schema: StructType, delta: tuple[Batch, ...], context: Context) -> 
 
 
 def _total(schema: StructType, context: Context, plus: list[Batch], minus: tuple[Batch, ...] | list[Batch]) -> Batch:
-    """The sum of batches less the sum of others, as one batch without rows that cancel out."""
+    """Return the sum of batches minus the sum of others, as one batch without rows that cancel out."""
     if not plus and not minus:
         return Batch.empty(schema)
     if len(plus) == 1 and not minus:
         return plus[0]
     if all(batch.table is not None for batch in (*plus, *minus)):
-        tables = [batch.table for batch in plus] + [_negated(batch.table) for batch in minus]
+        tables = [batch.table for batch in plus] + [_negate(batch.table) for batch in minus]
         table = pa.concat_tables(tables)
         alone = not minus and all(batch.insert_only for batch in plus) and not can_group(table.drop_columns([WEIGHT]).schema)
         return context.spill_if_large(Batch.in_memory(schema, table if alone else consolidate(table)))
@@ -349,16 +349,16 @@ def _total(schema: StructType, context: Context, plus: list[Batch], minus: tuple
     return context.run(consolidated_sql(Trace(schema), f"({' UNION ALL '.join(parts)})"), schema, Mode.LARGE)
 
 
-def _negated(table: pa.Table) -> pa.Table:
+def _negate(table: pa.Table) -> pa.Table:
     return table.set_column(table.num_columns - 1, WEIGHT, pc.negate(table[WEIGHT]))
 
 
-def _without(rows: pa.Table, others: pa.Table) -> pa.Table:
-    """The rows that are not among ``others``; both have distinct rows."""
+def _subtract_rows(rows: pa.Table, others: pa.Table) -> pa.Table:
+    """Return the rows that are not among ``others``; both have distinct rows."""
     if not others.num_rows or not rows.num_rows:
         return rows
     if can_group(rows.schema):
-        # Grouping, unlike pyarrow's joins, takes NULL for equal to NULL.
+        # Unlike pyarrow's joins, grouping treats NULL as equal to NULL.
         both = pa.concat_tables([_numbered(rows, 0), _numbered(others.cast(rows.schema), rows.num_rows)])
         groups = both.group_by(rows.column_names, use_threads=False).aggregate([(_AT, "min"), (_AT, "count")])
         alone = pc.and_(pc.equal(groups[f"{_AT}_count"], 1), pc.less(groups[f"{_AT}_min"], rows.num_rows))

@@ -1,4 +1,4 @@
-"""Which operator evaluates which kind of node."""
+"""The registry of the operators for each kind of node."""
 
 from __future__ import annotations
 
@@ -47,20 +47,20 @@ _OPERATORS: dict[type[Any], Callable[[Stage, Any], Operator[Any]]] = {
 
 
 def register(node: type[N], operator: Callable[[Stage, N], Operator[N]]) -> None:
-    """Let a class of operators evaluate a class of nodes.
+    """Register a class of operators for a class of nodes.
 
-    :param node: the class of nodes, or any class that has what a node has
+    :param node: the class of nodes, or any class with the interface of a node
     :param operator: the class of operators
-    :raises ValueError: when the class of nodes has another one
+    :raises ValueError: if the class of nodes has another one
     """
     if _OPERATORS.setdefault(node, operator) is not operator:
         raise ValueError(f"nodes of the class {node.__name__} have an operator already")
 
 
 def operator_of(stage: Stage) -> Operator[Any]:
-    """A stage's operator.
+    """Return a stage's operator.
 
-    :raises LookupError: when no class of operators is registered for the stage's node
+    :raises LookupError: if no class of operators is registered for the stage's node
     """
     kind = type(stage.node)
     if kind not in _OPERATORS:

@@ -1,4 +1,4 @@
-"""A relation as one step sees it."""
+"""The versions of a relation in one step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class RelationVersions:
 
     @property
     def changed(self) -> bool:
-        """Whether the step adds anything."""
+        """True if the step adds anything."""
         return bool(self.delta)
 
     @property
@@ -27,7 +27,7 @@ class RelationVersions:
         return replace(self.before, batches=(*self.before.batches, *self.delta))
 
     def batches(self, version: Version) -> tuple[Batch, ...]:
-        """The batches of one version."""
+        """Return the batches of one version."""
         match version:
             case Version.DELTA:
                 return self.delta

@@ -20,13 +20,13 @@ TOUCHES_MOST: Final = Reason("the step changes so much that computing everything
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a stage adds to its relation and to its states.
+    """The changes of a stage's relation and of its states.
 
-    :param delta: the rows that the stage adds to and takes from its relation
-    :param states: by name, the rows that are added to the stage's states
-    :param consolidated: it is known that no two rows of the delta are equal but for their weights
-    :param strategy: how the delta was computed, where that is not what the stage says of itself
-    :param reason: why the relation was recomputed, where it was
+    :param delta: the rows that the stage inserts into and deletes from its relation
+    :param states: the rows that are added to the stage's states, by name
+    :param consolidated: True if no two rows of the delta are known to be equal except for their weights
+    :param strategy: the strategy that computed the delta, if it is not that of the stage
+    :param reason: the reason why the relation was recomputed, if it was
     :param unobserved: the number of rows that were computed and not kept, because the relation has no consumers; the delta is then
         empty
     """
@@ -41,12 +41,12 @@ class Outcome:
 
 @lru_cache(maxsize=1024)
 def struct_of(columns: ColumnTypes) -> StructType:
-    """The Spark schema of named and typed columns. Remembered, because Spark's parser takes some milliseconds for it."""
+    """Return the Spark schema of named and typed columns. It is cached, because Spark's parser takes some milliseconds for it."""
     if not columns:
         return StructType([])
     return cast(StructType, StructType.fromDDL(", ".join(f"{quote(name)} {kind}" for name, kind in columns)))
 
 
 def stage_schema(stage: Stage) -> StructType:
-    """The Spark schema of a stage's result, without the weight."""
+    """Return the Spark schema of a stage's result, without the weight."""
     return struct_of(stage.columns)

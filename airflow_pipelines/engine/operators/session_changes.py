@@ -1,4 +1,4 @@
-"""How new rows change what is added up by session, found out in the driver: keys, times and values are columns as they are."""
+"""The effect of new rows on totals by session, computed in the driver. Keys, times and values must be plain columns."""
 
 from __future__ import annotations
 
@@ -29,39 +29,39 @@ from airflow_pipelines.sql.plan.ir.session_totals import SessionTime, SessionTot
 _Numbers = npt.NDArray[np.int64]
 _BEFORE, _AFTER, _SESSION = "__before", "__after", "__session"
 _NARROW = 5
-"""Of the few columns that are read, so many times more rows are taken than of whole rows."""
+"""The factor by which more rows are read of the few columns needed than of whole rows."""
 _MOST_TIME = 2**62
-"""Greater times, in microseconds, are left to Spark: with the gap they may be too large for their type."""
+"""The greatest time, in microseconds, that is handled here. With the gap, greater times may be too large for their type."""
 
 
 def change_of_sessions(node: Linear, totals: SessionTotals, schema: StructType, context: Context) -> Batch | None:
-    """The change of what is added up by session.
+    """Return the change of the totals by session.
 
-    :param node: gives the rows
-    :param totals: says what is added up
+    :param node: the node that produces the rows
+    :param totals: the totals to compute
     :param schema: the columns of the result, and the weight
-    :param context: has the rows
-    :returns: None where an expression gives the rows, and where they are too many for one process
+    :param context: the context with the rows
+    :returns: the change; None if an expression produces the rows, or if they are too many for one process
     """
     passed = passed_rows(node)
     values = [one.column_total.value for one in totals.accumulators if one.column_total is not None]
     columns = list(dict.fromkeys([*totals.keys, totals.time, *(value for value in values if value is not None)]))
     if passed is None or not set(columns) <= passed.columns.keys():
         return None
-    rows = _touched_rows(passed, totals, columns, context)
+    rows = _find_touched_rows(passed, totals, columns, context)
     if rows is None:
         return None
     ordered = _Ordered(rows, totals)
     try:
         parts = [ordered.sessions(version, weight, schema) for version, weight in ((_AFTER, 1), (_BEFORE, -1))]
     except pa.ArrowInvalid:
-        # Spark says which sum does not fit its type.
+        # Spark raises an error that names the sum which does not fit its type.
         return None
     return Batch.in_memory(schema, consolidate(pa.concat_tables(parts)))
 
 
-def _touched_rows(passed: PassedRows, totals: SessionTotals, columns: list[str], context: Context) -> pa.Table | None:
-    """The touched keys' rows, and how many of each there were and are; None for too many, and for other types."""
+def _find_touched_rows(passed: PassedRows, totals: SessionTotals, columns: list[str], context: Context) -> pa.Table | None:
+    """Return the touched keys' rows, with the number of each before and after, or None for too many, and for other types."""
     limits = replace(context.limits, small_rows=_NARROW * context.limits.fan_out, fan_out=_NARROW * context.limits.fan_out)
     parts: list[pa.Table] = []
     for part in passed_delta(passed, columns, context):
@@ -90,13 +90,13 @@ def _touched_rows(passed: PassedRows, totals: SessionTotals, columns: list[str],
 
 
 def _can_add_up(schema: pa.Schema, totals: SessionTotals) -> bool:
-    """Whether Arrow groups by the keys as Spark does, can merge equal rows, and the time is a timestamp."""
+    """Return True if Arrow groups by the keys as Spark does and can merge equal rows, and the time is a timestamp."""
     by_key = all(can_look_up(schema.field(name).type) for name in totals.keys)
     return by_key and can_group(schema) and pa.types.is_timestamp(schema.field(totals.time).type)
 
 
 def _numbered(rows: pa.Table, *, before: bool) -> pa.Table:
-    """Rows with how often each was there and is there."""
+    """Return rows with columns for the number of each before and after the step."""
     plain, weights = rows.drop_columns([WEIGHT]), rows[WEIGHT]
     was = weights if before else pa.array(np.zeros(rows.num_rows, np.int64))
     return plain.append_column(_BEFORE, was).append_column(_AFTER, weights)
@@ -106,7 +106,7 @@ class _Ordered:
     """Rows in the order of their keys and times."""
 
     def __init__(self, rows: pa.Table, totals: SessionTotals) -> None:
-        """:param rows: distinct, with how often each was there and is there."""
+        """:param rows: distinct rows, with the number of each before and after the step."""
         self._totals = totals
         groups = group_numbers(rows, totals.keys)
         times: _Numbers = rows[totals.time].cast(pa.int64()).to_numpy()
@@ -115,12 +115,12 @@ class _Ordered:
         self._groups, self._times = groups[order], times[order]
 
     def sessions(self, version: str, weight: int, schema: StructType) -> pa.Table:
-        """The sessions of one version.
+        """Return the sessions of one version.
 
-        :param version: the column with how often a row is there
-        :param weight: that of each session in the result
+        :param version: the column with the number of each row in the version
+        :param weight: the weight of each session in the result
         :param schema: the columns of the result, and the weight
-        :raises pa.ArrowInvalid: when a sum does not fit its type
+        :raises pa.ArrowInvalid: if a sum does not fit its type
         """
         number = self._rows[version].to_numpy()[self._order]
         there = np.flatnonzero(number > 0)
@@ -130,7 +130,7 @@ class _Ordered:
         at = np.flatnonzero(begins)
         last = np.append(at[1:], len(there))[: len(at)] - 1
         counts = number[there]
-        added = self._added_up(np.repeat(there, counts), np.repeat(np.cumsum(begins) - 1, counts))
+        added = self._add_up(np.repeat(there, counts), np.repeat(np.cumsum(begins) - 1, counts))
         keys = self._rows.take(pa.array(self._order[there[at]]))
         moments = {SessionTime.START: times[at], SessionTime.END: times[last] + self._totals.gap}
         target = arrow_schema(schema)
@@ -146,11 +146,11 @@ class _Ordered:
             columns.append(column.cast(target.field(place).type))
         return pa.table([*columns, pa.array(np.full(len(at), weight))], schema=target)
 
-    def _added_up(self, places: _Numbers, sessions: _Numbers) -> pa.Table:
-        """The accumulators of all sessions in their order.
+    def _add_up(self, places: _Numbers, sessions: _Numbers) -> pa.Table:
+        """Return the accumulators of all sessions in their order.
 
-        :param places: those of the rows, each as often as it is there
-        :param sessions: the numbers of their sessions
+        :param places: the places of the rows, each as often as the row exists
+        :param sessions: the numbers of the rows' sessions
         """
         rows = self._rows.take(pa.array(self._order[places]))
         accumulators = self._totals.accumulators

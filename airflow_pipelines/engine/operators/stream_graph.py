@@ -1,4 +1,4 @@
-"""Runs a stream program: gives its process what a step has for it, and takes what it makes for other relations."""
+"""Execution of a stream program: its process gets the inputs of a step, and its outputs go to other relations."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from airflow_pipelines.streams.worker.messages import Feed, FeedKind, RelationFe
 from airflow_pipelines.streams.worker.moving import feed_records
 
 _MICROSECONDS = 1000
-"""In a millisecond."""
+"""The number of microseconds in a millisecond."""
 
 
 class StreamGraphOperator(Operator[StreamGraph]):
-    """Evaluates all operators of a stream program in the process of the program.
+    """The operator that evaluates all operators of a stream program in the process of the program.
 
-    What the program keeps is in that process between two checkpoints, so that a step can be evaluated only once: an error ends the
-    pipeline, which goes on from its newest checkpoint and the journal.
+    The program's state is in that process between two checkpoints, so a step can be evaluated only once: an error ends the
+    pipeline, which resumes from its newest checkpoint and the journal.
     """
 
     depends_on_order = True
@@ -39,19 +39,19 @@ class StreamGraphOperator(Operator[StreamGraph]):
 
     @property
     def ordered_reads(self) -> frozenset[str]:
-        """See :class:`Operator`. Rows of relations of the pipeline come in an order that follows from their values."""
+        """The hidden tables of the sources, see :class:`Operator`. Rows of the pipeline's relations are ordered by their values."""
         return frozenset(self.node.program.tables.values())
 
     def state_schemas(self) -> Mapping[str, StateSchema]:
-        """See :class:`Operator`."""
+        """Return the schemas of the program's state, see :class:`Operator`."""
         return SCHEMAS
 
     def timer(self, states: Mapping[str, Trace]) -> int | None:
-        """See :class:`Operator`."""
+        """Return the time at which the program wants to be called, see :class:`Operator`."""
         return due_of(states[PROGRESS]) if states else None
 
     def evaluate(self, context: Context, kept: Kept) -> Outcome:
-        """See :class:`Operator`."""
+        """Evaluate the step, see :class:`Operator`."""
         runtime = context.streams
         if runtime is None:
             raise RuntimeError("a circuit without a process for its stream program cannot evaluate it")
@@ -61,28 +61,28 @@ class StreamGraphOperator(Operator[StreamGraph]):
         return Outcome(self._delta(stepped), self._progress(stepped, states, context), consolidated=True)
 
     def _jobs(self, context: Context, feeds: Sequence[Feed]) -> SparkJobs | None:
-        """Where chains of this step may run besides the process of the program; None for nowhere."""
+        """Return the Spark jobs that chains of this step may run in, or None to run them in the process of the program."""
         least = context.limits.stream_elements
         if self.node.program.dependencies or sum(map(feed_records, feeds)) < least:
             return None  # only the process of the program has the program's own Python environment
         return spark_jobs(context.sessions.large.sparkContext, least)
 
     def open(self, runtime: StreamRuntime, states: Mapping[str, Trace] | None, now: int | None) -> None:
-        """Start the process of the program where its saved state ends.
+        """Start the process of the program from its saved state.
 
-        :param runtime: starts it
+        :param runtime: the runtime that starts it
         :param states: the states; None before the first start
-        :param now: processing time in microseconds since the epoch; None goes on at that of the last step
+        :param now: processing time in microseconds since the epoch; None to continue at that of the last step
         """
         found = self.empty_states() if states is None else states
         runtime.open(rest_of(found[REST]), pages_of(found[PAGES]), None if now is None else now // _MICROSECONDS)
 
     def progress(self, runtime: StreamRuntime, states: Mapping[str, Trace] | None, version: int) -> dict[str, tuple[Batch, ...]]:
-        """What the states gain by what the program said last of when it wants to be called.
+        """Return the rows that the states gain from the program's latest request to be called.
 
-        :param runtime: runs it
+        :param runtime: the runtime of the program
         :param states: the states; None before the first start
-        :param version: that of the newest step
+        :param version: the version of the newest step
         """
         before = (self.empty_states() if states is None else states)[PROGRESS]
         due = _due(runtime.latest)

@@ -1,4 +1,4 @@
-"""A relation that a stream program makes: rows are added, or with a primary key the last one of each key stays."""
+"""A relation that a stream program produces: rows are added, or with a primary key the last one of each key stays."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from airflow_pipelines.rows.changes import OP, Op, TableChanges
 from airflow_pipelines.rows.schema import RelationSchema
 
 KIND = "__kind"
-"""The column that says what each row does, by the number of its kind."""
+"""The column with the number of each row's kind of change."""
 _ADDS = pa.array([0, 2], pa.int8())
-"""A row that was inserted, and one as it is after an update."""
+"""The kinds of rows that are inserted: a new row, and the new version of an updated row."""
 
 
 class StreamOutputOperator(Operator[StreamOutput]):
-    """Reads the rows that a stream program has for one relation."""
+    """The operator that reads the rows of a stream program for one relation."""
 
     def evaluate(self, context: Context, kept: Kept) -> Outcome:
-        """See :class:`Operator`."""
+        """Evaluate the step, see :class:`Operator`."""
         schema = weighted(stage_schema(self.stage))
         rows = self._rows(context)
         if rows is None:
@@ -57,7 +57,7 @@ class StreamOutputOperator(Operator[StreamOutput]):
 
     @property
     def _table(self) -> Table:
-        """The relation as if it came from outside: the same rules make a delta of its rows."""
+        """The relation as a table, so that the rules for tables make a delta of its rows."""
         return Table(self.relation, self._schema.columns, primary_key=self.node.primary_key, append_only=self.node.append_only)
 
     @property

@@ -1,4 +1,4 @@
-"""The state of the stream program in the snapshots of a circuit: where the program goes on, and what is saved of it."""
+"""The state of the stream program in the snapshots of a circuit: it is restored from them, and saved to them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Gained: TypeAlias = Mapping[str, Mapping[str, Sequence[Batch]]]
 
 
 class StreamStates:
-    """Brings state from snapshots into the process of a stream program, and back. Does nothing for a circuit without one.
+    """The transfer of state between snapshots and the process of a stream program. It does nothing for a circuit without one.
 
-    :param runtime: runs the program; None for a circuit without one
-    :param operators: those of the circuit
-    :param spill_if_large: writes a large batch to files
+    :param runtime: the runtime of the program; None for a circuit without one
+    :param operators: the operators of the circuit
+    :param spill_if_large: the function that writes a large batch to files
     """
 
     def __init__(
@@ -33,27 +33,27 @@ class StreamStates:
         self._spill_if_large = spill_if_large
 
     def open(self, snapshot: Snapshot, now: int | None) -> None:
-        """Start the program with what a snapshot has of its state.
+        """Start the program with its state in a snapshot.
 
-        :param snapshot: the circuit's newest one
-        :param now: the time in microseconds since the epoch; None where steps follow that have a time of their own
+        :param snapshot: the circuit's newest snapshot
+        :param now: the time in microseconds since the epoch; None if steps follow that have a time of their own
         """
         for operator in self._operators:
             operator.open(self._opened, snapshot.states.get(operator.relation), now)
 
     def changes(self, snapshot: Snapshot) -> Gained:
-        """What has changed in the state of the program since the last time.
+        """Collect the changes of the program's state since the last call.
 
-        :param snapshot: the circuit's newest one
+        :param snapshot: the circuit's newest snapshot
         :returns: rows for :meth:`gaining`
-        :raises StreamStateLostError: when the newest step failed
+        :raises StreamStateLostError: if the newest step failed
         """
         return {operator.relation: self._changes(operator, snapshot) for operator in self._operators}
 
     def timers(self, snapshot: Snapshot) -> Gained:
-        """When the program wants to be called, as it has said last.
+        """Return the rows that record the time at which the program last asked to be called.
 
-        :param snapshot: the circuit's newest one
+        :param snapshot: the circuit's newest snapshot
         :returns: rows for :meth:`gaining`
         """
         return {
@@ -62,9 +62,9 @@ class StreamStates:
         }
 
     def gaining(self, snapshot: Snapshot, gained: Gained) -> Snapshot:
-        """A snapshot whose states have some rows more.
+        """Return a snapshot with rows added to its states.
 
-        :param snapshot: the circuit's newest one, which may be newer than the one that the rows were made for
+        :param snapshot: the circuit's newest snapshot, which may be newer than the one that the rows were made for
         :param gained: the rows
         """
         found = dict(snapshot.states)

@@ -1,4 +1,4 @@
-"""Windows of time of a fixed length, computed in the driver: whole numbers of microseconds are added and divided."""
+"""Time windows of a fixed length, computed in the driver by integer arithmetic on microseconds."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _MICROSECONDS = {
     "day": 86_400_000_000,
     "week": 604_800_000_000,
 }
-"""In windows, a day is 24 hours in every time zone."""
+"""The length of each unit in microseconds. In windows, a day is 24 hours in every time zone."""
 _MOST_TIME = 2**61
-"""Greater times are left to Spark: windows around them may be too large for their type."""
+"""The greatest time that is handled here. Windows around greater times may be too large for their type."""
 
 
 @dataclass(frozen=True, slots=True)
 class WindowsOfRows:
-    """The windows that rows are in.
+    """The windows of rows.
 
     :param rows: for each window the place of its row
     :param windows: structs of start and end
@@ -42,12 +42,12 @@ class WindowsOfRows:
 
 @dataclass(frozen=True, slots=True)
 class TimeWindows:
-    """What a call of ``window`` gives; lengths are in microseconds.
+    """The windows of a call of ``window``. Lengths are in microseconds.
 
     :param column: the column with the time
-    :param length: how long a window is
-    :param slide: how long after the start of a window the next one starts, at most its length
-    :param start: when one of them starts, since the epoch
+    :param length: the length of a window
+    :param slide: the distance between the starts of two windows, at most the length
+    :param start: the start of one of them, since the epoch
     """
 
     column: str
@@ -57,30 +57,30 @@ class TimeWindows:
 
     @classmethod
     def of(cls, text: str) -> TimeWindows | None:
-        """The windows of a call; None for anything else.
+        """Return the windows of a call, or None for anything else.
 
         :param text: SQL
         """
         call = _WINDOW.fullmatch(text.strip())
         if call is None:
             return None
-        length = _length(call[2], call[3])
-        slide, start = (_length(call[at], call[at + 1]) if call[at] else None for at in (4, 6))
+        length = _to_length(call[2], call[3])
+        slide, start = (_to_length(call[at], call[at + 1]) if call[at] else None for at in (4, 6))
         found = cls(call[1], length, length if slide is None else slide, start or 0)
         return found if 0 < found.slide <= length and found.start < found.slide else None
 
     @property
     def overlapping(self) -> int:
-        """How many windows a row is in at most."""
+        """The maximum number of windows that a row is in."""
         return -(-self.length // self.slide)
 
     def panes(self, times: ArrowColumn) -> ArrowColumn | None:
-        """Times rounded down, so that those in the same windows become one time.
+        """Round times down, so that times in the same windows become one time.
 
         :param times: the time of each row
-        :return: times of the same windows; None where these are no timestamps, or out of the usual range
+        :returns: times of the same windows; None if these are not timestamps, or out of the usual range
         """
-        numbers = _microseconds(times)
+        numbers = _to_microseconds(times)
         if numbers is None:
             return None
         width = math.gcd(self.length, self.slide)
@@ -89,12 +89,12 @@ class TimeWindows:
         return pa.array(first, mask=np.asarray(numbers.is_null())).cast(times.type)
 
     def of_rows(self, times: ArrowColumn) -> WindowsOfRows | None:
-        """The windows of rows; a row without a time is in none.
+        """Return the windows of rows. A row without a time is in none.
 
         :param times: the time of each row
-        :return: None where these are no timestamps, or out of the usual range
+        :returns: the windows; None if the times are not timestamps, or out of the usual range
         """
-        numbers = _microseconds(times)
+        numbers = _to_microseconds(times)
         if numbers is None:
             return None
         there = np.flatnonzero(np.asarray(numbers.is_valid()))
@@ -110,8 +110,8 @@ class TimeWindows:
         return WindowsOfRows(rows, pa.StructArray.from_arrays(parts, fields=[pa.field("start", kind), pa.field("end", kind)]))
 
 
-def _microseconds(times: ArrowColumn) -> ArrowColumn | None:
-    """Timestamps as numbers; None for other types, and for times out of the usual range."""
+def _to_microseconds(times: ArrowColumn) -> ArrowColumn | None:
+    """Return timestamps as numbers, or None for other types, and for times out of the usual range."""
     if not pa.types.is_timestamp(times.type) or times.type.unit != "us":
         return None
     numbers = times.cast(pa.int64())
@@ -119,5 +119,5 @@ def _microseconds(times: ArrowColumn) -> ArrowColumn | None:
     return None if any(value is not None and abs(value) > _MOST_TIME for value in extremes.values()) else numbers
 
 
-def _length(number: str, unit: str) -> int:
+def _to_length(number: str, unit: str) -> int:
     return int(number) * _MICROSECONDS[unit.lower()]

@@ -1,4 +1,4 @@
-"""Computes touched groups anew in the driver, from all of their rows: what Spark is asked for are expressions only."""
+"""Recomputation of touched groups in the driver, from all of their rows. Spark only evaluates expressions."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from airflow_pipelines.sql.plan.ir.stage import Stage
 
 
 def change_of_groups(stage: Stage, node: Aggregate, known: Trace, context: Context) -> Batch | None:
-    """How the output rows of the groups that a step touches change.
+    """Return the change of the output rows of the groups that a step touches.
 
     :param stage: the aggregate's stage
     :param node: the aggregate
     :param known: the output rows before the step, with the keys of their groups
-    :param context: has the input's rows
-    :returns: rows of ``known``; None where keys are expressions, calls do not follow from accumulators, there is HAVING, or so many
-        rows that they are not for one process
+    :param context: the context with the input's rows
+    :returns: rows of ``known``; None if keys are expressions, calls do not follow from accumulators, there is HAVING, or there are
+        too many rows for one process
     """
     if node.over_rows is None or node.having is not None:
         return None
@@ -52,17 +52,17 @@ def change_of_groups(stage: Stage, node: Aggregate, known: Trace, context: Conte
         return None
     passed = PassedRows(totals.relation, totals.columns)
     names = dict(zip((key.name for key in node.keys), totals.keys, strict=True))
-    changed = _changed_rows(passed, [*names.values(), *_values(totals)], context)
+    changed = _collect_changed_rows(passed, [*names.values(), *_values(totals)], context)
     if changed is None:
         return None
     groups = distinct_rows({key: changed[column] for key, column in names.items()})
-    rows = _rows_of(passed, groups, names, changed, context)
+    rows = _find_rows(passed, groups, names, changed, context)
     stored = matching_batch(known.batches, known.schema, groups, limits_of_groups(known.batches, context.limits))
     if rows is None or stored is None:
         return None
     if all(accumulator.merge is not Merge.SUM for accumulator in whole.accumulators):
-        rows = _each_once(rows)
-    fresh = _output_rows(whole, stage, totals, rows, known.schema, context)
+        rows = _to_unit_weights(rows)
+    fresh = _compute_output_rows(whole, stage, totals, rows, known.schema, context)
     if fresh is None:
         return None
     gone = stored.to_arrow()
@@ -71,13 +71,13 @@ def change_of_groups(stage: Stage, node: Aggregate, known: Trace, context: Conte
 
 
 def _values(totals: ColumnTotals) -> list[str]:
-    """The columns that accumulators read."""
+    """Return the columns that accumulators read."""
     words = {word for _, text in totals.totals if text is not None for word in re.findall(r"\w+", text)}
     return [name for name in totals.columns if name in words]
 
 
-def _changed_rows(passed: PassedRows, columns: Sequence[str], context: Context) -> pa.Table | None:
-    """The rows that come and go, some columns of them; None for none and for too many."""
+def _collect_changed_rows(passed: PassedRows, columns: Sequence[str], context: Context) -> pa.Table | None:
+    """Return some columns of the inserted and deleted rows, or None if there are none or too many."""
     parts: list[pa.Table] = []
     for part in passed_delta(passed, list(dict.fromkeys(columns)), context):
         parts.append(part)
@@ -86,8 +86,8 @@ def _changed_rows(passed: PassedRows, columns: Sequence[str], context: Context) 
     return pa.concat_tables(parts) if parts else None
 
 
-def _rows_of(passed: PassedRows, groups: pa.Table, names: Mapping[str, str], changed: pa.Table, context: Context) -> Batch | None:
-    """The rows of some groups as they are after the step; None where they cannot be looked up.
+def _find_rows(passed: PassedRows, groups: pa.Table, names: Mapping[str, str], changed: pa.Table, context: Context) -> Batch | None:
+    """Return the rows of some groups after the step, or None if they cannot be looked up.
 
     :param groups: the keys by their names
     :param names: the columns of the changed rows by the names of the keys
@@ -110,17 +110,17 @@ def _rows_of(passed: PassedRows, groups: pa.Table, names: Mapping[str, str], cha
     return Batch.in_memory(weighted(kinds), consolidate_groupable(rows))
 
 
-def _each_once(rows: Batch) -> Batch:
-    """Rows without how often they are there, on which no extreme depends."""
+def _to_unit_weights(rows: Batch) -> Batch:
+    """Return each row once, because extremes do not depend on the number of copies."""
     table = rows.to_arrow()
     ones = pa.array(np.ones(table.num_rows, np.int64))
     return Batch.in_memory(rows.schema, table.set_column(table.num_columns - 1, WEIGHT, ones))
 
 
-def _output_rows(
+def _compute_output_rows(
     node: Aggregate, stage: Stage, totals: ColumnTotals, rows: Batch, schema: StructType, context: Context
 ) -> pa.Table | None:
-    """Keys and output rows of all groups of some rows."""
+    """Return the keys and output rows of all groups of some rows, or None if the driver cannot compute them."""
     columns = [(key.name, kind) for key, kind in zip(node.keys, node.key_types, strict=True)]
     columns += [(accumulator.name, accumulator.type) for accumulator in node.accumulators]
     kept = weighted(struct_of(tuple(columns)))
@@ -133,6 +133,6 @@ def _output_rows(
     shown = None if groups is None else output_delta(stage, node, groups, kept, context, had_output=False)
     if shown is None:
         return None
-    # Each group is there, and all are in order.
+    # Every group is shown, and the order is the same.
     found = [*(added.to_arrow()[name] for name in names), *shown.columns]
     return pa.table(found, schema=arrow_schema(schema))

@@ -1,1 +1,1 @@
-"""The only folder that uses what PySpark keeps private: sessions, prepared queries, plans, analysis, collection."""
+"""The only package that uses private parts of PySpark: sessions, prepared queries, plans, analysis, collection."""

@@ -1,4 +1,4 @@
-"""The Spark application of this process as a whole: whether it still works, its process, and its JVM's memory."""
+"""The Spark application of this process as a whole: its health, its process, and its JVM's memory."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from airflow_pipelines.engine.spark.internals import JavaObject, jvm, scala_cont
 
 
 def application_problem(context: SparkContext) -> str | None:
-    """Why the application can run nothing any more; None while it can.
+    """Return the reason why the application can no longer run anything, or None if it can.
 
-    :raises Exception: whatever keeps the JVM from answering
+    :raises Exception: any error that keeps the JVM from answering
     """
     if was_closed(context):
         return "its SparkContext was stopped"
     scala = scala_context(context)
     if scala.isStopped():
         return "its SparkContext was stopped"
-    # An error that Spark does not catch, such as one of memory, ends the thread that hands out all tasks, and nothing else.
+    # An error that Spark does not catch, such as out of memory, ends only the thread that schedules all tasks.
     if not scala.dagScheduler().eventProcessLoop().isActive():
         return "its Spark scheduler has ended"
     return None
@@ -29,21 +29,21 @@ def application_problem(context: SparkContext) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class MemoryUsage:
-    """Bytes of memory: ``used`` of at most ``most`` (0 when there is no limit that the JVM knows)."""
+    """The size of memory in bytes: ``used`` of at most ``most`` (0 if the JVM knows no limit)."""
 
     used: int
     most: int
 
 
 class OldGeneration:
-    """The JVM's pools of memory for objects that live long, which are those that tell what the last collection left."""
+    """The JVM's memory pools for long-lived objects, which tell how much memory the last collection left in use."""
 
     def __init__(self, context: SparkContext) -> None:
         """:param context: any context of the application; the pools are looked up once."""
         self._pools: Sequence[JavaObject] = _old_pools(context)
 
     def usage(self) -> MemoryUsage:
-        """What was in use after the last garbage collection. Before the first one, nothing."""
+        """Return the memory in use after the last garbage collection; nothing before the first one."""
         found = [pool.getCollectionUsage() for pool in self._pools]
         return MemoryUsage(sum(after.getUsed() for after in found), sum(max(after.getMax(), 0) for after in found))
 
@@ -54,26 +54,26 @@ def _old_pools(context: SparkContext) -> Sequence[JavaObject]:
 
 
 def collect_garbage(context: SparkContext) -> None:
-    """Ask the JVM for a full garbage collection, and wait for it."""
+    """Run a full garbage collection of the JVM, and wait for it."""
     jvm(context).java.lang.System.gc()
 
 
 def heap_used(context: SparkContext) -> int:
-    """Bytes of the JVM's heap that are in use."""
+    """Return the number of bytes of the JVM's heap that are in use."""
     runtime = jvm(context).java.lang.Runtime.getRuntime()
     return int(runtime.totalMemory() - runtime.freeMemory())
 
 
 def most_heap(context: SparkContext) -> int:
-    """Bytes that the JVM's heap may grow to."""
+    """Return the maximum size of the JVM's heap in bytes."""
     return int(jvm(context).java.lang.Runtime.getRuntime().maxMemory())
 
 
 def jvm_process(context: SparkContext) -> int:
-    """The process id of the JVM."""
+    """Return the process id of the JVM."""
     return int(jvm(context).java.lang.ProcessHandle.current().pid())
 
 
 def log_no_java_calls() -> None:
-    """Keep py4j from logging each failed call to the JVM with its Java stack: the caller gets it as an exception."""
+    """Keep py4j from logging each failed call to the JVM with its Java stack. The caller gets it as an exception."""
     logging.getLogger("py4j").setLevel(logging.WARNING)

@@ -1,6 +1,6 @@
-"""Record batches of rows that are in the driver of Spark, as bytes: few of them as the result of a call, more through a file.
+"""Transfer of record batches from Spark's driver as bytes: few as the result of a call, more through a file.
 
-Rows that a thread of the JVM serves over a socket cost some ten milliseconds, however few they are.
+Serving rows from a thread of the JVM over a socket costs some ten milliseconds, however few they are.
 """
 
 from __future__ import annotations
@@ -20,26 +20,29 @@ from airflow_pipelines.engine.spark.internals import JavaObject, jvm, singleton
 from airflow_pipelines.engine.spark.result_connection import ResultTooLargeError
 
 FEW_ROWS = 1_000
-"""The result of a query over no more rows than this seldom has many bytes."""
+"""The number of rows up to which the result of a query seldom has many bytes."""
 _BATCH_ROWS = 16 << 10
-"""Rows of a record batch at most."""
+"""The maximum number of rows of a record batch."""
 _SENT = 4 << 10
-"""Up to so many bytes come as the result of a call. As text they must fit into one buffer of the socket's writer: what is left for
-a second one waits until the first is acknowledged, for up to 40 ms."""
+"""The maximum number of bytes that are returned as the result of a call.
+
+As text they must fit into one buffer of the socket's writer: the remainder in a second buffer waits until the first is
+acknowledged, for up to 40 ms.
+"""
 _PREFIX = "airflow-pipelines-rows-"
 _LENGTH = struct.Struct(">i")
 
 
 def few_bytes(context: SparkContext, rows: JavaObject, columns: JavaObject, task: JavaObject, most: int) -> bytes:
-    """The bytes of rows that are likely to be few.
+    """Return the bytes of rows that are likely to be few.
 
     :param context: the application
     :param rows: a Scala iterator over Spark's internal rows
     :param columns: Spark's own StructType of the rows
     :param task: the Java TaskContext of the calling thread, None outside of tasks
-    :param most: so many bytes there may be
-    :raises ResultTooLargeError: when there are more
-    :raises OSError: when there is no room for a temporary file
+    :param most: the maximum number of bytes
+    :raises ResultTooLargeError: if there are more
+    :raises OSError: if there is no room for a temporary file
     """
     java = _classes(context)
     output = java.bytes()
@@ -55,7 +58,10 @@ def few_bytes(context: SparkContext, rows: JavaObject, columns: JavaObject, task
 
 
 def many_bytes(context: SparkContext, rows: JavaObject, columns: JavaObject, task: JavaObject, most: int) -> bytes:
-    """The bytes of rows through a file: in a call they would be text. As :func:`few_bytes` else."""
+    """Return the bytes of rows through a file, because a call would return them as text.
+
+    See :func:`few_bytes` for the parameters.
+    """
     java = _classes(context)
     with tempfile.NamedTemporaryFile(prefix=_PREFIX) as file:
         with closing(java.data(java.buffered(java.file(file.name)))) as written:
@@ -67,16 +73,16 @@ def many_bytes(context: SparkContext, rows: JavaObject, columns: JavaObject, tas
 
 
 def batches_of(content: bytes, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The record batches of :func:`few_bytes` and :func:`many_bytes`, each of which comes after its length.
+    """Yield the record batches in the bytes from :func:`few_bytes` and :func:`many_bytes`. Each batch follows its length.
 
     :param content: the bytes
-    :param schema: that of the batches, see :func:`~airflow_pipelines.engine.spark.served_batches.batch_schema`
+    :param schema: the schema of the batches, see :func:`~airflow_pipelines.engine.spark.served_batches.batch_schema`
     """
     at = 0
     while at < len(content):
         (length,) = _LENGTH.unpack_from(content, at)
         at += _LENGTH.size
-        # A copy of its own, since Arrow wants numbers at multiples of eight bytes.
+        # A copy, because Arrow requires numbers at multiples of eight bytes.
         yield pa.ipc.read_record_batch(pa.py_buffer(content[at : at + length]), schema)
         at += length
 
@@ -87,7 +93,7 @@ def _batches(java: _Classes, rows: JavaObject, columns: JavaObject, task: JavaOb
 
 @dataclass(frozen=True, slots=True)
 class _Classes:
-    """Classes of the JVM and a method, looked up once: each part of a name costs a call."""
+    """Classes and a method of the JVM, looked up once: each part of a name costs a call."""
 
     converters: JavaObject
     write: JavaObject

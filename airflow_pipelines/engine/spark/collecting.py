@@ -1,4 +1,4 @@
-"""Collects all rows of a result from Spark as an Arrow table: for a request at most a limit of bytes."""
+"""Collection of all rows of a result from Spark as an Arrow table, for a request with a limit of bytes."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from airflow_pipelines.engine.spark.result_connection import ResultConnection, R
 
 
 def collected(frame: DataFrame) -> pa.Table:
-    """A DataFrame's rows as a pyarrow Table, in the types of batches.
+    """Return a DataFrame's rows as a pyarrow Table, in the types of batches.
 
-    ``DataFrame.toArrow`` does nearly the same. It ends with a cast that fails for a VARIANT that is NULL and for intervals of
-    months, and it waits for ever when the JVM has no memory for the result.
+    ``DataFrame.toArrow`` does nearly the same. It ends with a cast that fails for a NULL VARIANT and for intervals of months, and
+    it waits forever when the JVM has no memory for the result.
 
-    :param frame: what to run
-    :returns: its rows
+    :param frame: the DataFrame to run
+    :returns: the rows of the frame
     :raises MemoryError: when the JVM has no memory for the result
     """
     return Collector(ResultConnection()).collected(frame)
 
 
 class Collector:
-    """Collects the frames of one request.
+    """The collector of the frames of one request.
 
-    :param connection: what the rows come through
-    :param limit_bytes: more bytes of Arrow data than this are too many, over all frames of the request; None: there is no limit
+    :param connection: the connection for the rows
+    :param limit_bytes: the maximum number of bytes of Arrow data of all frames of the request together; None for no limit
     """
 
     def __init__(self, connection: ResultConnection, limit_bytes: int | None = None) -> None:
@@ -42,15 +42,15 @@ class Collector:
         self._size = 0
 
     def collected(self, frame: DataFrame) -> pa.Table:
-        """A frame's rows as a pyarrow Table, in the types of batches.
+        """Return a frame's rows as a pyarrow Table, in the types of batches.
 
-        :param frame: what to run
-        :returns: its rows
+        :param frame: the DataFrame to run
+        :returns: the rows of the frame
         :raises MemoryError: when the JVM has no memory for the result
-        :raises ResultTooLargeError: when there are too many bytes
+        :raises ResultTooLargeError: when the limit of bytes is exceeded
         :raises AbortedError: when the connection was aborted
         """
-        # It is planned here, where a lack of memory is an error with a text, and not in the thread that serves the result.
+        # Plan the frame here, where a lack of memory raises a clear error, and not in the thread that serves the result.
         local = local_rows(frame)
         if local is not None:
             batches = [self._counted(batch) for batch in local.read(self._connection)]

@@ -1,4 +1,4 @@
-"""Evaluates queries for their number of rows alone."""
+"""Evaluation of queries for their number of rows alone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pyspark.sql.functions import count, lit
 
 
 def evaluate_and_count(frame: DataFrame) -> int:
-    """Evaluate every row of a query, keep none, and give their number.
+    """Evaluate every row of a query without keeping any, and return their number.
 
     Unlike ``DataFrame.count`` this evaluates all columns, so that an error in one of them is raised.
     """

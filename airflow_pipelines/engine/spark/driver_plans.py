@@ -1,4 +1,4 @@
-"""Plans of one task that run in the driver: few calls of the JVM instead of a job."""
+"""Plans of one task that run in the driver, with a few calls to the JVM instead of a job."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class DriverPlan:
     """A plan of one task that may run many times, one run at a time."""
 
     def __init__(self, frame: DataFrame, plan: RerunnablePlan) -> None:
-        """:param frame: the query of the plan; nothing else may run its plan, which keeps things of the last run."""
+        """:param frame: the query of the plan; nothing else may run its plan, which keeps state of the last run."""
         self._context = frame.sparkSession.sparkContext
         self._schema = batch_schema(frame)
         self._columns = java_frame(frame).schema()
@@ -29,13 +29,13 @@ class DriverPlan:
         self._properties = _settings(frame)
 
     def run(self, read: int, most_bytes: int = sys.maxsize) -> pa.Table:
-        """The plan's rows over what its leaves have now.
+        """Return the plan's rows over the current rows of its leaves.
 
-        :param read: the number of rows that the leaves have
-        :param most_bytes: so many bytes the result may have
+        :param read: the number of rows in the leaves
+        :param most_bytes: the maximum number of bytes of the result
         :raises ResultTooLargeError: for a larger result
         :raises TaskCancelledError: when the job group of the thread was cancelled
-        :raises OSError: when there is no room for a temporary file
+        :raises OSError: if there is no room for a temporary file
         """
         bytes_of = few_bytes if read <= FEW_ROWS else many_bytes
         with driver_task(self._context, self._properties) as task:
@@ -45,7 +45,7 @@ class DriverPlan:
 
 
 def _settings(frame: DataFrame) -> JavaObject:
-    """The settings of a frame's session as the properties of a task, where expressions look them up."""
+    """Return the settings of a frame's session as the properties of a task, where expressions look them up."""
     java = _classes(frame.sparkSession.sparkContext)
     properties = java.properties()
     properties.putAll(java.collections.asJava(java_session(frame.sparkSession).sessionState().conf().getAllConfs()))

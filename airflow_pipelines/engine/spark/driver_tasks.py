@@ -1,8 +1,8 @@
 """Tasks that run in the driver, in the thread that asks for their rows, instead of under Spark's scheduler.
 
-A plan of one task is an iterator over its rows. To send it through the scheduler takes 10 to 20 ms, however few rows there are.
-Here the calling thread becomes the task: it gets a task context with memory of its own, as an executor would give it, reads the
-iterator, and gives the memory back.
+A plan of one task is an iterator over its rows. Running it through the scheduler takes 10 to 20 ms, however few rows there are.
+Here the calling thread becomes the task: it gets a task context with memory of its own, as an executor would provide it, reads the
+iterator, and releases the memory.
 """
 
 from __future__ import annotations
@@ -19,9 +19,12 @@ from pyspark import SparkContext
 from airflow_pipelines.engine.spark.internals import JavaObject, jvm, singleton
 
 _REMEMBERED = 1_000
-"""So many cancelled groups are remembered, as many as Spark remembers of its own."""
+"""The number of cancelled groups that are remembered, the same as Spark's own."""
 _FIRST_ID = 1 << 48
-"""Spark's scheduler counts its tasks from zero. Memory is accounted for by this number, so that no two tasks may share one."""
+"""The id of the first task.
+
+Spark's scheduler counts its tasks from zero; memory is accounted for by task id, so no two may be equal.
+"""
 _begun = 0
 _thread = threading.local()
 _lock = threading.Lock()
@@ -30,11 +33,11 @@ _cancelled: LRUCache[str, bool] = LRUCache(_REMEMBERED)
 
 
 class TaskCancelledError(Exception):
-    """The job group of a task was cancelled."""
+    """The error of a task whose job group was cancelled."""
 
 
 def enter_group(group: str | None) -> None:
-    """Let the tasks of this thread belong to a job group from now on.
+    """Assign the tasks of this thread to a job group from now on.
 
     :param group: the group's name; None for none
     """
@@ -42,15 +45,15 @@ def enter_group(group: str | None) -> None:
 
 
 def group_of_this_thread() -> str | None:
-    """The job group of this thread's tasks."""
+    """Return the job group of this thread's tasks."""
     found: str | None = getattr(_thread, "group", None)
     return found
 
 
 def cancel_tasks(group: str) -> None:
-    """Cancel the tasks of a group, those under way and those that its threads begin later. From any thread.
+    """Cancel the tasks of a group, running ones and those that its threads begin later. May be called from any thread.
 
-    A task under way ends where it waits, or where Spark looks whether it was cancelled.
+    A running task ends where it waits, or where Spark checks for cancellation.
 
     :param group: the group's name
     """
@@ -62,14 +65,14 @@ def cancel_tasks(group: str) -> None:
 
 
 def begun_tasks() -> int:
-    """The number of tasks that this process has begun so far."""
+    """Return the number of tasks that this process has begun so far."""
     with _lock:
         return _begun
 
 
 @contextmanager
 def driver_task(context: SparkContext, properties: JavaObject) -> Iterator[JavaObject]:
-    """Make the calling thread a task of its own within the block.
+    """Make the calling thread a task within the block.
 
     :param context: the application
     :param properties: a java.util.Properties with the settings of the session whose plan the task runs
@@ -88,7 +91,7 @@ def driver_task(context: SparkContext, properties: JavaObject) -> Iterator[JavaO
         if group is not None:
             _running[number] = _Running(group, task, _java_thread(java))
     with ExitStack() as afterwards:
-        # In the opposite order, and each also when one before it fails.
+        # The callbacks run in reverse order, each even if one before it fails.
         afterwards.callback(java.tasks.unset)
         afterwards.callback(memory.cleanUpAllAllocatedMemory)
         afterwards.callback(task.markTaskCompleted, java.none)
@@ -103,7 +106,7 @@ def driver_task(context: SparkContext, properties: JavaObject) -> Iterator[JavaO
 
 
 def _end(java: _Classes, number: int) -> None:
-    """Let no cancellation reach a task any more, nor what its thread waits for next."""
+    """End a task, so that no cancellation reaches it or the next wait of its thread."""
     with _lock:
         ended = _running.pop(number, None)
     if ended is not None and _is_cancelled(ended.group):
@@ -122,7 +125,7 @@ def _refuse_cancelled(group: str | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Running:
-    """A task under way, and the Java thread that it runs in."""
+    """A running task, and its Java thread."""
 
     group: str
     task: JavaObject
@@ -130,7 +133,7 @@ class _Running:
 
 
 def _java_thread(java: _Classes) -> JavaObject:
-    """The thread of the JVM that works for this Python thread; it is the same for as long as both live."""
+    """Return the JVM thread that serves this Python thread. It is the same for as long as both live."""
     known = getattr(_thread, "java", None)
     if known is None or known[0] is not java:
         known = _thread.java = (java, java.thread.currentThread())

@@ -1,6 +1,6 @@
-"""DataFrames over a plan that is executed: whoever reads one again runs only what comes after the last exchange.
+"""DataFrames over an executed plan: reading one again runs only what comes after the last exchange.
 
-Spark executes a DataFrame anew for each action. Here the exchanges of one run serve all of them, so that a result may be looked at
+Spark executes a DataFrame anew for each action. Here the exchanges of one run serve all actions, so that a result can be examined
 before it is decided where its rows go.
 """
 
@@ -17,7 +17,7 @@ from airflow_pipelines.engine.spark.physical_plans import active_session
 from airflow_pipelines.engine.spark.session_tasks import conf_for_tasks
 
 _EXCHANGES: Final = frozenset({"ShuffleQueryStageExec", "BroadcastQueryStageExec"})
-"""The nodes of a plan that stand for exchanges which have run."""
+"""The plan nodes that represent exchanges which have run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +25,8 @@ class Executed:
     """A DataFrame whose exchanges have run.
 
     :param frame: the rows
-    :param partitions: in how many tasks they are computed
-    :param exchanged: how many rows the exchanges give these tasks; None where the tasks read anything else, too
+    :param partitions: the number of tasks that compute them
+    :param exchanged: the number of rows that these tasks read from the exchanges; None if the tasks also read anything else
     """
 
     frame: DataFrame
@@ -35,20 +35,20 @@ class Executed:
 
 
 def executed(frame: DataFrame) -> Executed:
-    """The rows of a frame, as a frame whose exchanges run now and once.
+    """Run the exchanges of a frame now and once, and return its rows as a frame.
 
-    :param frame: what to run, in a session that plans adaptively
+    :param frame: the frame to run, in a session that plans adaptively
     """
     session, execution = frame.sparkSession, query_execution(frame)
     with active_session(session), conf_for_tasks(session):
         rows = execution.toRdd()
         partitions = int(rows.getNumPartitions())
     java = java_session(session).internalCreateDataFrame(rows, java_frame(frame).schema(), False)
-    return Executed(frame_of(session, java), partitions, _exchanged(execution.executedPlan()))
+    return Executed(frame_of(session, java), partitions, _count_exchanged(execution.executedPlan()))
 
 
-def _exchanged(plan: JavaObject) -> int | None:
-    """The rows of the exchanges below an adaptive plan that was executed; None when there are other leaves."""
+def _count_exchanged(plan: JavaObject) -> int | None:
+    """Return the number of rows of the exchanges below an executed adaptive plan, or None if there are other leaves."""
     rows = 0
     for leaf in _leaves(plan):
         if _class_of(leaf) not in _EXCHANGES:

@@ -1,7 +1,7 @@
-"""Spark's function registries: every session of the engine lacks the functions that programs must not call.
+"""Spark's function registries, without the functions that programs must not call.
 
-A check of the program's text sees only what the parser understands. A function that is not registered cannot be called, however it
-is written and wherever: in queries, defaults, bounds of lateness, bodies of functions.
+A check of the program's text sees only what the parser understands. A function that is not registered cannot be called, in whatever
+form or place: in queries, defaults, bounds of lateness, bodies of functions.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from airflow_pipelines.program.allowed_functions import ALLOWED_FUNCTIONS
 
 _NAME = re.compile(r"(?:.*\.)?(\w+)")
 _others: WeakKeyDictionary[SparkContext, tuple[list[JavaObject], ...]] = WeakKeyDictionary()
-"""Spark's identifiers of the functions that are not allowed, for each registry.
+"""Spark's identifiers of the forbidden functions, for each registry.
 
-Listing them takes longer than all else in making a session.
+Listing them takes longer than everything else in creating a session.
 """
 
 
 def remove_other_functions(session: SparkSession) -> None:
     """Remove every function that is not allowed from a session's registries. Other sessions keep theirs.
 
-    :param session: a new session, which has the functions that all sessions of its application are made with
+    :param session: a new session, which has the default functions of its application
     """
     state = java_session(session).sessionState()
     registries = (state.functionRegistry(), state.tableFunctionRegistry())
     context = session.sparkContext
     if context not in _others:
-        _others[context] = tuple(_not_allowed(registry.listFunction()) for registry in registries)
+        _others[context] = tuple(_find_forbidden(registry.listFunction()) for registry in registries)
     for registry, identifiers in zip(registries, _others[context], strict=True):
         for identifier in identifiers:
             registry.dropFunction(identifier)
 
 
-def _not_allowed(identifiers: JavaObject) -> list[JavaObject]:
-    """Those of a Scala sequence of function identifiers that name a function which is not allowed."""
+def _find_forbidden(identifiers: JavaObject) -> list[JavaObject]:
+    """Return the identifiers in a Scala sequence that name functions which are not allowed."""
     names = [_NAME.fullmatch(text) for text in identifiers.mkString("\n").split("\n")]
     return [identifiers.apply(at) for at, name in enumerate(names) if name is not None and name[1] not in ALLOWED_FUNCTIONS]

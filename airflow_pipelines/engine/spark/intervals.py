@@ -27,16 +27,16 @@ from pyspark.sql.types import (
 from airflow_pipelines.rows.interval_texts import calendar_text, microseconds_text, months_text
 
 _MONTHS = "month_interval"
-"""pyarrow's name for the type of months, whose values it cannot read."""
+"""The name of pyarrow's type of months, whose values it cannot read."""
 
 
 def has_months(kind: DataType) -> bool:
-    """Whether a type is a year-month interval or holds one."""
+    """Return True if a type is a year-month interval or holds one."""
     return _holds(kind, (YearMonthIntervalType,))
 
 
 def numbered(kind: DataType) -> DataType:
-    """The type with year-month intervals as integers, as batches hold them."""
+    """Return the type with year-month intervals as integers, as batches hold them."""
     match kind:
         case YearMonthIntervalType():
             return IntegerType()
@@ -52,14 +52,14 @@ def numbered(kind: DataType) -> DataType:
 
 
 def readable(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A record batch from Spark, with months as integers."""
+    """Return a record batch from Spark, with months as integers."""
     if _MONTHS not in str(batch.schema):
         return batch
     return pa.ipc.read_record_batch(batch.serialize(), readable_schema(batch.schema))
 
 
 def readable_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema of a record batch that Spark handed out, with months as integers."""
+    """Return the schema of a record batch that Spark handed out, with months as integers."""
     if _MONTHS not in str(schema):
         return schema
     return pa.schema([field.with_type(_numbers(field.type)) for field in schema])
@@ -78,19 +78,19 @@ def _numbers(kind: pa.DataType) -> pa.DataType:
 
 
 def shown(table: pa.Table, schema: StructType) -> pa.Table:
-    """A table with its intervals, those within nested values too, as ISO 8601 text such as ``P1DT2H`` and ``-P1Y3M``.
+    """Return a table with its intervals, including nested ones, as ISO 8601 text such as ``P1DT2H`` and ``-P1Y3M``.
 
     :param schema: the Spark types of columns by name; other columns stay as they are
     """
     for field in schema.fields:
         at = table.schema.get_field_index(field.name)
         if at >= 0 and _holds(field.dataType, (YearMonthIntervalType, DayTimeIntervalType, CalendarIntervalType)):
-            table = table.set_column(at, field.name, _shown(_one(table.column(at)), field.dataType))
+            table = table.set_column(at, field.name, _shown(_combine_chunks(table.column(at)), field.dataType))
     return table
 
 
 def shown_in_order(table: pa.Table, schema: StructType) -> pa.Table:
-    """Like :func:`shown` for a table whose columns are those of ``schema`` in order, with names that may repeat."""
+    """Return the same as :func:`shown` for a table whose columns are those of ``schema`` in order, with names that may repeat."""
     names, columns = table.column_names, []
     for field, column in zip(schema.fields, table.columns, strict=True):
         part = shown(pa.table({"c": column}), StructType([StructField("c", field.dataType)]))
@@ -110,8 +110,8 @@ def _holds(kind: DataType, wanted: tuple[type[DataType], ...]) -> bool:
             return isinstance(kind, wanted)
 
 
-def _one(column: pa.ChunkedArray) -> pa.Array:
-    """A column as one array that starts at the beginning of its buffers."""
+def _combine_chunks(column: pa.ChunkedArray) -> pa.Array:
+    """Return a column as one array that starts at the beginning of its buffers."""
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 

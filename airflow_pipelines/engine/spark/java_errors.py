@@ -1,4 +1,4 @@
-"""Reads Java's stacks: the chain of causes, and which of them say what went wrong."""
+"""Parser of Java's stacks: the chain of causes, and those of them that describe the fault."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pyspark.errors.exceptions.captured import CapturedException
 from airflow_pipelines.engine.errors import mask_secrets
 
 SPARK_ERRORS: Final = (PySparkException, Py4JJavaError)
-"""What running or planning a query raises: errors that PySpark has classes for, and any other exception of the JVM."""
+"""The errors that running or planning a query raises: those that PySpark has classes for, and any other exception of the JVM."""
 _CLASS = r"(?:[A-Za-z_$][\w$]*\.)+[A-Za-z_$][\w$]*"
 _ENTRY = re.compile(rf"^(?:: |Caused by: )?(?P<name>{_CLASS})(?:: (?P<message>.*))?$")
 _TASK = re.compile(rf"Lost task [^(\n]*(?:\([^()]*\)\s*)+: (?:(?P<name>{_CLASS})(?:: )?)?(?P<message>[^\n]*)")
@@ -26,13 +26,13 @@ _TOO_LARGE = frozenset(
         "OutOfMemoryError",
         "SparkOutOfMemoryError",
         "NegativeArraySizeException",
-        # Arrow's.
+        # Arrow's exceptions.
         "OutOfMemoryException",
         "OversizedAllocationException",
     }
 )
 _TOO_LARGE_TEXTS = ("OutOfMemoryError", "Cannot grow BufferHolder", "[COLLECTION_SIZE_LIMIT_EXCEEDED", "exceeds VM limit")
-"""In the messages of exceptions that have another class, or only tell of one in a task."""
+"""The texts of memory errors in messages of exceptions of another class, or that only report one in a task."""
 _CONDITION = re.compile(r"^\s*\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\]\s*")
 
 
@@ -58,12 +58,12 @@ class JavaCause:
 
 
 def java_stack(error: BaseException) -> str | None:
-    """The stack of the Java exception behind an error, with all its causes and without secrets; None when there is none."""
+    """Return the stack of the Java exception behind an error, with all its causes and without secrets, or None if there is none."""
     if isinstance(error, Py4JJavaError):
         try:
             text = str(error)
         except Py4JError:
-            # The JVM gives the text, and it may have died of the error.
+            # The JVM provides the text, and may have died of the error.
             text = str(error.errmsg)
         # The first line names the object that was called.
         return mask_secrets(text.split("\n", 1)[-1].removeprefix(": "))
@@ -73,18 +73,18 @@ def java_stack(error: BaseException) -> str | None:
 
 
 def is_stack_overflow(error: BaseException | None) -> bool:
-    """Whether a query nests so deep that it exhausted a stack of the JVM.
+    """Return True if a query is nested so deeply that it exhausted a stack of the JVM.
 
-    :param error: what Spark raised, None for nothing
-    :returns: whether that is the reason
+    :param error: the error that Spark raised; None for no error
+    :returns: True if that is the reason
     """
     return error is not None and any(cause.name == "StackOverflowError" for cause in java_causes(error))
 
 
 def is_out_of_memory(error: BaseException | None) -> bool:
-    """Return True if a query makes a value, or needs rows at once, for which the JVM has no memory or no array is long enough.
+    """Return True if a query makes a value or needs rows at once that exceed the JVM's memory, or the length of an array.
 
-    :param error: what Spark raised, None for nothing
+    :param error: the error that Spark raised; None for no error
     """
     if isinstance(error, MemoryError):
         return True
@@ -93,15 +93,15 @@ def is_out_of_memory(error: BaseException | None) -> bool:
 
 
 def java_causes(error: BaseException) -> tuple[JavaCause, ...]:
-    """The exceptions behind an error, the innermost last; empty when it does not come from Java."""
+    """Return the exceptions behind an error, the innermost last; empty if it does not come from Java."""
     stack = java_stack(error)
-    found = list(dict.fromkeys(_chain(stack))) if stack is not None else []
+    found = list(dict.fromkeys(_parse_chain(stack))) if stack is not None else []
     causes = [cause for cause in found if cause.name not in _WRAPPERS and not _is_aborted(cause)]
     return tuple(causes or found)
 
 
-def _chain(stack: str) -> Iterator[JavaCause]:
-    """The exceptions of a stack, the outermost first. One without a message gets the place where it was raised."""
+def _parse_chain(stack: str) -> Iterator[JavaCause]:
+    """Yield the exceptions of a stack, the outermost first. One without a message gets the place where it was raised."""
     name, lines, place = "", [""], ""
 
     def ended() -> Iterator[JavaCause]:
@@ -112,7 +112,7 @@ def _chain(stack: str) -> Iterator[JavaCause]:
         message = " ".join(text.split())
         yield JavaCause(name.rsplit(".", 1)[-1], message or (f"at {place}" if place else ""))
         if task is not None and (task["name"] or task["message"]):
-            # This text is all that the driver knows of a task on another machine.
+            # The driver knows only this text of a task on another machine.
             inner = (task["name"] or name).rsplit(".", 1)[-1]
             yield JavaCause(inner, " ".join(task["message"].split()))
 

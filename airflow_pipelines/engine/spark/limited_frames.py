@@ -1,7 +1,7 @@
-"""Results that end after so many rows, for whoever reads one partition after the other and can stop.
+"""Results that end after a given number of rows, for readers that read one partition after the other and can stop.
 
-For a LIMIT Spark reads the first rows of every partition, and exchanges them, before it gives one. Where no order is asked for any
-rows will do, so that each partition may end for itself, and the reader stops when the partitions so far have enough.
+For a LIMIT Spark reads the first rows of every partition, and exchanges them, before it returns one. If the query asks for no
+order, any rows will do. So each partition may end on its own, and the reader stops when the partitions so far have enough rows.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ _SORT: Final = re.compile(r"^[\s:+|-]*Sort\b", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Limited:
-    """A frame to read, and after how many of its rows to stop; None for all."""
+    """A frame to read, and the number of its rows after which to stop; None for all."""
 
     frame: DataFrame
     rows: int | None = None
 
 
 def limited_by_partition(frame: DataFrame) -> Limited:
-    """A frame of which each partition ends after the rows of a LIMIT, for a query that ends with one and asks for no order.
+    """Return a frame whose partitions each end after the rows of a LIMIT, for a query that ends with one and asks for no order.
 
     :param frame: any query
-    :returns: the same frame for another query
+    :returns: the limited frame; the frame itself for any other query
     """
     plan = query_execution(frame).analyzed()
     above = []
@@ -50,10 +50,10 @@ def limited_by_partition(frame: DataFrame) -> Limited:
 
 
 def first_of_each_partition(frame: DataFrame, rows: int) -> DataFrame:
-    """A frame whose partitions each end after so many rows.
+    """Return a frame whose partitions each end after a number of rows.
 
     :param frame: any query
-    :param rows: at most so many of each partition
+    :param rows: the maximum number of rows of each partition
     """
     java = jvm(frame.sparkSession.sparkContext)
     limit = java.org.apache.spark.sql.catalyst.plans.logical.LocalLimit

@@ -1,4 +1,4 @@
-"""Uses Spark as pipelines do, so that its JVM has loaded most classes that they need.
+"""A script that uses Spark as pipelines do, so that its JVM has loaded most classes that they need.
 
 :mod:`airflow_pipelines.common.class_archive` runs it.
 """
@@ -15,7 +15,9 @@ from pyspark.sql import SparkSession
 from airflow_pipelines.engine.spark.internals import end_jvm
 
 END_S: Final = 120.0
-"""How long the JVM may take to write its archive and end."""
+"""The time limit, in seconds, for the JVM to write its archive and end.
+:param folder: the folder for some rows
+"""
 _QUERIES: Final = (
     "SELECT s, COUNT(*), SUM(id), AVG(d), COLLECT_LIST(id) FROM saved GROUP BY s",
     "SELECT l.id, COUNT(r.id) FROM saved l LEFT JOIN given r ON l.id = r.id + 1 GROUP BY l.id",
@@ -30,7 +32,7 @@ _QUERIES: Final = (
 def load_classes(folder: Path) -> None:
     """Use Spark as pipelines do, and wait until its JVM has ended.
 
-    :param folder: where to write some rows
+    :param folder: the folder for some rows
     """
     builder = (
         SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config("spark.sql.shuffle.partitions", "2")

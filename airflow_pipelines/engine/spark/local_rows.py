@@ -1,7 +1,7 @@
 """Rows that Spark's optimizer has evaluated: a query over a few constant rows needs no job.
 
-Where all that is asked of local rows are expressions, filters and limits, the optimizer evaluates them and the physical plan is a
-scan of the result. Spark nevertheless runs a job to bring it to Python, which takes many times as long.
+If a query over local rows has only expressions, filters and limits, the optimizer evaluates them and the physical plan is a scan of
+the result. Spark nevertheless runs a job to bring it to Python, which takes many times as long.
 """
 
 from __future__ import annotations
@@ -25,39 +25,39 @@ _SCAN: Final = "org.apache.spark.sql.execution.LocalTableScanExec"
 
 
 def local_rows(frame: DataFrame) -> LocalRows | None:
-    """The rows of a frame that needs no job.
+    """Return the rows of a frame that needs no job.
 
-    :returns: None for any other frame
+    :returns: the rows; None for any other frame
     """
     plan = query_execution(frame).executedPlan()
     return LocalRows(frame, plan.rows()) if plan.getClass().getName() == _SCAN else None
 
 
 class LocalRows:
-    """Rows in the driver of Spark. :func:`local_rows` finds them."""
+    """Rows in the driver of Spark, which :func:`local_rows` finds."""
 
     def __init__(self, frame: DataFrame, rows: JavaObject) -> None:
         self._frame = frame
         self._rows = rows
 
     def read(self, connection: ResultConnection) -> Iterator[pa.RecordBatch]:
-        """The rows as record batches, such as a job would give.
+        """Yield the rows as record batches, in the form that a job would return.
 
-        :param connection: what the rows come through
+        :param connection: the connection for the rows
         :raises MemoryError: when the JVM has no memory for them
         :raises AbortedError: when the connection was aborted
         """
         connection.check()
         context, schema = self._frame.sparkSession.sparkContext, batch_schema(self._frame)
         if self._rows.length() > FEW_ROWS:
-            yield from self._served(context, schema, connection)
+            yield from self._serve(context, schema, connection)
             return
         content = few_bytes(context, self._rows.iterator(), java_frame(self._frame).schema(), None, sys.maxsize)
         connection.check()
         yield from batches_of(content, schema)
 
-    def _served(self, context: SparkContext, schema: pa.Schema, connection: ResultConnection) -> Iterator[pa.RecordBatch]:
-        """Many rows, which somebody may break off while they come."""
+    def _serve(self, context: SparkContext, schema: pa.Schema, connection: ResultConnection) -> Iterator[pa.RecordBatch]:
+        """Yield many rows through a connection, which can be aborted meanwhile."""
         java = _classes(context)
         conf = java_session(self._frame.sparkSession).sessionState().conf()
         batches = java.converters.toBatchIterator(

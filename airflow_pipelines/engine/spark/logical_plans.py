@@ -1,4 +1,4 @@
-"""Spark's logical plans: what it knows of a query before anything runs."""
+"""Spark's logical plans: its knowledge of a query before anything runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class LogicalPlan:
 
     @property
     def deterministic(self) -> bool:
-        """Whether equal inputs give equal results."""
+        """True if equal inputs give equal results."""
         return bool(self._plan.deterministic())
 
     @property
@@ -34,19 +34,19 @@ class LogicalPlan:
         return str(self._plan.toString())
 
     def same_result(self, other: LogicalPlan) -> bool:
-        """Whether Spark knows that both plans give the same rows. False says nothing."""
+        """Return True if Spark knows that both plans return the same rows. False says nothing."""
         return bool(self._plan.sameResult(other._plan))
 
 
 def analyzed_plan(frame: DataFrame) -> LogicalPlan:
-    """The plan with all names resolved."""
+    """Return the plan with all names resolved."""
     return LogicalPlan(query_execution(frame).analyzed())
 
 
 def optimized_plan(frame: DataFrame) -> LogicalPlan:
-    """The plan after Spark's optimizer.
+    """Return the plan after Spark's optimizer.
 
-    :raises pyspark.errors.PySparkException: when a constant of the query cannot be evaluated
-    :raises py4j.protocol.Py4JJavaError: the same, where PySpark does not translate it; see ``java_errors.SPARK_ERRORS``
+    :raises pyspark.errors.PySparkException: if a constant of the query cannot be evaluated
+    :raises py4j.protocol.Py4JJavaError: in the same case, if PySpark does not translate the error; see ``java_errors.SPARK_ERRORS``
     """
     return LogicalPlan(query_execution(frame).optimizedPlan())

@@ -1,7 +1,7 @@
-"""DataFrames over many rows that are in memory: Spark keeps them as Arrow record batches, one for each core.
+"""DataFrames over many rows in memory, which Spark keeps as Arrow record batches, one for each core.
 
-``SparkSession.createDataFrame`` makes rows of its own of them, in one partition, or a partition of every ten thousand rows; and of
-neither does Spark know how large it is, so that it would never broadcast it.
+``SparkSession.createDataFrame`` converts them to rows of its own, in one partition, or in a partition of every ten thousand rows.
+In both cases Spark does not know the size, so that it would never broadcast the frame.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from airflow_pipelines.engine.spark.sessions import SESSION_CONF, sibling
 
 
 def partitioned_frame(session: SparkSession, table: pa.Table, schema: StructType) -> DataFrame:
-    """The rows of a table as a DataFrame.
+    """Return the rows of a table as a DataFrame.
 
     :param session: the session of the DataFrame
-    :param table: in the types of ``schema``, with year-month intervals as 32-bit numbers of months
+    :param table: the rows in the types of ``schema``, with year-month intervals as 32-bit numbers of months
     :param schema: the columns in order
     """
     java, reading = _classes(session), _reading(session)
@@ -35,7 +35,7 @@ def partitioned_frame(session: SparkSession, table: pa.Table, schema: StructType
             writer.write_table(table.combine_chunks(), max_chunksize=max(1, -(-table.num_rows // cores)))
         batches = java.python.readArrowStreamFromFile(str(path))
     rows = java.python.toDataFrame(batches, schema.json(), java_session(reading)).queryExecution().analyzed()
-    # Python cannot make Spark's statistics: their number is one of Scala. Those of a range of numbers of 8 bytes say the same.
+    # Python cannot create Spark's statistics, which need a Scala BigInt. A range of 8-byte numbers has the same ones.
     size = java_session(session).range(max(1, table.nbytes // 8)).queryExecution().analyzed().computeStats()
     leaf = java.rdd_leaf(
         rows.output(),
@@ -53,7 +53,7 @@ def partitioned_frame(session: SparkSession, table: pa.Table, schema: StructType
 
 @functools.lru_cache(maxsize=8)
 def _reading(session: SparkSession) -> SparkSession:
-    """A session in which Spark copies no rows into plans, however few."""
+    """Return a session in which Spark copies no rows into plans, however few."""
     return sibling(session, {**SESSION_CONF, "spark.sql.execution.arrow.localRelationThreshold": "0"})
 
 

@@ -1,7 +1,7 @@
-"""Spark's physical plans, as far as running one plan several times needs them.
+"""Spark's physical plans, as far as needed to run one plan several times.
 
 Spark plans a query for one run. A plan of one task without exchanges can run again: it is an RDD over its leaves, which reads them
-in every run. Rows that were exchanged or broadcast are kept, and the next run would read the old ones.
+in every run. Exchanged or broadcast rows are kept, and the next run would read the old ones.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ _RERUNNABLE = frozenset(
         "window.WindowGroupLimitExec",
     )
 )
-"""The physical nodes that read their children in every run and keep nothing from the run before."""
+"""The physical nodes that read their children in every run and keep nothing from the previous run."""
 _PYTHON = f"{_EXECUTION}.python."
-"""Nodes whose rows come from a process of Python, which only an executor starts and ends."""
+"""The prefix of nodes whose rows come from a Python process, which only an executor starts and ends."""
 _SQUARE = (f"{_EXECUTION}.joins.", f"{_EXECUTION}.window.")
-"""Nodes whose work may grow with the square of their rows."""
+"""The prefixes of nodes whose work may grow with the square of their rows."""
 _GATHERING = frozenset(f"{_EXECUTION}.{name}" for name in ("CollectLimitExec", "TakeOrderedAndProjectExec"))
-"""Those of them that exchange the rows of several partitions themselves, and keep the exchanged rows."""
+"""The rerunnable nodes that exchange the rows of several partitions themselves, and keep the exchanged rows."""
 _EXCHANGE = f"{_EXECUTION}.exchange.ShuffleExchangeExec"
 
 
@@ -65,8 +65,8 @@ class RerunnablePlan:
 
     :param rows: its rows, an RDD of one partition
     :param columns: its attributes, a Scala Seq
-    :param needs_executor: it needs processes that only an executor has
-    :param may_square: its work may grow with the square of the rows that it reads
+    :param needs_executor: True if it needs processes that only an executor has
+    :param may_square: True if its work may grow with the square of the rows that it reads
     """
 
     rows: JavaObject
@@ -76,19 +76,19 @@ class RerunnablePlan:
 
 
 def rerunnable(frame: DataFrame) -> RerunnablePlan | None:
-    """The plan of a query, where it reads its leaves again in every run.
+    """Return the plan of a query, if it reads its leaves again in every run.
 
-    :param frame: a query all leaves of which have one partition
-    :returns: None when it is not certain that it does
+    :param frame: a query whose leaves all have one partition
+    :returns: the plan; None if it is not certain that it reads them again
     """
     session, execution = frame.sparkSession, query_execution(frame)
     analyzed = execution.analyzed()
     if analyzed.containsPattern(_classes(session).current_like):
-        # Spark puts the time of planning into the plan.
+        # Spark embeds the time of planning in the plan.
         return None
     with active_session(session):
-        plan = _without_exchanges(session, execution.executedPlan())
-    # A subquery keeps its result, and an expression that is not deterministic may keep anything.
+        plan = _remove_exchanges(session, execution.executedPlan())
+    # A subquery keeps its result, and a nondeterministic expression may keep any state.
     nodes = list(_nodes(plan))
     if plan.subqueriesAll().nonEmpty() or not plan.deterministic() or not all(map(_reads_again, nodes)):
         return None
@@ -105,17 +105,17 @@ def rerunnable(frame: DataFrame) -> RerunnablePlan | None:
 
 
 def as_frame(frame: DataFrame, plan: RerunnablePlan) -> DataFrame | None:
-    """A plan as a DataFrame that can be run many times, each time as a job.
+    """Return a plan as a DataFrame that can be run many times, each time as a job.
 
     :param frame: the query of the plan
-    :returns: None when the columns would not be those of the query
+    :returns: the DataFrame; None if its columns would not be those of the query
     """
     leaf = one_partition(frame.sparkSession, plan.columns, plan.rows)
     return leaf if leaf.schema == frame.schema else None
 
 
 def _nodes(plan: JavaObject) -> Iterator[JavaObject]:
-    """A plan's nodes, each before its children."""
+    """Yield a plan's nodes, each before its children."""
     yield plan
     children = plan.children()
     for at in range(children.length()):
@@ -123,7 +123,7 @@ def _nodes(plan: JavaObject) -> Iterator[JavaObject]:
 
 
 def _reads_again(node: JavaObject) -> bool:
-    """Whether a physical node evaluates its children's current rows in every run."""
+    """Return True if a physical node evaluates its children's current rows in every run."""
     name = _class_of(node)
     if name in _GATHERING and node.children().head().execute().getNumPartitions() > 1:
         return False
@@ -135,20 +135,22 @@ def _class_of(node: JavaObject) -> str:
 
 
 def replanned(frame: DataFrame) -> DataFrame:
-    """The same query, already parsed and analysed, to be planned anew."""
+    """Return the same query, already parsed and analysed, to be planned again."""
     return _frame(frame.sparkSession, query_execution(frame).analyzed())
 
 
 def shown_plan(frame: DataFrame) -> str:
-    """The physical plan of a query, node by node, as Spark shows it.
+    """Return the physical plan of a query, node by node, as Spark shows it.
 
-    :param frame: the query, which is planned when it was not before
+    :param frame: the query, which is planned now if it was not before
     """
     return str(query_execution(frame).executedPlan().toString())
 
 
 def one_partition(session: SparkSession, columns: JavaObject, rdd: JavaObject) -> DataFrame:
-    """The rows of an RDD of one partition. The plan says that it has one and that it is small, which Spark cannot find out.
+    """Return a DataFrame of the rows of an RDD of one partition.
+
+    The plan states that it has one partition and is small, which Spark cannot find out.
 
     :param columns: the attributes of a plan, a Scala Seq
     :param rdd: an RDD of internal rows
@@ -159,22 +161,25 @@ def one_partition(session: SparkSession, columns: JavaObject, rdd: JavaObject) -
 
 
 def record_batch_rows(session: SparkSession, arrays: JavaObject, schema: str) -> tuple[JavaObject, JavaObject]:
-    """The rows of Arrow record batches, for :func:`one_partition`.
+    """Return the rows of Arrow record batches, for :func:`one_partition`.
 
     :param session: a session in which Spark copies no rows into plans, however few
     :param arrays: a java.util.List of byte arrays, which Spark keeps as they are
     :param schema: the columns as JSON
-    :returns: the attributes, a Scala Seq, and an RDD of internal rows with a partition for each batch
+    :returns: the attributes as a Scala Seq, and an RDD of internal rows with a partition for each batch
     """
     rows = record_batch_dataset(session, arrays, schema).queryExecution().analyzed()
     return rows.output(), rows.rdd()
 
 
-def _without_exchanges(session: SparkSession, plan: JavaObject) -> JavaObject:
-    """A physical plan without exchanges of rows that are in one partition already, which Spark does not know after a join."""
+def _remove_exchanges(session: SparkSession, plan: JavaObject) -> JavaObject:
+    """Return a physical plan without exchanges of rows that are in one partition already.
+
+    Spark does not know that they are after a join.
+    """
     children = plan.children()
     old = [children.apply(at) for at in range(children.length())]
-    new = [_without_exchanges(session, child) for child in old]
+    new = [_remove_exchanges(session, child) for child in old]
     if _class_of(plan) == _EXCHANGE and new[0].outputPartitioning().numPartitions() == 1:
         return new[0]
     if all(one is other for one, other in zip(old, new, strict=True)):
@@ -188,7 +193,7 @@ def _without_exchanges(session: SparkSession, plan: JavaObject) -> JavaObject:
 
 @contextmanager
 def active_session(session: SparkSession) -> Iterator[None]:
-    """Make a session the thread's active one within the block: a physical plan belongs to the active session of its thread."""
+    """Make a session the thread's active one within the block, because a physical plan belongs to its thread's active session."""
     sessions = _classes(session).sessions
     before = sessions.getActiveSession()
     sessions.setActiveSession(java_session(session))
@@ -202,7 +207,7 @@ def active_session(session: SparkSession) -> Iterator[None]:
 
 
 def _frame(session: SparkSession, plan: JavaObject) -> DataFrame:
-    """The DataFrame of a logical plan."""
+    """Return the DataFrame of a logical plan."""
     return frame_of(session, _classes(session).datasets.ofRows(java_session(session), plan))
 
 

@@ -1,4 +1,4 @@
-"""One prepared query: planned over some batches in memory, and run over others."""
+"""One prepared query, planned over some batches in memory and run over others."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from airflow_pipelines.engine.spark.refillable_leaf import LeafFactory, Refillab
 from airflow_pipelines.engine.spark.result_connection import ResultConnection
 
 _SQUARED = 20_000
-"""Rows whose square is work of some seconds."""
+"""The number of rows whose square means work of some seconds."""
 _LONG_S = 2.0
 _LONG_RUNS = 2
-"""What takes long so many times in a row does not do so because Java loads and compiles classes."""
+"""The number of long runs in a row after which the time is not due to Java loading and compiling classes."""
 _numbers = itertools.count(1)
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The rows that a query gave, and Spark's schema of them."""
+    """The rows of a query, and Spark's schema of them."""
 
     rows: pa.Table
     schema: StructType
@@ -41,10 +41,10 @@ class PlannedQuery:
     """A query over refillable leaves.
 
     :param frame: the query, parsed and analysed
-    :param leaves: what the query reads
-    :param runs_again: a run needs no new plan
-    :param may_square: its work may grow with the square of the rows that it reads
-    :param in_driver: its plan as it runs in the driver; None when it only runs as a job
+    :param leaves: the leaves that the query reads
+    :param runs_again: True if a run needs no new plan
+    :param may_square: True if its work may grow with the square of the rows that it reads
+    :param in_driver: the plan that runs in the driver; None if it only runs as a job
     """
 
     frame: DataFrame
@@ -58,7 +58,7 @@ class PlannedQuery:
 
     @property
     def physical_plan(self) -> str:
-        """How Spark carries the query out."""
+        """The physical plan by which Spark runs the query."""
         return shown_plan(self.frame)
 
     @property
@@ -67,12 +67,12 @@ class PlannedQuery:
         return sum(leaf.capacity for leaf in self.leaves)
 
     def result(self, batches: Sequence[Batch], most_bytes: int = sys.maxsize) -> Result | None:
-        """Run the query.
+        """Run the query, and return its result.
 
         :param batches: a batch in memory for each leaf
-        :param most_bytes: so many bytes of Arrow data the result may have
-        :returns: None when a leaf has no room for its batch
-        :raises ResultTooLargeError: when the result has more bytes
+        :param most_bytes: the maximum number of bytes of Arrow data of the result
+        :returns: the result; None if a leaf has no room for its batch
+        :raises ResultTooLargeError: if the result has more bytes
         """
         with self._lock:
             if not all(leaf.fill(batch) for leaf, batch in zip(self.leaves, batches, strict=True)):
@@ -80,9 +80,9 @@ class PlannedQuery:
             return Result(self._rows(sum(batch.rows for batch in batches), most_bytes), self.frame.schema)
 
     def _rows(self, read: int, most_bytes: int) -> pa.Table:
-        """The rows over what the leaves have now.
+        """Return the rows over the current rows of the leaves.
 
-        A job makes room for others and ends at once when it is cancelled, so that long work is left to jobs.
+        A job makes room for others and ends at once when it is cancelled, so long work is left to jobs.
         """
         if self.in_driver is None or (self.may_square and read > _SQUARED):
             return Collector(ResultConnection(), most_bytes).collected(self._job or replanned(self.frame))
@@ -95,7 +95,7 @@ class PlannedQuery:
 
     @property
     def _job(self) -> DataFrame | None:
-        """The query as a DataFrame that runs as a job each time; None when it is planned for each run."""
+        """The query as a DataFrame that runs as a job each time; None if it is planned for each run."""
         if self._planned_job is None and self.runs_again:
             self._planned_job = _as_job(self.frame)
         return self._planned_job
@@ -104,9 +104,9 @@ class PlannedQuery:
 def plan_query(factory: LeafFactory, parts: Sequence[str], order: Sequence[int], batches: Sequence[Batch]) -> PlannedQuery:
     """Parse, analyse and plan a query.
 
-    :param factory: makes the leaves
+    :param factory: the factory of the leaves
     :param parts: the query's text, split at the names of the batches
-    :param order: which of the ``batches`` is named between each two parts
+    :param order: the index of the batch in ``batches`` that is named between each two parts
     :param batches: batches in memory, each once
     """
     leaves = [factory.leaf(batch) for batch in batches]
@@ -129,7 +129,10 @@ def plan_query(factory: LeafFactory, parts: Sequence[str], order: Sequence[int],
 
 
 def _as_job(frame: DataFrame) -> DataFrame | None:
-    """A query as a DataFrame that runs as a job each time, with a plan of its own: one that ran in the driver cannot be sent."""
+    """Return a query as a DataFrame that runs as a job each time.
+
+    It gets a plan of its own, because a plan that ran in the driver cannot be sent to executors.
+    """
     again = replanned(frame)
     plan = rerunnable(again)
     return None if plan is None else as_frame(frame, plan)

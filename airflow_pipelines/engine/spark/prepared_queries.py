@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class QueryPlan:
-    """A query of a step and how Spark carries it out.
+    """A query of a step, and Spark's plan for it.
 
     :param query: SQL, in which batches are named by their places
     :param physical_plan: Spark's plan, node by node
@@ -39,26 +39,26 @@ class QueryPlan:
 
 
 class PreparedQueries:
-    """The prepared queries of one circuit. A query that cannot be prepared, or fails when it is run so, is planned for each run."""
+    """The prepared queries of one circuit. A query that cannot be prepared, or fails when run as one, is planned for each run."""
 
     def __init__(self, sessions: SparkSessions, limits: Limits) -> None:
-        """Start without queries. The first time for an application, this tests whether its plans can be run again."""
+        """Create an empty cache. The first call for an application tests whether its plans can be rerun."""
         self._limits = limits
         self._factories: tuple[LeafFactory, LeafFactory] | None = None
         if limits.prepared_queries and can_rerun(sessions.small):
             interpreted = LeafFactory(sessions.small)
             self._factories = interpreted, interpreted.of(sessions.compiled)
-        # None: a query that is planned for each run.
+        # None stands for a query that is planned for each run.
         self._known: OrderedDict[_Key, PlannedQuery | None] = OrderedDict()
         self._lock = threading.Lock()
         self._logged = False
 
     def result(self, parts: Sequence[str], batches: Sequence[Batch], planned_anew: Callable[[], Result]) -> Result:
-        """The result of a query.
+        """Return the result of a query.
 
         :param parts: the query's text, split at the names of the batches
-        :param batches: the batches in memory that are named between each two parts; one may be named several times
-        :param planned_anew: gives the result without a prepared query
+        :param batches: the batches in memory whose names are between each two parts; one may be named several times
+        :param planned_anew: the function that evaluates the query without preparing it
         """
         request = self._request(parts, batches)
         if request is None:
@@ -77,13 +77,13 @@ class PreparedQueries:
         return result
 
     def result_in_driver(self, parts: Sequence[str], batches: Sequence[Batch], most_bytes: int, lane: int) -> Result | None:
-        """The result of a query without a job.
+        """Return the result of a query without running a job.
 
         :param parts: see :meth:`result`
         :param batches: see :meth:`result`
-        :param most_bytes: so many bytes of Arrow data the result may have
-        :param lane: which of several threads asks; each has a plan of its own
-        :returns: None for a query that needs a job, and for a larger result
+        :param most_bytes: the maximum number of bytes of Arrow data of the result
+        :param lane: the number of the calling thread's lane; each lane has a plan of its own
+        :returns: the result; None for a query that needs a job, and for a larger result
         """
         request = self._request(parts, batches, lane)
         if request is None:
@@ -98,18 +98,21 @@ class PreparedQueries:
             return None
 
     def plans(self) -> list[QueryPlan]:
-        """The queries that are planned, in the order in which they were last run."""
+        """Return the planned queries in the order in which they were last run."""
         with self._lock:
             planned = [(key, query) for key, query in self._known.items() if query is not None]
         return [QueryPlan(_text(key.parts, key.order), query.physical_plan) for key, query in planned]
 
     def close(self) -> None:
-        """Forget all queries."""
+        """Remove all queries."""
         with self._lock:
             self._known.clear()
 
     def _request(self, parts: Sequence[str], batches: Sequence[Batch], lane: int = 0) -> _Request | None:
-        """What is asked for; None where nothing is prepared, or the batches are too large to be copied for each run."""
+        """Return the request for a query.
+
+        It is None if nothing is prepared, or the batches are too large to be copied for each run.
+        """
         distinct = list({batch.number: batch for batch in batches}.values())
         if self._factories is None or sum(batch.memory_bytes for batch in distinct) > self._limits.leaf_bytes:
             return None
@@ -119,16 +122,19 @@ class PreparedQueries:
         return _Request(_Key(tuple(parts), order, tuple(map(_signature, distinct)), compiled, lane), distinct)
 
     def _query(self, request: _Request) -> PlannedQuery | None:
-        """The planned query of a request; None for one that is planned for each run."""
+        """Return the planned query of a request, or None for one that is planned for each run."""
         with self._lock:
             known = request.key in self._known
             query = self._known.get(request.key)
             if known:
                 self._known.move_to_end(request.key)
-        return query if known else self._planned(request)
+        return query if known else self._plan(request)
 
     def _result(self, query: PlannedQuery, request: _Request, most_bytes: int = sys.maxsize) -> Result:
-        """The result of a planned query. It is planned again with larger leaves when the batches do not fit into the old ones."""
+        """Return the result of a planned query.
+
+        If the batches do not fit into its leaves, it is planned again with larger ones.
+        """
         while True:
             try:
                 found = query.result(request.batches, most_bytes)
@@ -140,9 +146,9 @@ class PreparedQueries:
                 raise _NotPreparedError("run") from error
             if found is not None:
                 return found
-            query = self._planned(request)
+            query = self._plan(request)
 
-    def _planned(self, request: _Request) -> PlannedQuery:
+    def _plan(self, request: _Request) -> PlannedQuery:
         key, factories = request.key, self._factories
         if factories is None:
             raise _NotPreparedError("planned")
@@ -180,13 +186,13 @@ _Signature = tuple[tuple[str, DataType], ...]
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    """What a planned query is found by.
+    """The key of a planned query in the cache.
 
     :param parts: its text, split at the names of batches
-    :param order: which of the batches is named between each two parts
+    :param order: the index of the batch that is named between each two parts
     :param signatures: the columns of the batches
-    :param compiled: it is compiled, since the batches have many rows
-    :param lane: which of several plans of the same query
+    :param compiled: True if it is compiled because the batches have many rows
+    :param lane: the number of one of several plans of the same query
     """
 
     parts: tuple[str, ...]
@@ -205,7 +211,7 @@ class _Request:
 
 
 class _NotPreparedError(Exception):
-    """A query could not be planned or run as a prepared one, for a reason that may have nothing to do with the query."""
+    """The failure of planning or running a prepared query, for a reason that may have nothing to do with the query."""
 
 
 def _text(parts: Sequence[str], order: Sequence[int]) -> str:
@@ -213,5 +219,5 @@ def _text(parts: Sequence[str], order: Sequence[int]) -> str:
 
 
 def _signature(batch: Batch) -> _Signature:
-    """The columns of a batch as Spark sees them."""
+    """Return the columns of a batch as Spark sees them."""
     return tuple((column.name, column.dataType) for column in batch.schema.fields)

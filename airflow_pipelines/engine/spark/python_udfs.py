@@ -1,4 +1,4 @@
-"""Python functions as functions of Spark SQL, and how their code gets to the Python workers."""
+"""Python functions as functions of Spark SQL, and the transfer of their code to the Python workers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pyspark.sql.functions import udf
 from pyspark.sql.pandas.functions import PandasUDFType, arrow_udf, pandas_udf
 from pyspark.sql.types import DataType
 
-# The types of these know only their use as decorators with type hints; PySpark's copy of cloudpickle has none at all.
+# PySpark types these only for use as decorators with type hints; its copy of cloudpickle has no types at all.
 _arrow_udf: Any = arrow_udf
 _pandas_udf: Any = pandas_udf
 _register_pickle_by_value: Any = cloudpickle.register_pickle_by_value
@@ -27,16 +27,16 @@ def send_by_value(module: ModuleType) -> None:
 
 
 def pickle_by_value(value: object) -> bytes:
-    """A value with the code of its functions, as a worker gets it.
+    """Return a value pickled with the code of its functions, for a worker.
 
     :param value: the value
-    :returns: what ``pickle.loads`` reads
+    :returns: bytes for ``pickle.loads``
     """
     return bytes(_dumps(value))
 
 
 def register_scalar(session: SparkSession, name: str, call: Callable[..., Any], returns: DataType) -> None:
-    """Let queries of a session call a function of single values.
+    """Register a function of single values for the queries of a session.
 
     :param session: the session
     :param name: the name that queries call it by
@@ -47,20 +47,20 @@ def register_scalar(session: SparkSession, name: str, call: Callable[..., Any], 
 
 
 def register_pandas(session: SparkSession, name: str, call: Callable[..., Any], returns: DataType) -> None:
-    """Let queries of a session call a function of pandas Series, which gives a Series of the same length.
+    """Register a function of pandas Series, which returns a Series of the same length, for the queries of a session.
 
     :param session: the session
     :param name: the name that queries call it by
     :param call: the function
     :param returns: the type of the values in its result
     """
-    # Spark prefers type hints. They are those of the user's function, which only the workers import.
+    # Spark warns that type hints are preferred. Only the user's function has them, which only the workers import.
     warnings.filterwarnings("ignore", "In Python 3.6", UserWarning, "pyspark.sql.pandas.functions")
     session.udf.register(name, _pandas_udf(call, returns, PandasUDFType.SCALAR))
 
 
 def register_arrow(session: SparkSession, name: str, call: Callable[[pa.Array], pa.Array], returns: DataType) -> None:
-    """Let queries of a session call a function of an Arrow array, which gives an array of the same length.
+    """Register a function of an Arrow array, which returns an array of the same length, for the queries of a session.
 
     :param session: the session
     :param name: the name that queries call it by

@@ -1,4 +1,4 @@
-"""Runs a program's Python functions in Spark's Python workers, and checks their results.
+"""A program's Python functions in Spark's Python workers, with checks of their results.
 
 The workers of a cluster need not have this package, so this module is sent to them as code and imports nothing of the package.
 """
@@ -14,15 +14,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 FAILURE = "python function failed: "
-"""The beginning of every error's text. The rest is JSON with the function, the error and the arguments."""
+"""The prefix of every error's text. The rest is JSON with the function, the error and the arguments."""
 _LONGEST = 200
 _INTEGERS = {"byte": 2**7, "short": 2**15, "integer": 2**31, "long": 2**63}
 
 
 def scalar(module: str, text: str, name: str, returns: Any) -> Callable[..., Any]:
-    """A function of single values.
+    """Return a Python function of single values from the program's module, with its result checked.
 
-    :param module: a name for the module, which differs for each text
+    :param module: a name for the module, unique for each text
     :param text: the module's text
     :param name: the function's name in the module
     :param returns: the type of the result, in Spark's schema JSON
@@ -38,9 +38,9 @@ def scalar(module: str, text: str, name: str, returns: Any) -> Callable[..., Any
 
 
 def vectorised(module: str, text: str, name: str) -> Callable[..., Any]:
-    """A function of pandas Series that gives a Series of the same length.
+    """Return a Python function of pandas Series from the program's module. It returns a Series of the same length.
 
-    :param module: a name for the module, which differs for each text
+    :param module: a name for the module, unique for each text
     :param text: the module's text
     :param name: the function's name in the module
     """
@@ -63,7 +63,7 @@ def vectorised(module: str, text: str, name: str) -> Callable[..., Any]:
 
 
 def loaded(module: str, text: str) -> Mapping[str, Any]:
-    """The global names of the program's module, which each worker imports once."""
+    """Return the global names of the program's module, which each worker imports once."""
     known = sys.modules.get(module)
     if known is None:
         known = types.ModuleType(module)
@@ -73,10 +73,10 @@ def loaded(module: str, text: str) -> Mapping[str, Any]:
 
 
 def failure(name: str, error: BaseException, values: Any) -> str:
-    """The error of a function, as JSON on one line.
+    """Return the error of a function, as JSON on one line.
 
     :param name: the function
-    :param error: what it raised
+    :param error: the error that it raised
     :param values: its arguments; long ones are shortened
     """
     place = error.__traceback__
@@ -92,10 +92,10 @@ def failure(name: str, error: BaseException, values: Any) -> str:
 def converted(value: Any, kind: Any) -> Any:
     """Check a result and convert it to its type. Spark itself would silently turn a value of another type into NULL.
 
-    :param value: what a function of the user gave
+    :param value: the result of a user's function
     :param kind: the type of the result, in Spark's schema JSON
-    :raises TypeError: when the value is of another type
-    :raises ValueError: when the type cannot hold the value
+    :raises TypeError: if the value is of another type
+    :raises ValueError: if the type cannot hold the value
     """
     if value is None:
         return None

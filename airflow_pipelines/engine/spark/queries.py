@@ -8,8 +8,8 @@ from airflow_pipelines.engine.spark.internals import frame_of, java_session
 
 
 def queried(session: SparkSession, query: str) -> DataFrame:
-    """The DataFrame of a query without parameters, for which ``SparkSession.sql`` makes several more calls of the JVM.
+    """Return the DataFrame of a query without parameters, with fewer calls to the JVM than ``SparkSession.sql``.
 
-    :raises pyspark.errors.PySparkException: when Spark cannot parse or analyze it
+    :raises pyspark.errors.PySparkException: if Spark cannot parse or analyze it
     """
     return frame_of(session, java_session(session).sql(query))

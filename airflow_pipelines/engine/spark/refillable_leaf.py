@@ -1,6 +1,6 @@
 """Leaves of Spark plans whose rows can be replaced, so that a query that was planned once can be run over other rows.
 
-Spark makes the rows of ``createDataFrame(pyarrow.Table)`` out of byte arrays with Arrow record batches, one per partition, and
+Spark creates the rows of ``createDataFrame(pyarrow.Table)`` from byte arrays with Arrow record batches, one per partition, and
 reads the arrays again whenever it sends a task to an executor. A refillable leaf keeps a reference to its array and writes another
 record batch into it between two runs. Spark does not promise that it never copies the array; :mod:`.rerun_probe` tests that.
 """
@@ -25,24 +25,24 @@ from airflow_pipelines.engine.spark.sessions import SESSION_CONF, sibling
 
 _LEAST_BYTES = 16 << 10
 _ROOM = 2
-"""A leaf has room for so many times the bytes of its first rows ..."""
+"""The capacity of a leaf as a multiple of the bytes of its first rows ..."""
 _AMPLE = 1 << 20
-"""... and for a quarter more where these are more than this."""
+"""... and the number of bytes of first rows above which it is only a quarter more."""
 _SENT = 256 << 10
-"""Up to so many bytes are sent to the JVM; it reads more of them from a file."""
+"""The maximum number of bytes that are sent to the JVM; it reads more from a file."""
 _PIECE = 4 << 20
 _READING_CONF: Mapping[str, str] = {
     **SESSION_CONF,
-    # Spark copies the rows of fewer bytes than this into the plan.
+    # Spark copies rows with fewer bytes than this into the plan.
     "spark.sql.execution.arrow.localRelationThreshold": "0",
 }
 
 
 class RefillableLeaf:
-    """A leaf of the plans of one session. It has a copy of the rows that were put into it last."""
+    """A leaf of the plans of one session. It has a copy of the rows that were last put into it."""
 
     def __init__(self, session: SparkSession, reading: SparkSession, batch: Batch) -> None:
-        """Make a leaf with room for more rows than it gets.
+        """Create a leaf with room for more rows than it gets.
 
         :param session: the session whose plans read the leaf
         :param reading: a session of :data:`_READING_CONF`
@@ -63,7 +63,7 @@ class RefillableLeaf:
         """Replace the rows.
 
         :param batch: a batch in memory
-        :returns: False, with nothing changed, when the leaf has no room for the batch
+        :returns: True if they were replaced; False, with nothing changed, if the leaf has no room for the batch
         """
         if self._holds == batch.number:
             return True
@@ -77,10 +77,10 @@ class RefillableLeaf:
         return True
 
     def _read_from_file(self, record: bytes) -> bool:
-        """Let the JVM read many bytes. As an argument they would go to it as text, which takes ten times as long.
+        """Make the JVM read many bytes from a file. As an argument of a call they would be text, which takes ten times as long.
 
         :param record: the bytes
-        :returns: False when there is no room for a file
+        :returns: True if it has read them; False if there is no room for a file
         """
         with contextlib.ExitStack() as stack:
             try:
@@ -102,34 +102,34 @@ class RefillableLeaf:
 
 
 class LeafFactory:
-    """Makes leaves for the plans of one session. Safe to use from any thread: it changes nothing that others use."""
+    """A factory of leaves for the plans of one session. Any thread may use it: it changes nothing that others use."""
 
     def __init__(self, session: SparkSession, reading: SparkSession | None = None) -> None:
-        """Make leaves for a session.
+        """Create a factory of leaves for a session.
 
         :param session: the session whose plans read the leaves
-        :param reading: a session of :data:`_READING_CONF`; None makes one
+        :param reading: a session of :data:`_READING_CONF`; None to create one
         """
         self.session = session
         # Only leaves need the setting. Setting and restoring it in ``session`` would affect queries of other threads.
         self._reading = reading or sibling(session, _READING_CONF)
 
     def of(self, session: SparkSession) -> LeafFactory:
-        """Makes leaves for another session of the same application."""
+        """Return a factory of leaves for another session of the same application."""
         return LeafFactory(session, self._reading)
 
     def leaf(self, batch: Batch) -> RefillableLeaf:
-        """A leaf with the rows of a batch in memory."""
+        """Return a leaf with the rows of a batch in memory."""
         return RefillableLeaf(self.session, self._reading, batch)
 
 
 def _capacity(size: int) -> int:
-    """The bytes of a leaf whose first rows have some."""
+    """Return the capacity of a leaf in bytes, given the size of its first rows."""
     return size + size // 4 if size > _AMPLE else max(_LEAST_BYTES, 1 << (_ROOM * size).bit_length())
 
 
 def _record(table: pa.Table) -> bytes:
-    """The rows of a pyarrow Table as one Arrow record batch, an encapsulated message."""
+    """Return the rows of a pyarrow Table as one Arrow record batch, an encapsulated message."""
     batches = table.combine_chunks().to_batches()
     batch = (
         batches[0]

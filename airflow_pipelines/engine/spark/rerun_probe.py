@@ -1,4 +1,4 @@
-"""Tests whether Spark's inner parts work as prepared queries need them: once per application, over made-up rows."""
+"""A test of Spark's internals, which must work as prepared queries expect: once per application, over synthetic rows."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ _SCHEMA = StructType([StructField("k", LongType()), StructField("v", LongType())
 _CONTENTS: Sequence[_Rows] = (((1, 2), (2, 1), (3, 1)), (), ((2, 2),))
 """The rows of the leaves in one run after the other. The plan is made while they have none."""
 _JOIN = ("SELECT l.v, COUNT(r.k) AS n FROM ", " l FULL JOIN ", " r ON l.k = r.v GROUP BY l.v")
-"""Reads a leaf twice, and has a join above which Spark exchanges rows."""
+"""A query that reads a leaf twice, and has a join above which Spark exchanges rows."""
 _SUBQUERY = ("SELECT k, (SELECT MAX(v) FROM ", ") AS most FROM ", "")
-"""Has a plan that keeps its result, so that it must be planned for each run."""
+"""A query with a plan that keeps its result, so that it must be planned for each run."""
 
 _found: weakref.WeakKeyDictionary[SparkContext, bool] = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
 
 
 def can_rerun(session: SparkSession) -> bool:
-    """Whether prepared queries read the current rows in each run.
+    """Return True if prepared queries read the current rows in each run.
 
-    :param session: one for small inputs; all of these have the same settings, so that one answers for all of its application
+    :param session: a session for small inputs; they all have the same settings, so one answers for the whole application
     """
     application = session.sparkContext
     with _lock:
@@ -63,8 +63,8 @@ def _sees_each_run(session: SparkSession) -> bool:
     return (
         join.runs_again
         and not subquery.runs_again
-        and all(_answer(join, rows) == _joined(rows) for rows in _CONTENTS)
-        and all(_answer(subquery, rows) == _with_most(rows) for rows in _CONTENTS[:2])
+        and all(_answer(join, rows) == _expected_join(rows) for rows in _CONTENTS)
+        and all(_answer(subquery, rows) == _expected_subquery(rows) for rows in _CONTENTS[:2])
     )
 
 
@@ -78,7 +78,7 @@ def _answer(query: PlannedQuery, rows: _Rows) -> Counter[_Row] | None:
     return None if found is None else Counter(tuple(row.values()) for row in found.rows.to_pylist())
 
 
-def _joined(rows: _Rows) -> Counter[_Row]:
+def _expected_join(rows: _Rows) -> Counter[_Row]:
     counts: Counter[int | None] = Counter()
     for k, v in rows:
         counts[v] += sum(other == k for _, other in rows)
@@ -89,5 +89,5 @@ def _joined(rows: _Rows) -> Counter[_Row]:
     return Counter(counts.items())
 
 
-def _with_most(rows: _Rows) -> Counter[_Row]:
+def _expected_subquery(rows: _Rows) -> Counter[_Row]:
     return Counter((k, max(v for _, v in rows)) for k, _ in rows)

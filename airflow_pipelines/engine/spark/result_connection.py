@@ -1,4 +1,4 @@
-"""The connection through which the JVM serves the rows of a result, which any thread may break off."""
+"""The connection through which the JVM serves the rows of a result. Any thread may abort it."""
 
 from __future__ import annotations
 
@@ -17,15 +17,18 @@ from pyspark.util import local_connect_and_auth
 from airflow_pipelines.engine.spark.internals import JavaObject, jvm
 
 BROKEN_OFF_S: Final = 10.0
-"""Why a result broke off is known at once, unless the thread in the JVM that knows it died of the cause."""
+"""The time in seconds to wait for the cause of a broken result.
+
+It is known at once unless the JVM thread that knows it died of it.
+"""
 
 
 class AbortedError(Exception):
-    """Nobody waits for the result any more."""
+    """The error of a result that nobody waits for any more."""
 
 
 class ResultTooLargeError(Exception):
-    """A result has more bytes than it may have."""
+    """The error of a result that exceeds its limit of bytes."""
 
 
 class ResultConnection:
@@ -40,8 +43,8 @@ class ResultConnection:
     def opened(self, port: int, secret: str) -> Iterator[BinaryIO]:
         """Connect to a thread of the JVM that serves rows.
 
-        :param port: where it listens, as the JVM said it
-        :param secret: what it wants to hear first
+        :param port: the port on which it listens, as reported by the JVM
+        :param secret: the secret that it expects first
         :returns: a binary file to read from
         :raises AbortedError: after :meth:`abort`
         """
@@ -64,7 +67,7 @@ class ResultConnection:
             connection.close()
 
     def check(self) -> None:
-        """Go on only while somebody waits.
+        """Check that the result is still wanted.
 
         :raises AbortedError: after :meth:`abort`
         """
@@ -72,7 +75,7 @@ class ResultConnection:
             self._check()
 
     def abort(self) -> None:
-        """Break off what is being read, from whatever thread; nothing more is read."""
+        """Abort the current read, from any thread; nothing more is read."""
         with self._lock:
             self._aborted = True
             if self._socket is not None:
@@ -86,11 +89,11 @@ class ResultConnection:
 
 
 def check_served(server: JavaObject, frame: DataFrame) -> None:
-    """Wait for the thread of the JVM that served a result, and raise what it ended with.
+    """Wait for the thread of the JVM that served a result, and raise the error that it ended with, if any.
 
-    :param server: the thread, as PySpark gives it beside port and secret
-    :param frame: what was served
-    :raises MemoryError: when it ended without a word, which it does only when the JVM has no memory
+    :param server: the thread, as PySpark returns it beside port and secret
+    :param frame: the frame that was served
+    :raises MemoryError: if it ended without a message, which happens only when the JVM has no memory
     """
     try:
         with unwrap_spark_exception():

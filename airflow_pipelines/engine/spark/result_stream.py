@@ -1,15 +1,15 @@
-"""Bringing a result of any size from Spark to Python: in its order, some partitions at a time.
+"""Transfer of a result of any size from Spark to Python, in its order, some partitions at a time.
 
-``DataFrame.toArrow`` and ``collectAsArrowToPython`` run all partitions in one job and hand their rows on as they come, so that a
-reader who is slow holds up the scheduler of the whole application, and the right order is known only at the end.
+``DataFrame.toArrow`` and ``collectAsArrowToPython`` run all partitions in one job and pass their rows on as they come. So a slow
+reader holds up the scheduler of the whole application, and the right order is known only at the end.
 ``DataFrame.toLocalIterator`` runs one partition after the other, row by row. Here a **window** of partitions runs as one job, its
-rows are read as Arrow batches, and the next window begins when somebody wants more. So the JVM holds the rows of one window, Python
-those of one batch, and nothing runs while the reader is busy.
+rows are read as Arrow batches, and the next window begins when the reader asks for more. So the JVM holds the rows of one window,
+Python those of one batch, and nothing runs while the reader is busy.
 
-A window is read when all of its partitions are done, which takes seconds where each has millions of rows. So the first batch comes
-from a job of its own, which ends with that batch, where the partition gives the same rows in the same order when it runs again:
-files are read, nothing is exchanged, and no expression gives another value each time. Rows that are known when the query is planned
-need no job at all (:mod:`.local_rows`).
+A window is read when all of its partitions are done, which takes seconds if each has millions of rows. So the first batch comes
+from a job of its own, which ends with that batch. This requires that the partition returns the same rows in the same order when it
+runs again: files are read, nothing is exchanged, and every expression is deterministic. Rows that are known when the query is
+planned need no job at all (:mod:`.local_rows`).
 """
 
 from __future__ import annotations
@@ -34,21 +34,24 @@ from airflow_pipelines.engine.spark.served_batches import batch_schema, served_b
 from airflow_pipelines.engine.spark.session_tasks import conf_for_tasks
 
 WINDOW_BYTES: Final = 32 << 20
-"""The next window has fewer partitions when one had more bytes than this, and more when it had far fewer."""
+"""The target size of a window in bytes.
+
+The next window has fewer partitions after a larger one, and more after a much smaller one.
+"""
 GROWTH: Final = 4
-"""A window grows by this factor, up to so many partitions for each core."""
+"""The factor by which a window grows, and the maximum number of its partitions for each core."""
 _READS_FILES: Final = "FileScanRDD"
 _EXCHANGES: Final = "Shuffle"
 
 
 def streamed(frame: DataFrame, connection: ResultConnection | None = None) -> Iterator[pa.Table]:
-    """A DataFrame's rows in their order, in pyarrow Tables of some thousand rows.
+    """Yield a DataFrame's rows in their order, in pyarrow Tables of some thousand rows.
 
     The rows are those of :func:`~airflow_pipelines.engine.spark.collecting.collected`. Close the generator to read no more of them.
 
-    :param frame: what to run
-    :param connection: what the rows come through, for whoever may want to break them off
-    :returns: at least one table, which is empty when there are no rows; all have one schema
+    :param frame: the DataFrame to run
+    :param connection: the connection for the rows, for callers that may abort it
+    :returns: at least one table, which is empty if there are no rows; all have one schema
     :raises MemoryError: when the JVM has no memory for a window
     :raises AbortedError: when the connection was aborted
     """
@@ -102,7 +105,7 @@ def _in_windows(frame: DataFrame, connection: ResultConnection) -> Iterator[pa.T
 
 
 def _next_window(partitions: int, size: int, cores: int) -> int:
-    """How many partitions to run next, after so many that had ``size`` bytes together."""
+    """Return the number of partitions to run next, given that the last ``partitions`` had ``size`` bytes together."""
     if size > WINDOW_BYTES:
         return max(1, partitions * WINDOW_BYTES // size)
     if size * GROWTH <= WINDOW_BYTES:
@@ -111,7 +114,7 @@ def _next_window(partitions: int, size: int, cores: int) -> int:
 
 
 class _ArrowRows:
-    """A frame that is planned: an RDD of serialized record batches."""
+    """A planned frame as an RDD of serialized record batches."""
 
     def __init__(self, frame: DataFrame) -> None:
         context = frame.sparkSession.sparkContext
@@ -125,19 +128,19 @@ class _ArrowRows:
 
     @property
     def can_be_read_again(self) -> bool:
-        """Whether reading a partition takes long enough to begin with its first rows, and gives the same rows each time."""
+        """True if reading a partition takes long enough to begin with its first rows, and returns the same rows each time."""
         lineage = str(self._rdd.toDebugString())
         return _READS_FILES in lineage and _EXCHANGES not in lineage and analyzed_plan(self._frame).deterministic
 
     def first(self, connection: ResultConnection) -> pa.RecordBatch | None:
-        """The first batch of the first partition; None when that has no rows.
+        """Return the first batch of the first partition, or None if that has no rows.
 
-        :param connection: what the rows come through
+        :param connection: the connection for the rows
         """
         connection.check()
         numbers = self._java.hash_set()
         numbers.add(0)
-        # A set of Scala is the function that says what is in it.
+        # A Scala set is also the predicate of its elements.
         only_first = self._java.converters.asScala(numbers).toSet()
         with conf_for_tasks(self._frame.sparkSession):
             partition = self._java.pruned.create(self._rdd, only_first)
@@ -146,11 +149,11 @@ class _ArrowRows:
         return pa.ipc.read_record_batch(pa.py_buffer(bytes(contents[0])), self._schema) if contents else None
 
     def read(self, begin: int, end: int, connection: ResultConnection) -> Iterator[pa.RecordBatch]:
-        """Run partitions as one job and read their rows.
+        """Run partitions as one job, and yield their rows.
 
         :param begin: the first partition
-        :param end: the one after the last
-        :param connection: what the rows come through
+        :param end: the partition after the last
+        :param connection: the connection for the rows
         """
         connection.check()
         partitions = self._java.array_list()

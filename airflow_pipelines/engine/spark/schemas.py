@@ -13,7 +13,7 @@ from airflow_pipelines.rows.schema import Column, RelationSchema
 from airflow_pipelines.rows.types import SPARK_NAMES, ColumnType, from_spark_json
 
 TYPE_HINT: Final = "airflow_pipelines.type"
-"""Key of a Spark field's metadata that keeps what Spark's type cannot express, such as that a STRING holds UUIDs."""
+"""The key of a Spark field's metadata that keeps what Spark's type cannot express, such as a STRING that holds UUIDs."""
 _HINT: Final = re.compile(r"^(?P<name>[A-Z]+)(\((?P<size>\d+)\))?$")
 
 
@@ -42,7 +42,7 @@ def column_from_spark_json(field: Mapping[str, Any]) -> Column:
     A hint in the field's metadata (:data:`TYPE_HINT`) restores what Spark's type dropped, such as UUID or CHAR(3).
 
     :param field: one element of ``fields`` in Spark's schema JSON
-    :raises ValueError: when the field's type has no counterpart
+    :raises ValueError: if the field's type has no counterpart
     """
     name = field["name"]
     kind = from_spark_json(field["type"], field["nullable"])

@@ -18,12 +18,12 @@ from airflow_pipelines.engine.spark.intervals import readable_schema
 from airflow_pipelines.engine.spark.result_connection import ResultConnection, check_served
 
 _REMEMBERED = 1_000
-"""So many schemas are remembered: to ask the JVM for one takes three calls."""
+"""The number of cached schemas: getting one from the JVM takes three calls."""
 
 
 @cached(LRUCache(_REMEMBERED), key=lambda frame: frame.schema.json(), lock=threading.Lock())
 def batch_schema(frame: DataFrame) -> pa.Schema:
-    """The Arrow schema of the record batches that Spark makes of a frame's rows, in types that pyarrow reads."""
+    """Return the Arrow schema of the record batches that Spark makes of a frame's rows, in types that pyarrow reads."""
     message = _arrow_utils(frame.sparkSession.sparkContext).toArrowSchema(java_frame(frame).schema(), "UTC", False, False)
     return readable_schema(pa.ipc.read_schema(pa.py_buffer(bytes(message.serializeAsMessage()))))
 
@@ -31,12 +31,12 @@ def batch_schema(frame: DataFrame) -> pa.Schema:
 def served_batches(
     served: JavaObject, frame: DataFrame, schema: pa.Schema, connection: ResultConnection
 ) -> Iterator[pa.RecordBatch]:
-    """Read what is served, to its end.
+    """Yield all batches that a thread serves.
 
-    :param served: port, secret and thread, as PySpark gives them
-    :param frame: what is served
-    :param schema: that of its batches, see :func:`batch_schema`
-    :param connection: what the batches come through
+    :param served: the port, secret and thread, as PySpark returns them
+    :param frame: the frame that is served
+    :param schema: the schema of its batches, see :func:`batch_schema`
+    :param connection: the connection for the batches
     :raises MemoryError: when the JVM has no memory for them
     :raises AbortedError: when the connection was aborted
     """

@@ -1,4 +1,4 @@
-"""Settings of a session for tasks of jobs that no query of Spark's own starts."""
+"""The settings of a session for tasks of jobs that no query of Spark's own starts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from airflow_pipelines.engine.spark.internals import java_session, jvm, scala_co
 
 @contextmanager
 def conf_for_tasks(session: SparkSession) -> Iterator[None]:
-    """Give a session's settings to the tasks of the jobs within the block, as Spark does for a query that it runs itself.
+    """Pass a session's settings to the tasks of the jobs within the block, as Spark does for a query that it runs itself.
 
     :param session: the session
     """

@@ -20,8 +20,11 @@ RECURSION_LEVELS = "spark.sql.cteRecursionLevelLimit"
 _OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer"
 _EXCLUDED_RULES = "spark.sql.optimizer.excludedRules"
 _FAILING_RULES = f"{_OPTIMIZER}.PushProjectionThroughUnion,{_OPTIMIZER}.CombineUnions"
-"""In Spark 4.2 these fail for an EXISTS in the SELECT list of a query over a UNION ALL, which is how the contents of a relation are
-read: they look for the columns of the subquery among those of the union. Another rule leaves out columns that nobody needs."""
+"""The optimizer rules that fail in Spark 4.2 for an EXISTS in the SELECT list of a query over a UNION ALL.
+
+The contents of a relation are read by such a query. The rules look for the columns of the subquery among those of the union.
+Another rule prunes unused columns.
+"""
 
 SESSION_CONF: Mapping[str, str] = {
     "spark.sql.ansi.enabled": "true",
@@ -57,7 +60,7 @@ APPLICATION_CONF: Mapping[str, str] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
-    # The steps of several pipelines side by side, and before ad-hoc queries.
+    # Run the steps of several pipelines side by side, and before ad-hoc queries.
     "spark.scheduler.mode": "FAIR",
     # A task that runs out of memory fails alone. By default it ends its JVM, which in local mode runs all pipelines.
     "spark.executor.killOnFatalError.depth": "0",
@@ -69,7 +72,7 @@ APPLICATION_CONF: Mapping[str, str] = {
     "spark.ui.retainedStages": "100",
     "spark.ui.retainedTasks": "1000",
 }
-"""The settings of the application, unless its caller gives others."""
+"""The settings of the application, which its caller may override."""
 
 SMALL_CONF: Mapping[str, str] = {
     **SESSION_CONF,
@@ -85,44 +88,47 @@ SMALL_CONF: Mapping[str, str] = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-"""For operators whose inputs are all small."""
+"""The settings for operators whose inputs are all small."""
 
 COMPILED_CONF: Mapping[str, str] = {
     **SMALL_CONF,
     "spark.sql.codegen.wholeStage": "true",
     "spark.sql.codegen.factoryMode": "FALLBACK",
 }
-"""For those whose inputs are small enough for one task, but have so many rows that compiling the query pays off."""
+"""The settings for operators whose inputs fit into one task, but have so many rows that compiling the query pays off."""
 
 NARROW_CONF: Mapping[str, str] = {
     **SESSION_CONF,
     # Small inputs are broadcast by hint. Planning again between the stages of such a job costs more than it can save.
     "spark.sql.adaptive.enabled": "false",
 }
-"""For operators with small deltas over large contents: deltas are broadcast, and the contents are read once."""
+"""The settings for operators with small deltas over large contents: deltas are broadcast, and the contents are read once."""
 
 LARGE_CONF: Mapping[str, str] = {**SESSION_CONF, "spark.sql.adaptive.enabled": "true"}
-"""For operators with a large delta: Spark's own choices, adaptive execution on."""
+"""The settings for operators with a large delta: Spark's own choices, adaptive execution on."""
 
 QUERY_CONF: Mapping[str, str] = {**LARGE_CONF, "spark.sql.files.maxPartitionBytes": "32m"}
-"""For ad-hoc requests over large contents: results come to Python by partitions, and the driver holds the rows of a few of them."""
+"""The settings for ad-hoc requests over large contents.
+
+Results come to Python by partitions, and the driver holds the rows of a few of them.
+"""
 
 IN_TASKS_CONF: Mapping[str, str] = {
     _EXCLUDED_RULES: f"{_FAILING_RULES},{_OPTIMIZER}.ConstantFolding,{_OPTIMIZER}.ConvertToLocalRelation",
 }
-"""For queries whose constants may be huge: constants are evaluated in tasks, not while planning."""
+"""The settings for queries whose constants may be huge: constants are evaluated in tasks, not during planning."""
 
 SCHEDULER_POOLS = Path(__file__).with_name("scheduler.xml")
 
 
 @dataclass(frozen=True, slots=True)
 class SparkSessions:
-    """Sessions of one application. Temporary views of one are not visible in the others.
+    """The Spark sessions of one application. Temporary views of one are not visible in the others.
 
-    :param small: with :data:`SMALL_CONF`
-    :param compiled: with :data:`COMPILED_CONF`
-    :param narrow: with :data:`NARROW_CONF`
-    :param large: with :data:`LARGE_CONF`
+    :param small: the session with :data:`SMALL_CONF`
+    :param compiled: the session with :data:`COMPILED_CONF`
+    :param narrow: the session with :data:`NARROW_CONF`
+    :param large: the session with :data:`LARGE_CONF`
     """
 
     small: SparkSession
@@ -132,7 +138,7 @@ class SparkSessions:
 
     @classmethod
     def of(cls, spark: SparkSession) -> SparkSessions:
-        """Make new sessions of the application of ``spark``, which itself is not changed."""
+        """Create new sessions of the application of ``spark``, which itself is not changed."""
         # PySpark logs every failed analysis with its Java stack on stderr; the caller gets the same error as an exception.
         logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
         partitions = {"spark.sql.shuffle.partitions": _shuffle_partitions(spark)}
@@ -148,21 +154,21 @@ class SparkSessions:
 
     @property
     def each(self) -> tuple[SparkSession, ...]:
-        """All of them."""
+        """All sessions."""
         return self.small, self.compiled, self.narrow, self.large
 
 
 def _shuffle_partitions(spark: SparkSession) -> str:
-    """The application's own setting, else twice its cores: Spark's default of 200 is for clusters."""
+    """Return the application's own setting, else twice its cores, because Spark's default of 200 is for clusters."""
     context = spark.sparkContext
     return context.getConf().get("spark.sql.shuffle.partitions") or str(2 * context.defaultParallelism)
 
 
 def sibling(spark: SparkSession, conf: Mapping[str, str]) -> SparkSession:
-    """Make a session of the same application, with its own settings and temporary views, and with the allowed functions only.
+    """Create a session of the same application, with its own settings and temporary views, and with the allowed functions only.
 
     :param spark: any session of the application
-    :param conf: settings of the new session; others have the application's values
+    :param conf: the settings of the new session; others have the application's values
     """
     session = spark.newSession()
     for key, value in conf.items():
@@ -175,7 +181,7 @@ def sibling(spark: SparkSession, conf: Mapping[str, str]) -> SparkSession:
 
 
 def build_spark(master: str | None, app_name: str, conf: Mapping[str, str]) -> SparkSession:
-    """Start the Spark application of this process, or find it when it runs already.
+    """Start the Spark application of this process, or return it if it runs already.
 
     :param master: Spark master URL; None leaves it to spark-submit and the Spark defaults
     :param app_name: the application's name

@@ -1,4 +1,4 @@
-"""Where batches lie on disk: one folder of immutable Parquet files named by their content."""
+"""The store of batches on disk: one folder of immutable Parquet files named by their content."""
 
 from __future__ import annotations
 
@@ -26,22 +26,27 @@ _NAME = re.compile(r"[0-9a-f]{40}\.parquet")
 _STAGING = ".staging"
 _CHUNK = 1 << 20
 COMPRESSION = "lz4_raw"
-"""Of all batch files, as both Spark and Arrow call it. To compress better takes longer than it saves: most files are read once or
-twice before they are merged."""
+"""The compression of all batch files, under its name in both Spark and Arrow.
+
+Better compression takes longer than it saves: most files are read once or twice before they are merged.
+"""
 _THREADS = max(2, os.cpu_count() or 1)
 ROW_GROUP = 100_000
-"""Rows per row group: Spark's tasks share a file by row groups, so that a single one would keep all cores but one idle."""
+"""The number of rows per row group.
+
+Spark's tasks share a file by row groups, so a single one would leave all cores but one idle.
+"""
 
 
 class Verification(StrEnum):
-    """How often a batch file is compared with its name, which is the hash of its content."""
+    """The frequency at which a batch file is compared with its name, which is the hash of its content."""
 
     ONCE = "once"
-    """When a process opens the file for the first time."""
+    """Verification when a process opens the file for the first time."""
     ALWAYS = "always"
-    """Each time it is opened."""
+    """Verification each time the file is opened."""
     NEVER = "never"
-    """For file systems that do this themselves: only whether the file is there."""
+    """No verification except that the file exists, for file systems that verify by themselves."""
 
 
 class _HasFiles(Protocol):
@@ -52,16 +57,16 @@ class _HasFiles(Protocol):
 class BatchStore:
     """A folder of batch files.
 
-    ``lock`` is to be held from writing files until they are named somewhere that garbage collection looks at (a live batch, or
+    Hold ``lock`` from writing files until they are named somewhere that garbage collection looks at (a live batch, or
     the ``keep`` of its caller).
 
     A file appears under its final name only when it is complete, and its content never changes afterwards. It is on disk before a
     manifest names it (:meth:`persist`): most files are gone before one does. Two batches with equal content share one file. A name
-    is ``<40 hex digits>.parquet``, so no name read from a manifest can leave the folder.
+    is ``<40 hex digits>.parquet``, so no name read from a manifest can point outside the folder.
     """
 
     def __init__(self, folder: str | os.PathLike[str], verification: Verification = Verification.ONCE) -> None:
-        """Use ``folder``, creating it where needed.
+        """Use ``folder``, and create it if needed.
 
         :raises StorageError: when it cannot be created
         """
@@ -74,7 +79,7 @@ class BatchStore:
         self._unsynced: set[str] = set()
         self._verified: set[str] = set()
         self.guard: Callable[[], None] = unguarded
-        """Called before files are removed; raises when another process may need them."""
+        """A function that is called before files are removed. It raises an error if another process may need them."""
         self._batches: weakref.WeakSet[_HasFiles] = weakref.WeakSet()
 
     def write(self, table: pa.Table) -> tuple[str, ...]:
@@ -100,12 +105,12 @@ class BatchStore:
                 list(threads.map(write, range(parts)))
             return self.adopt(staging)
         except StorageError:
-            # A disk that is full must not be kept full by what did not fit.
+            # Remove the partial files, so that they do not keep a full disk full.
             self.discard(staging)
             raise
 
     def staging(self) -> Path:
-        """A new empty folder inside the store, into which Spark may write Parquet for :meth:`adopt`."""
+        """Return a new empty folder inside the store, into which Spark may write Parquet for :meth:`adopt`."""
         staging = self.folder / _STAGING / uuid.uuid4().hex
         self._staged.add(staging.name)
         with storage_access(staging):
@@ -113,7 +118,7 @@ class BatchStore:
         return staging
 
     def discard(self, staging: Path) -> None:
-        """Remove a staging folder that is not to be adopted."""
+        """Remove a staging folder without adopting it."""
         shutil.rmtree(staging, ignore_errors=True)
         self._staged.discard(staging.name)
 
@@ -123,10 +128,10 @@ class BatchStore:
             self._batches.add(batch)
 
     def adopt(self, staging: str | os.PathLike[str]) -> tuple[str, ...]:
-        """Move the non-empty Parquet files of a staging folder into the store. The staging folder is removed.
+        """Move the non-empty Parquet files of a staging folder into the store, and remove the staging folder.
 
         :param staging: the folder
-        :returns: the files' names in the store, in the order of those that they had
+        :returns: the files' names in the store, in the order of their former names
         """
         folder = Path(staging)
         paths = [path for path in sorted(folder.rglob("*.parquet")) if pq.read_metadata(path).num_rows]
@@ -141,15 +146,15 @@ class BatchStore:
         name = _name_of(path)
         target = self.folder / name
         if target.exists():
-            # A manifest may name the file that is there, so that it must not give way to one that is not on disk; or it is torn,
-            # because the machine lost power before it was on disk.
+            # A manifest may name the existing file, so only a file that is on disk may replace it. It must be replaced, because it
+            # may be torn: the machine may have lost power before it was on disk.
             _sync(path)
         path.replace(target)
         self._verified.add(name)
         return name
 
     def persist(self, names: Iterable[str]) -> None:
-        """See to it that files are on disk. To be called before anything that outlives the process names them."""
+        """Sync files to disk. To be called before anything that outlives the process names them."""
         with self.lock, storage_access(self.folder):
             waiting = self._unsynced & set(names)
             for name in waiting:
@@ -159,16 +164,16 @@ class BatchStore:
             self._unsynced -= waiting
 
     def path(self, name: str) -> Path:
-        """The file of that name.
+        """Return the file of that name.
 
-        :raises ValueError: when ``name`` is not the name of a batch file
+        :raises ValueError: if ``name`` is not the name of a batch file
         """
         if not _NAME.fullmatch(name):
             raise ValueError(f"{name!r} is not the name of a batch file")
         return self.folder / name
 
     def size(self, names: Iterable[str]) -> int:
-        """The bytes of files together.
+        """Return the total size of files in bytes.
 
         :raises StorageError: when one is missing
         """
@@ -176,7 +181,7 @@ class BatchStore:
             return sum(self.path(name).stat().st_size for name in names)
 
     def open(self, name: str) -> Path:
-        """The file of that name, to be read: it is there and, as far as :attr:`verification` asks for it, has its content.
+        """Return the path of a file to read. The file exists and, as far as :attr:`verification` demands, its content is verified.
 
         :raises StorageError: when it is missing or damaged
         """
@@ -193,7 +198,7 @@ class BatchStore:
     def verify(self, names: Iterable[str]) -> None:
         """Open files, several at a time.
 
-        :raises StorageError: of the first one that is missing or damaged
+        :raises StorageError: for the first one that is missing or damaged
         """
         with ThreadPoolExecutor(_THREADS) as threads:
             list(threads.map(self.open, names))
@@ -208,10 +213,10 @@ class BatchStore:
                 return False
 
     def read(self, names: Iterable[str], columns: Sequence[str] | None = None) -> pa.Table:
-        """The rows of the files as one pyarrow Table.
+        """Return the rows of the files as one pyarrow Table.
 
-        :param names: of the files
-        :param columns: those to read; None for all
+        :param names: the names of the files
+        :param columns: the columns to read; None for all
         :raises StorageError: when one is missing or damaged
         """
         wanted = None if columns is None else list(columns)
@@ -219,11 +224,11 @@ class BatchStore:
             return pa.concat_tables([pq.read_table(self.open(name), columns=wanted, partitioning=None) for name in names])
 
     def read_in_parts(self, names: Iterable[str], rows: int, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """The rows of the files, some at a time.
+        """Yield the rows of the files, some at a time.
 
-        :param names: of the files
-        :param rows: how many at a time
-        :param columns: those to read; None for all
+        :param names: the names of the files
+        :param rows: the maximum number of rows at a time
+        :param columns: the columns to read; None for all
         :raises StorageError: when a file is missing or damaged
         """
         wanted = None if columns is None else list(columns)
@@ -241,15 +246,15 @@ class BatchStore:
             return {entry.name for entry in self.folder.iterdir() if _NAME.fullmatch(entry.name)}
 
     def garbage_collect(self, keep: Iterable[str]) -> int:
-        """Remove every file that is neither in ``keep`` nor used by a live batch, and what interrupted writes left behind.
+        """Remove every file that is neither in ``keep`` nor used by a live batch, and the remains of interrupted writes.
 
-        :returns: how many batch files were removed
+        :returns: the number of batch files removed
         :raises StorageError: when its folder cannot be read or changed
         """
         with self.lock:
             held = {name for batch in list(self._batches) for name in batch.files}
             dead = self.files() - set(keep) - held
-            # A run that came later has said so by now, or has yet to write the first of its files.
+            # A later run has taken its epoch by now, or has not yet written its first file.
             self.guard()
             with storage_access(self.folder):
                 for name in dead:
@@ -264,9 +269,9 @@ class BatchStore:
 
 
 def content_name(file: BinaryIO) -> str:
-    """The name of a batch file with the content of an open one.
+    """Return the name of a batch file with the content of an open file.
 
-    :param file: read from where it stands
+    :param file: the file, which is read from its current position
     :returns: the name under which a store has it
     """
     digest = hashlib.blake2b(digest_size=DIGEST_BYTES)

@@ -7,11 +7,11 @@ Layout of a pipeline's storage folder::
     checkpoints/<uuid>.json  listed checkpoints, newest two kept
     recovery.json            the unlisted recovery point, if any
     epoch.json               the newest run of the pipeline (see engine/storage/fence.py)
-    newest.json              which of these was written last
+    newest.json              a note of the checkpoint or recovery point that was written last
     journal.log              committed steps since the newest of these (see engine/storage/journal.py)
-    journal.end              how many of them were acknowledged (see engine/storage/journal_end.py)
-    outputs/                 how far the outputs are that can take steps back, a file for each with the epoch of its run
-    set-aside/<uuid>/        what was newer than a checkpoint that the pipeline went back to (see engine/storage/set_aside.py)
+    journal.end              the number of acknowledged records of the journal (see engine/storage/journal_end.py)
+    outputs/                 progress of the outputs that can take steps back, a file for each with the epoch of its run
+    set-aside/<uuid>/        files newer than a checkpoint that the pipeline went back to (see engine/storage/set_aside.py)
 """
 
 from __future__ import annotations
@@ -42,26 +42,26 @@ log = logging.getLogger(__name__)
 
 
 class BatchFiles(Protocol):
-    """What checkpoints need of the batch store."""
+    """The part of the batch store that checkpoints need."""
 
     def path(self, name: str) -> Path | str:
-        """Where a batch file is."""
+        """Return the path of a batch file."""
 
     def verify(self, names: Iterable[str]) -> None:
-        """Read batch files as far as it takes to know that they are whole.
+        """Verify that batch files are complete and undamaged, as far as the store is configured to.
 
         :raises StorageError: when one is missing or damaged
         """
 
     def garbage_collect(self, keep: set[str]) -> Any:
-        """Remove all batch files but these."""
+        """Remove all batch files except ``keep``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """A pipeline's record counters (rows) as they stand after a step; input equals processed, since what waits is read again.
+    """A pipeline's record counters (rows) after a step. Input equals processed, since pending records are read again.
 
-    :param transactions: the number of the last transaction that has committed
+    :param transactions: the number of the last committed transaction
     """
 
     input_records: int = 0
@@ -74,29 +74,30 @@ class Counters:
     transactions: int = 0
 
     def to_stored(self) -> dict[str, Any]:
-        """The fields of a manifest and of a journal's record. Transactions have one of their own there."""
+        """Return the fields of a manifest and of a journal record. The transactions have a field of their own there."""
         counters = asdict(self)
         return {"transaction": counters.pop("transactions"), "counters": counters}
 
     @classmethod
     def from_stored(cls, fields: Mapping[str, Any]) -> Counters:
-        """The counters that :meth:`to_stored` wrote, among other fields.
+        """Return the counters that :meth:`to_stored` wrote, among other fields.
 
-        :raises KeyError: when a field is missing that always was there
+        :raises KeyError: if a field is missing that all releases write
         """
         return cls(**fields["counters"], transactions=fields.get("transaction", 0))
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointContents:
-    """Everything a pipeline needs to go on.
+    """Everything a pipeline needs to resume.
 
-    :param program: the one that made it
+    :param program: the program that wrote it
     :param snapshot: the snapshot's manifest
     :param files: the batch files that the manifest names
-    :param connectors: ``relation.connector`` to its state
-    :param initial_start_time: seconds since the epoch
-    :param push_keys: the keys of the pushes of the last days, oldest first, each with when it was taken in seconds since the epoch
+    :param connectors: the state of each connector by ``relation.connector``
+    :param initial_start_time: the time of the pipeline's first start, in seconds since the epoch
+    :param push_keys: the keys of the pushes of the last days, oldest first, each with the time of its push in seconds since the
+        epoch
     """
 
     program: ProgramIdentity
@@ -120,7 +121,7 @@ class CheckpointInfo:
     processed_records: int
 
     def to_wire(self) -> dict[str, Any]:
-        """The entry of ``GET checkpoints`` and of ``storage_status_details``."""
+        """Return the entry of ``GET checkpoints`` and of ``storage_status_details``."""
         return {
             "uuid": str(self.uuid),
             "identifier": None,
@@ -133,7 +134,7 @@ class CheckpointInfo:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A checkpoint as read back: its id, whether it is listed, its contents, and the epoch of the run that wrote it."""
+    """A checkpoint as read back: its id, a flag for listed ones, its contents, and the epoch of the run that wrote it."""
 
     uuid: UUID
     listed: bool
@@ -143,7 +144,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class NewestNote:
-    """Which checkpoint or recovery point was the newest one, so that it is noticed when it is gone."""
+    """A record of the newest checkpoint or recovery point, by which its loss is noticed."""
 
     uuid: UUID
     listed: bool
@@ -161,14 +162,14 @@ class CheckpointStore:
         self._recovery = folder / "recovery.json"
         self._newest = folder / "newest.json"
         self.fence: Fence | None = None
-        """The epoch of the run that writes; None for those who only read."""
+        """The epoch of the run that writes; None for readers."""
         self._own: set[UUID] | None = None
-        """The checkpoints that count, those that the run has found or written; None: all that are on disk."""
+        """The valid checkpoints, which the run has found or written; None if all on disk are."""
 
     def begin(self, fence: Fence) -> None:
-        """From now on this is the run that writes, with the checkpoints that are there now.
+        """Begin writing as the current run, with the checkpoints that are there now.
 
-        What an overtaken run puts beside them later is not listed, and goes with the next :meth:`garbage_collect`.
+        Checkpoints that an overtaken run adds later are not listed, and the next :meth:`garbage_collect` removes them.
 
         :param fence: the run's epoch
         """
@@ -176,7 +177,7 @@ class CheckpointStore:
         self._own = set(self._on_disk())
 
     def adopt(self, uuid: UUID) -> None:
-        """Count a manifest that was copied here among the run's checkpoints.
+        """Add a manifest that was copied here to the run's checkpoints.
 
         :param uuid: its checkpoint
         """
@@ -184,18 +185,19 @@ class CheckpointStore:
             self._own.add(uuid)
 
     def disown(self, uuids: Iterable[UUID]) -> None:
-        """Let go of checkpoints that turned out to be left over from an overtaken run.
+        """Remove leftovers of an overtaken run from the run's checkpoints.
 
         :param uuids: the checkpoints
         """
         self._own = set(self._on_disk() if self._own is None else self._own).difference(uuids)
 
     def save(self, contents: CheckpointContents) -> CheckpointInfo:
-        """Write a listed checkpoint; its batch files must be on disk already. The recovery point, now older, goes.
+        """Write a listed checkpoint, and remove the recovery point, which is now older. The batch files must be on disk already.
 
+        A kill at any moment leaves the earlier checkpoints and, at least until the new manifest is in place, the recovery point.
+
+        :returns: the entry of the checkpoint in lists
         :raises StorageError: when it cannot be written
-        Returns what lists show. A kill at any moment leaves the earlier checkpoints and, at least until the new manifest is in
-        place, the recovery point.
         """
         uuid = self._next_uuid()
         with storage_access(self.manifest_path(uuid)):
@@ -207,9 +209,9 @@ class CheckpointStore:
         return _info(document)
 
     def save_recovery_point(self, contents: CheckpointContents) -> UUID:
-        """Write the unlisted recovery point in place of the one before it.
+        """Write the unlisted recovery point, which replaces the one before it.
 
-        :returns: its id
+        :returns: the id of the recovery point
         """
         uuid = self._next_uuid()
         with storage_access(self._recovery):
@@ -221,16 +223,16 @@ class CheckpointStore:
     def drop_recovery_point(self) -> None:
         """Remove the recovery point, if there is one.
 
-        :raises OvertakenError: when it may be that of a later run
+        :raises OvertakenError: if it may be that of a later run
         """
         if self._recovery.exists():
             self._guard()
             remove(self._recovery)
 
     def latest(self) -> Checkpoint | None:
-        """The newest checkpoint or recovery point, whichever is newer; None when there is neither.
+        """Return the newest checkpoint or recovery point, whichever is newer, or None if there is neither.
 
-        :raises StorageError: when it is damaged, or when there was a newer one
+        :raises StorageError: if it is damaged, or if a newer one is missing
         """
         noted = self.noted()
         ids = self._ids()
@@ -245,7 +247,7 @@ class CheckpointStore:
         return None if newest is None else self.load(newest)
 
     def noted(self) -> NewestNote | None:
-        """What was written down about the newest checkpoint or recovery point; None when it is not known."""
+        """Return the record of the newest checkpoint or recovery point, or None if it is not known."""
         if not self._newest.exists():
             return None
         try:
@@ -253,18 +255,18 @@ class CheckpointStore:
                 document = unseal(self._newest.read_bytes())
             return NewestNote(**document | {"uuid": UUID(document["uuid"])})
         except (BrokenSealError, KeyError, TypeError) as error:
-            # The manifests are there to tell, and have checksums of their own.
+            # The manifests tell the same, and have checksums of their own.
             log.warning("%s is damaged and is not used: %s", self._newest, error)
             return None
 
     def left_over(self, epoch: int, base: UUID | None) -> set[UUID]:
-        """The checkpoints that an overtaken run put in place after a later one had begun to work on something older.
+        """Return the checkpoints that an overtaken run wrote after a later run had begun from an older one.
 
-        They were acknowledged to nobody, for then :meth:`noted` would have them.
+        They were never acknowledged: otherwise :meth:`noted` would have them.
 
-        :param epoch: that of the later run
-        :param base: what it began to work on; None for an empty pipeline
-        :returns: listed checkpoints, which no start may take
+        :param epoch: the epoch of the later run
+        :param base: the checkpoint that it began from; None for an empty pipeline
+        :returns: listed checkpoints, which no start may use
         """
         noted = self.noted()
         if noted is None and self._newest.exists():
@@ -274,40 +276,43 @@ class CheckpointStore:
         return {uuid for uuid in newer if self._epoch(self.manifest_path(uuid), uuid) < epoch}
 
     def note(self, newest: Checkpoint) -> None:
-        """Write down that this is the newest checkpoint from now on."""
+        """Record this as the newest checkpoint."""
         counters = newest.contents.counters
         self._write_note(NewestNote(newest.uuid, newest.listed, newest.contents.step, counters.processed_records))
 
     def manifests(self) -> list[tuple[Path, UUID | None]]:
-        """All manifests with their checkpoints, newest first; the recovery point, if there is one, with None."""
+        """Return all manifests with the ids of their checkpoints, newest first.
+
+        The recovery point, if any, comes first, with None.
+        """
         recovery: list[tuple[Path, UUID | None]] = [(self._recovery, None)] if self._recovery.exists() else []
         return [*recovery, *((self.manifest_path(uuid), uuid) for uuid in reversed(self._ids()))]
 
     def newer_than(self, uuid: UUID) -> list[Path]:
-        """The recovery point's manifest and those of all checkpoints after one, newest first."""
+        """Return the recovery point's manifest and those of all checkpoints after one, newest first."""
         return [self._recovery, *(self.manifest_path(other) for other in reversed(self._on_disk()) if other > uuid)]
 
     def latest_listed(self) -> CheckpointInfo | None:
-        """What lists show of the newest checkpoint."""
+        """Return the list entry of the newest checkpoint, or None if there is none."""
         infos = self.listed()
         return infos[0] if infos else None
 
     @property
     def has_recovery_point(self) -> bool:
-        """Whether there is a recovery point, whether it can be used or not."""
+        """True if there is a recovery point, usable or not."""
         return self._recovery.exists()
 
     def recovery_point(self) -> Checkpoint | None:
-        """The unlisted recovery point, if there is one."""
+        """Return the unlisted recovery point, if there is one."""
         if not self._recovery.exists():
             return None
         return self._checkpoint(self._recovery, None)
 
     def load(self, uuid: UUID) -> Checkpoint:
-        """A listed checkpoint by its id.
+        """Return a listed checkpoint by its id.
 
-        :raises KeyError: when there is none
-        :raises StorageError: when it or a file of it is damaged
+        :raises KeyError: if there is none
+        :raises StorageError: if the checkpoint or one of its files is damaged
         """
         path = self.manifest_path(uuid)
         if not path.exists():
@@ -315,7 +320,7 @@ class CheckpointStore:
         return self._checkpoint(path, uuid)
 
     def listed(self) -> list[CheckpointInfo]:
-        """All listed checkpoints with a manifest that can be read, newest first."""
+        """Return all listed checkpoints with a readable manifest, newest first."""
         infos = []
         for uuid in reversed(self._ids()):
             try:
@@ -325,13 +330,13 @@ class CheckpointStore:
         return infos
 
     def manifest_path(self, uuid: UUID) -> Path:
-        """Where a listed checkpoint's manifest is."""
+        """Return the path of a listed checkpoint's manifest."""
         return self._manifests / f"{uuid}.json"
 
     def garbage_collect(self, in_use: Iterable[str]) -> None:
-        """Keep the newest two checkpoints and drop what nothing needs any more.
+        """Remove all checkpoints but the newest two, and everything that is no longer needed.
 
-        Manifests go before the files they name, so that no manifest is ever left without its files.
+        Manifests are removed before the files that they name, so that no manifest is ever left without its files.
 
         :param in_use: the batch files of the running pipeline and of its journal; those of the kept checkpoints and the recovery
             point are added here
@@ -348,13 +353,13 @@ class CheckpointStore:
             kept = [*(self.manifest_path(uuid) for uuid in ids[-KEEP:]), *([self._recovery] if self._recovery.exists() else [])]
             named = {name for path in kept for name in _files(path)}
         except StorageError as error:
-            # Which files it needs is not known until it can be read again, or is old enough to go.
+            # The files that a damaged checkpoint needs are unknown until it is readable again, or old enough to be removed.
             log.warning("no batch file is removed: %s", error)
             return
         self._batches.garbage_collect({*in_use, *named})
 
     def _ids(self) -> list[UUID]:
-        """The listed checkpoints, oldest first."""
+        """Return the listed checkpoints, oldest first."""
         own = self._own
         return [uuid for uuid in self._on_disk() if own is None or uuid in own]
 
@@ -364,7 +369,7 @@ class CheckpointStore:
         return sorted(UUID(path.stem) for path in self._manifests.glob("*.json") if _ID.fullmatch(path.stem))
 
     def newest(self) -> UUID | None:
-        """The id of the newest checkpoint or recovery point, whether it can be used or not; None when there is neither."""
+        """Return the id of the newest checkpoint or recovery point, usable or not, or None if there is neither."""
         return max((*self._on_disk()[-1:], *self._recovery_uuid()), default=None)
 
     def _next_uuid(self) -> UUID:
@@ -374,7 +379,7 @@ class CheckpointStore:
         return fresh if newest is None or fresh > newest else UUID(int=newest.int + 1)
 
     def greatest_epoch(self) -> int:
-        """That of the manifests that can be read; 0 when there is none."""
+        """Return the greatest epoch of the readable manifests, or 0 if there are none."""
         epochs = []
         for path, uuid in self.manifests():
             try:
@@ -393,8 +398,8 @@ class CheckpointStore:
 
     def _write(self, path: Path, document: dict[str, Any]) -> None:
         write_atomically(path, manifest.encode(document), self._guard)
-        # A later run that has begun meanwhile may have read the manifest and gone on from it, or not and then leaves it out. So it
-        # stays, and nobody is told of it.
+        # A later run that has begun meanwhile has either read the manifest and resumed from it, or not, and then ignores it. So the
+        # manifest stays, but is not acknowledged.
         self._guard()
 
     def _note(self, document: dict[str, Any]) -> None:
@@ -413,7 +418,7 @@ class CheckpointStore:
             with manifest.fields_of(self._recovery):
                 return (UUID(manifest.read(self._recovery, None)["uuid"]),)
         except StorageError as error:
-            # What is about to be written replaces it.
+            # The next recovery point replaces it.
             log.warning("the recovery point cannot be used any more: %s", error)
             return ()
 
@@ -431,7 +436,7 @@ class CheckpointStore:
             return _info(manifest.read(path, uuid))
 
     def _checkpoint(self, path: Path, uuid: UUID | None) -> Checkpoint:
-        """The checkpoint of a manifest, with all its files; ``uuid`` is None for the recovery point."""
+        """Return the checkpoint of a manifest, with all its files; ``uuid`` is None for the recovery point."""
         document = manifest.read(path, uuid)
         with manifest.fields_of(path):
             found = Checkpoint(UUID(document["uuid"]), uuid is not None, _contents(document), document.get("epoch", 0))

@@ -1,4 +1,4 @@
-"""Which copies of checkpoints are kept in the object store, and what goes with those that are not."""
+"""The retention of checkpoint copies in the object store, and the removal of files that only outdated copies need."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ DAY_S: Final = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """A copy goes when both limits allow it.
+    """The limits of retention. A copy is removed when both allow it.
 
-    :param min_count: so many of the newest are kept, whatever their age; the newest always is
-    :param min_age_days: those that were made within so many days are kept, however many they are
+    :param min_count: the number of the newest copies that are kept, whatever their age; the newest always is
+    :param min_age_days: the age in days below which copies are kept, however many there are
     """
 
     min_count: int = 10
     min_age_days: float = 30.0
 
     def but(self, min_count: int | None, min_age_days: float | None) -> Retention:
-        """The same with other limits, where they are given."""
+        """Return the same limits, except for those that are given."""
         return Retention(
             self.min_count if min_count is None else min_count, self.min_age_days if min_age_days is None else min_age_days
         )
 
     def outdated(self, uuids: Sequence[UUID], now: float) -> Sequence[UUID]:
-        """The copies that may go.
+        """Return the copies that may be removed.
 
-        :param uuids: all that there are, oldest first; their ids say when they were made (UUID version 7)
-        :param now: seconds since the epoch
+        :param uuids: all copies, oldest first; their ids contain the time of their creation (UUID version 7)
+        :param now: the time in seconds since the epoch
         """
         older = uuids[: -max(self.min_count, 1)]
         limit = now - self.min_age_days * DAY_S
@@ -41,15 +41,18 @@ class Retention:
 
 
 def _made_at(uuid: UUID) -> float:
-    """Seconds since the epoch at which an id of version 7 was made: its first 48 bits are milliseconds (RFC 9562)."""
+    """Return the time at which an id of version 7 was made, in seconds since the epoch.
+
+    Its first 48 bits are milliseconds (RFC 9562).
+    """
     return (uuid.int >> 80) / 1000
 
 
 class RemoteGarbage:
-    """Removes outdated copies from a bucket that belongs to this pipeline. Remembers which files the others need."""
+    """The removal of outdated copies from a bucket that belongs to this pipeline. It caches the files that each copy needs."""
 
     def __init__(self, remote: RemoteCheckpoints) -> None:
-        """Remove nothing yet.
+        """Prepare the removal. Nothing is removed yet.
 
         :param remote: the bucket
         """
@@ -59,13 +62,13 @@ class RemoteGarbage:
     def collect(self, retention: Retention, now: float, *, but: UUID) -> int:
         """Remove outdated copies: first their manifests, then the batch files that no other copy names.
 
-        A kill in between leaves files that nobody names, and never a manifest without its files.
+        A kill in between leaves files that nothing names, but never a manifest without its files.
 
-        :param retention: which copies are kept
-        :param now: seconds since the epoch
-        :param but: a copy that stays this time, though it may be outdated: somebody has just asked for it
-        :returns: how many copies are gone
-        :raises SyncError: when the bucket cannot be read or written; what is left goes the next time
+        :param retention: the limits of retention
+        :param now: the time in seconds since the epoch
+        :param but: a copy that stays this time even if it is outdated, because it has just been requested
+        :returns: the number of copies removed
+        :raises SyncError: when the bucket cannot be read or written; the rest is removed the next time
         """
         there = self._remote.list()
         outdated = [uuid for uuid in retention.outdated(there, now) if uuid != but]

@@ -1,4 +1,4 @@
-"""Where a start finds its checkpoint: in the local store, or in one of the buckets that it is pulled from."""
+"""The sources of a start's checkpoint: the local store, or one of the buckets that it is pulled from."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LATEST: Final = "latest"
 
 
 class CheckpointSources:
-    """The buckets that a pipeline reads checkpoints from, in their order."""
+    """The buckets from which a pipeline reads checkpoints, in order."""
 
     def __init__(
         self,
@@ -25,15 +25,15 @@ class CheckpointSources:
         warn: Callable[[str], object],
         check: Callable[[], object],
     ) -> None:
-        """Reach for nothing yet.
+        """Prepare the sources. No bucket is accessed yet.
 
-        :param config: which buckets, and which checkpoint is wanted
-        :param owner: the pipeline; a bucket of another one is read with a warning
-        :param store: where checkpoints are pulled to
+        :param config: the buckets, and the wanted checkpoint
+        :param owner: the pipeline; a bucket of another pipeline is read with a warning
+        :param store: the store that checkpoints are pulled to
         :param batches: the batch files of that store
-        :param warn: takes a warning
-        :param check: called before each file that is pulled; what it raises ends the pulling
-        :raises SyncError: when no checkpoint can have the id that is wanted
+        :param warn: the function that takes a warning
+        :param check: a function that is called before each file is pulled; an error that it raises ends the pull
+        :raises SyncError: if the wanted id cannot be that of a checkpoint
         """
         wanted = config.start_from_checkpoint
         self._exact = None if wanted in (None, LATEST) else _parse_uuid(str(wanted))
@@ -48,10 +48,10 @@ class CheckpointSources:
         self._warned: set[str] = set()
 
     def resolve(self) -> UUID | None:
-        """The checkpoint to start from: local when there is one, else pulled from the bucket, else from the read bucket.
+        """Return the checkpoint to start from: a local one, else one pulled from the bucket, else from the read bucket.
 
-        :returns: its id; None when nothing is found and that is allowed
-        :raises SyncError: when nothing is found although it must be, and when a bucket cannot be read
+        :returns: the id of the checkpoint; None when nothing is found and that is allowed
+        :raises SyncError: when nothing is found although a checkpoint is required, and when a bucket cannot be read
         """
         local = [info.uuid for info in self._store.listed()]
         if self._exact is None and local:
@@ -70,9 +70,9 @@ class CheckpointSources:
         return None
 
     def pull_newest(self) -> UUID | None:
-        """Have the newest checkpoint of all buckets, or the one that is wanted, in the local store.
+        """Pull the newest checkpoint of all buckets, or the wanted one, to the local store.
 
-        :returns: its id; None when there is none, or the local store has a newer one
+        :returns: the id of the checkpoint; None when there is none, or the local store has a newer one
         :raises SyncError: when a bucket cannot be read
         """
         found = [(uuid, remote) for remote in self._remotes() for uuid in remote.list() if self._exact in (None, uuid)]

@@ -1,4 +1,4 @@
-"""What checkpoints and journals keep of connectors. Fields that this release does not know are passed over."""
+"""The state of connectors in checkpoints and journals. Fields that this release does not know are ignored."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 Position: TypeAlias = dict[str, Any]
-"""A connector's place in its source, as JSON whose form is the connector's own."""
+"""The position of a connector in its source, as JSON in the connector's own format."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptError:
     """One error of a connector.
 
-    :param timestamp: RFC 3339
-    :param index: the record that it is about
-    :param tag: what kind of error it is
-    :param message: what was wrong
+    :param timestamp: the time as RFC 3339
+    :param index: the index of the record with the error
+    :param tag: the kind of error
+    :param message: the message
     """
 
     timestamp: str
@@ -26,31 +26,31 @@ class KeptError:
     message: str
 
     def to_json(self) -> dict[str, Any]:
-        """The form in which it is stored, and shown over REST."""
+        """Return the error in the form that is stored, and shown over REST."""
         return {"timestamp": self.timestamp, "index": self.index, "tag": self.tag, "message": self.message}
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorsState:
-    """Errors of one kind of one connector: how many there were, and the newest of them."""
+    """The errors of one kind of one connector: their number, and the newest of them."""
 
     count: int = 0
     kept: tuple[KeptError, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The stored form."""
+        """Return the stored form."""
         return {"count": self.count, "kept": [error.to_json() for error in self.kept]}
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> ErrorsState:
-        """What :meth:`to_json` wrote."""
+        """Return the state that :meth:`to_json` wrote."""
         kept = (KeptError(error["timestamp"], error["index"], error["tag"], error["message"]) for error in fields.get("kept", ()))
         return cls(int(fields.get("count", 0)), tuple(kept))
 
 
 @dataclass(frozen=True, slots=True)
 class InputCounts:
-    """Counters of an input: rows and bytes that steps have taken, and errors."""
+    """The counters of an input: the rows and bytes that steps have taken, and the errors."""
 
     records: int = 0
     bytes: int = 0
@@ -58,7 +58,7 @@ class InputCounts:
     transport_errors: ErrorsState = field(default_factory=ErrorsState)
 
     def to_json(self) -> dict[str, Any]:
-        """The stored form."""
+        """Return the stored form."""
         return {
             "records": self.records,
             "bytes": self.bytes,
@@ -68,7 +68,7 @@ class InputCounts:
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> InputCounts:
-        """What :meth:`to_json` wrote."""
+        """Return the counters that :meth:`to_json` wrote."""
         return cls(
             int(fields.get("records", 0)),
             int(fields.get("bytes", 0)),
@@ -79,7 +79,7 @@ class InputCounts:
 
 @dataclass(frozen=True, slots=True)
 class OutputCounts:
-    """Counters of an output: changes and bytes that it has sent, and errors."""
+    """The counters of an output: the changes and bytes that it has sent, and the errors."""
 
     transmitted_records: int = 0
     transmitted_bytes: int = 0
@@ -87,7 +87,7 @@ class OutputCounts:
     transport_errors: ErrorsState = field(default_factory=ErrorsState)
 
     def to_json(self) -> dict[str, Any]:
-        """The stored form."""
+        """Return the stored form."""
         return {
             "transmitted_records": self.transmitted_records,
             "transmitted_bytes": self.transmitted_bytes,
@@ -97,7 +97,7 @@ class OutputCounts:
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> OutputCounts:
-        """What :meth:`to_json` wrote."""
+        """Return the counters that :meth:`to_json` wrote."""
         return cls(
             int(fields.get("transmitted_records", 0)),
             int(fields.get("transmitted_bytes", 0)),
@@ -108,14 +108,14 @@ class OutputCounts:
 
 @dataclass(frozen=True, slots=True)
 class InputState:
-    """An input of a table after a step.
+    """The state of an input of a table after a step.
 
     :param table: the table
-    :param declared: whether the program declares it; else it came from requests
-    :param position: where its source stands
-    :param paused: whether it was paused
+    :param declared: True if the program declares it; False if requests created it
+    :param position: the position in its source
+    :param paused: True if it was paused
     :param counts: its counters
-    :param waiting: whether it waits for labels of others; None where that was not noted, which is in journals
+    :param waiting: True if it waits for labels of other inputs; None if that was not recorded, as in journals
     """
 
     table: str
@@ -126,7 +126,7 @@ class InputState:
     waiting: bool | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The stored form."""
+        """Return the stored form."""
         fields = {
             "direction": "input",
             "table": self.table,
@@ -140,12 +140,12 @@ class InputState:
 
 @dataclass(frozen=True, slots=True)
 class KeptStep:
-    """Changes of a step that an output had not delivered when a checkpoint was taken.
+    """The changes of a step that an output had not delivered when a checkpoint was taken.
 
     :param step: the number of the step
-    :param epoch: that of the run that committed it
+    :param epoch: the epoch of the run that committed it
     :param schema: Spark's schema of the rows, as JSON
-    :param columns: those to show
+    :param columns: the columns to show
     :param delta: the manifest of the batch with the rows
     """
 
@@ -161,7 +161,7 @@ class KeptStep:
         return frozenset(self.delta.get("files", ()))
 
     def to_json(self) -> dict[str, Any]:
-        """The stored form."""
+        """Return the stored form."""
         return {
             "step": self.step,
             "epoch": self.epoch,
@@ -172,20 +172,20 @@ class KeptStep:
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> KeptStep:
-        """What :meth:`to_json` wrote."""
+        """Return the step that :meth:`to_json` wrote."""
         return cls(int(fields["step"]), int(fields["epoch"]), fields["schema"], tuple(fields["columns"]), dict(fields["delta"]))
 
 
 @dataclass(frozen=True, slots=True)
 class OutputState:
-    """An output of a view after a step.
+    """The state of an output of a view after a step.
 
     :param view: the view
     :param counts: its counters
-    :param delivered: the greatest number of changes that were delivered, as targets know it; None when that is not known
-    :param undelivered: what was not, in order
-    :param opened: whether the target was ever opened
-    :param missing_since: the first step that was given up; None when the target misses nothing
+    :param delivered: the number of the newest delivered changes, as targets know it; None if it is not known
+    :param undelivered: the steps whose changes were not delivered, in order
+    :param opened: True if the target was ever opened
+    :param missing_since: the first step that was given up; None if the target misses nothing
     """
 
     view: str
@@ -196,7 +196,7 @@ class OutputState:
     missing_since: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The stored form."""
+        """Return the stored form."""
         fields: dict[str, Any] = {"direction": "output", "view": self.view, "figures": self.counts.to_json()}
         if self.delivered is not None:
             fields["delivered"] = self.delivered
@@ -213,20 +213,20 @@ ConnectorState: TypeAlias = InputState | OutputState
 
 
 def stored_connectors(states: Mapping[str, ConnectorState]) -> dict[str, dict[str, Any]]:
-    """The states of connectors in the form in which they are stored.
+    """Return the states of connectors in their stored form.
 
-    :param states: by ``relation.connector``
+    :param states: the states by ``relation.connector``
     """
     return {name: state.to_json() for name, state in states.items()}
 
 
 def read_connectors(stored: Mapping[str, Mapping[str, Any]]) -> dict[str, ConnectorState]:
-    """The states that :func:`stored_connectors` wrote, of this or an earlier release.
+    """Return the states that :func:`stored_connectors` of this or an earlier release wrote.
 
-    :param stored: by ``relation.connector``
-    :raises KeyError: when a field is missing that always was there
-    :raises TypeError: when a field is of another type
-    :raises ValueError: when a field has a value that it cannot have
+    :param stored: the stored states by ``relation.connector``
+    :raises KeyError: if a field is missing that all releases write
+    :raises TypeError: if a field is of another type
+    :raises ValueError: if a field has an invalid value
     """
     return {name: _state(fields) for name, fields in stored.items()}
 

@@ -1,4 +1,4 @@
-"""Files that survive a kill: written aside, flushed to the disk, put in place by one rename."""
+"""Durable writes of files that survive a kill: to a temporary file, synced to disk, and renamed once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 TEMPORARY = ".tmp"
-"""Suffix of files being written; such a file is never read and may be removed when nobody is writing."""
+"""The suffix of files being written. Such a file is never read, and may be removed when nothing is writing."""
 
 
 def sync_folder(folder: Path) -> None:
@@ -22,13 +22,13 @@ def sync_folder(folder: Path) -> None:
 
 
 def unguarded() -> None:
-    """For writes that nothing forbids."""
+    """Allow every write: the guard of writes that nothing forbids."""
 
 
 def write_atomically(path: Path, content: bytes, guard: Callable[[], None] = unguarded) -> None:
-    """Put ``content`` at ``path``: readers see the old file or the whole new one, whenever the process is killed.
+    """Write ``content`` to ``path`` atomically: readers see the old file or the whole new one, whenever the process is killed.
 
-    :param guard: called at the last moment; what it raises leaves the old file
+    :param guard: a function that is called at the last moment; if it raises an error, the old file stays
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f"{path.name}.{uuid.uuid4().hex}{TEMPORARY}")
@@ -40,7 +40,7 @@ def write_atomically(path: Path, content: bytes, guard: Callable[[], None] = ung
         guard()
         aside.replace(path)
     except Exception:
-        # A disk that is full must not be kept full by what did not fit.
+        # Remove the partial file, so that it does not keep a full disk full.
         with suppress(OSError):
             aside.unlink(missing_ok=True)
         raise
@@ -48,7 +48,7 @@ def write_atomically(path: Path, content: bytes, guard: Callable[[], None] = ung
 
 
 def remove(path: Path) -> None:
-    """Remove a file that may be gone already, durably."""
+    """Remove a file durably. It may be gone already."""
     path.unlink(missing_ok=True)
     if path.parent.is_dir():
         sync_folder(path.parent)

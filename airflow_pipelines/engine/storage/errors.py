@@ -1,4 +1,4 @@
-"""What can be wrong with a pipeline's storage: which problem it is, with which file, and what to do."""
+"""Problems of a pipeline's storage, each with the affected file and advice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from uuid import UUID
 
 
 class StorageProblem(StrEnum):
-    """The kinds of problems that have an advice of their own."""
+    """The kinds of problems that have advice of their own."""
 
     FULL = "full"
     READ_ONLY = "read_only"
@@ -65,9 +65,9 @@ _PROBLEMS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class OlderCheckpoint:
-    """A good checkpoint that a pipeline can go back to, and what would be lost.
+    """A good checkpoint to which a pipeline can go back, and the loss that this means.
 
-    ``lost_steps`` and ``lost_records`` are None when it is not known how far the pipeline had come.
+    ``lost_steps`` and ``lost_records`` are None if it is not known how far the pipeline had come.
     """
 
     uuid: UUID
@@ -86,17 +86,17 @@ class OlderCheckpoint:
         )
 
     def to_wire(self) -> dict[str, Any]:
-        """The entry of an error's details."""
+        """Return the entry of an error's details."""
         return asdict(self) | {"uuid": str(self.uuid)}
 
 
 class StorageError(RuntimeError):
-    """A pipeline's storage cannot be used as it is.
+    """The error of a pipeline's storage that cannot be used as it is.
 
-    :param problem: which of the known problems it is
-    :param path: the file or folder that has it
-    :param what: one sentence that names the path and what is wrong
-    :param older: checkpoints to go back to, newest first
+    :param problem: the kind of problem
+    :param path: the affected file or folder
+    :param what: one sentence that names the path and the problem
+    :param older: the checkpoints to go back to, newest first
     """
 
     def __init__(self, problem: StorageProblem, path: Path, what: str, older: Sequence[OlderCheckpoint] = ()) -> None:
@@ -108,16 +108,16 @@ class StorageError(RuntimeError):
         super().__init__(f"{what} {self.advice}")
 
     def offering(self, older: Sequence[OlderCheckpoint]) -> StorageError:
-        """The same error with checkpoints to go back to.
+        """Return the same error with checkpoints to go back to.
 
-        :param older: newest first
-        :returns: another error
+        :param older: the checkpoints, newest first
+        :returns: the new error
         """
         return StorageError(self.problem, self.path, self.what, older)
 
 
 class DamagedError(StorageError):
-    """A file is not what was written.
+    """The error of a file whose content is not what was written.
 
     :param path: the file
     :param what: see :class:`StorageError`
@@ -128,7 +128,7 @@ class DamagedError(StorageError):
 
 
 class MissingError(StorageError):
-    """A file that is needed is not there.
+    """The error of a required file that is missing.
 
     :param path: the file
     :param what: see :class:`StorageError`
@@ -140,9 +140,9 @@ class MissingError(StorageError):
 
 @contextmanager
 def storage_access(path: Path) -> Iterator[None]:
-    """Turn what the operating system says about a file or folder of the storage into a :class:`StorageError`.
+    """Convert an error of the operating system about a file or folder of the storage to a :class:`StorageError`.
 
-    :param path: what is being read or written
+    :param path: the file or folder that is read or written
     :raises StorageError: for every OSError
     """
     try:
@@ -153,9 +153,9 @@ def storage_access(path: Path) -> Iterator[None]:
 
 @contextmanager
 def within_storage(folder: Path) -> Iterator[None]:
-    """Turn what the operating system says about anything in a storage folder into a :class:`StorageError`.
+    """Convert an error of the operating system about anything in a storage folder to a :class:`StorageError`.
 
-    Errors about other files, such as those that connectors read, stay what they are.
+    Errors about other files, such as those that connectors read, are not converted.
 
     :param folder: the storage folder
     :raises StorageError: for an OSError that names something in the folder
@@ -169,10 +169,10 @@ def within_storage(folder: Path) -> Iterator[None]:
 
 
 def storage_error(path: Path, error: OSError) -> StorageError:
-    """The error of a storage for one of the operating system's.
+    """Return the storage error for an error of the operating system.
 
-    :param path: what was being read or written
-    :param error: what came of it
+    :param path: the file or folder that was read or written
+    :param error: the error of the operating system
     :returns: the error to raise
     """
     problem = _PROBLEMS.get(error.errno or 0, StorageProblem.UNUSABLE)
@@ -183,6 +183,6 @@ def storage_error(path: Path, error: OSError) -> StorageError:
         # The folder itself, or one of those that it is in.
         replaced = next((each for each in reversed((where, *where.parents)) if each.exists() and not each.is_dir()), where)
         return StorageError(problem, replaced, f"{replaced} is no folder, and a folder has to be there.")
-    # Arrow's messages have its own words around the system's.
+    # Arrow wraps the system's message in its own text.
     reason = os.strerror(error.errno) if error.errno else str(error)
     return StorageError(problem, where, f"{where} cannot be used: {reason}.")

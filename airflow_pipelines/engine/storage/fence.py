@@ -1,8 +1,9 @@
 """Epochs: each run of a pipeline over a storage folder has one, and only the newest may write.
 
-The folder's lock keeps a second host out as long as both see the same lock. Where they do not (it was removed, or the file system
-does not share locks), the epoch does: a run takes a new one before it reads anything, and looks before and after each write whether
-it still is the newest. So either the new run has read what the old one wrote, or the old one notices and acknowledges nothing.
+The folder's lock keeps a second host out as long as both see the same lock. If they do not (it was removed, or the file system does
+not share locks), the epoch does: a run takes a new one before it reads anything, and checks before and after each write that it is
+still the newest. So either the new run has read what the old one wrote, or the old one notices the new run and acknowledges
+nothing.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ FILE: Final = "epoch.json"
 
 
 class OvertakenError(StorageError):
-    """A later run of the pipeline uses the storage; this one must end and write nothing more.
+    """The error of a run that a later run has replaced: it must end and write nothing more.
 
     :param path: the epoch's file
-    :param holder: who has the newest epoch
+    :param holder: the holder of the newest epoch
     """
 
     def __init__(self, path: Path, holder: str) -> None:
@@ -46,14 +47,14 @@ class Fence:
         """Take the next epoch of a storage folder, whose lock is held.
 
         :param folder: the storage folder
-        :param known: the greatest epoch in what is saved, for when the epoch's file cannot tell
+        :param known: the function that returns the greatest epoch in what is saved, in case the epoch's file cannot be read
         :returns: the new epoch
         :raises StorageError: when the folder cannot be written
         """
         path = folder / FILE
         epoch = _read(path)
         number = 1 + (known() if epoch is None else epoch)
-        # Two runs that take the same number are told apart by the rest: the one that wrote last has it.
+        # Two runs that take the same number differ in the other fields: the one that wrote last owns it.
         holder = f"process {os.getpid()} on {socket.gethostname()}"
         content = seal({"epoch": number, "holder": holder, "run": uuid.uuid4().hex})
         with storage_access(path):
@@ -61,10 +62,10 @@ class Fence:
         return cls(path, number, content)
 
     def check(self) -> None:
-        """Make sure that no later run uses the folder.
+        """Check that no later run uses the folder.
 
-        :raises OvertakenError: when one does
-        :raises StorageError: when it cannot be told
+        :raises OvertakenError: if one does
+        :raises StorageError: if the epoch cannot be read
         """
         with storage_access(self._path):
             if not self._path.exists():
@@ -75,7 +76,7 @@ class Fence:
 
 
 def _read(path: Path) -> int | None:
-    """The newest epoch; None when the file does not tell."""
+    """Return the newest epoch, or None if the file cannot tell."""
     with storage_access(path):
         if not path.exists():
             return None

@@ -1,4 +1,4 @@
-"""Checks a storage folder without changing it: what is good, what is damaged, and what a start would make of it."""
+"""The check of a storage folder, which changes nothing: its good and damaged parts, and what a start would do with them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from airflow_pipelines.engine.storage.starting import SavedStarts, Start
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was found out about one part of a storage.
+    """The finding about one part of a storage.
 
-    :param error: None for a good one
+    :param error: the error; None for a good part
     """
 
     part: str
@@ -32,9 +32,9 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class StorageReport:
-    """What was found in a storage folder.
+    """The findings about a storage folder.
 
-    ``start`` says from what the next start would go on, or ``refusal`` why it would not.
+    ``start`` describes what the next start would resume from, or ``refusal`` is the error that it would raise.
     """
 
     folder: Path
@@ -44,7 +44,7 @@ class StorageReport:
 
     @property
     def is_good(self) -> bool:
-        """Whether nothing is damaged or missing."""
+        """True if nothing is damaged or missing."""
         return self.refusal is None and all(finding.error is None for finding in self.findings)
 
 
@@ -52,8 +52,8 @@ def check_storage(folder: Path, expected: UUID | None = None) -> StorageReport:
     """Read everything in a storage folder and compare it with its checksums.
 
     :param folder: the storage folder of one pipeline
-    :param expected: a checkpoint that is known to have been made
-    :returns: what was found
+    :param expected: a checkpoint that is known to have been written
+    :returns: the report
     :raises StorageError: when the folder cannot be read
     """
     if (folder / "batches").exists() and not (folder / "batches").is_dir():
@@ -61,15 +61,15 @@ def check_storage(folder: Path, expected: UUID | None = None) -> StorageReport:
             folder, (), None, storage_error(folder, NotADirectoryError(errno.ENOTDIR, "", str(folder / "batches")))
         )
     if not (folder / "batches").is_dir():
-        return _without_batches(folder, expected)
+        return _report_without_batches(folder, expected)
     batches = BatchStore(folder / "batches")
     checkpoints = CheckpointStore(folder, batches)
     starts = SavedStarts(folder, checkpoints)
     named: dict[str, list[str]] = {}
-    leftover = _left_over(starts)
-    findings = [_unused(uuid) for uuid in sorted(leftover)]
+    leftover = _find_left_over(starts)
+    findings = [_report_unused(uuid) for uuid in sorted(leftover)]
     findings += [_manifest(path, uuid, named) for path, uuid in checkpoints.manifests() if uuid not in leftover]
-    findings += _missing_newest(checkpoints)
+    findings += _check_newest(checkpoints)
     findings.append(_journal(folder, named))
     findings += _batches(batches, named)
     findings += _set_aside(folder)
@@ -80,14 +80,14 @@ def check_storage(folder: Path, expected: UUID | None = None) -> StorageReport:
     return StorageReport(folder, tuple(findings), start, None)
 
 
-def _without_batches(folder: Path, expected: UUID | None) -> StorageReport:
+def _report_without_batches(folder: Path, expected: UUID | None) -> StorageReport:
     found = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
     if expected is None and not set(found) - {"lock"}:
         return StorageReport(folder, (), "from scratch: there is nothing in the storage", None)
     return StorageReport(folder, (), None, MissingError(folder / "batches", f"The folder {folder / 'batches'} is missing."))
 
 
-def _left_over(starts: SavedStarts) -> set[UUID]:
+def _find_left_over(starts: SavedStarts) -> set[UUID]:
     try:
         return starts.left_over()
     except StorageError:
@@ -95,7 +95,7 @@ def _left_over(starts: SavedStarts) -> set[UUID]:
         return set()
 
 
-def _unused(uuid: UUID) -> Finding:
+def _report_unused(uuid: UUID) -> Finding:
     what = "left over from a run that a later one overtook, and acknowledged to nobody: not used, goes with the next checkpoint"
     return Finding(f"checkpoint {uuid}", what)
 
@@ -114,12 +114,15 @@ def _manifest(path: Path, uuid: UUID | None, named: dict[str, list[str]]) -> Fin
     return _found(part, read)
 
 
-def _missing_newest(checkpoints: CheckpointStore) -> list[Finding]:
-    """The newest checkpoint, where it is gone: a start names the first thing that is wrong only, which may be another one."""
+def _check_newest(checkpoints: CheckpointStore) -> list[Finding]:
+    """Return a finding for the newest checkpoint if it is missing.
+
+    A start names only the first problem, which may be another one.
+    """
     try:
         checkpoints.latest()
     except StorageError as error:
-        # One that is there has a finding of its own, and so have its batches.
+        # An existing checkpoint has a finding of its own, and so have its batches.
         missing = isinstance(error, MissingError) and error.path.suffix == ".json"
         return [Finding("newest checkpoint", error.what, error)] if missing else []
     return []
@@ -139,7 +142,7 @@ def _journal(folder: Path, named: dict[str, list[str]]) -> Finding:
 
 
 def _batches(batches: BatchStore, named: dict[str, list[str]]) -> list[Finding]:
-    """One finding for each batch file that is not good, and one for all others."""
+    """Return one finding for each bad batch file, and one for all others."""
 
     def check(name: str) -> Finding | None:
         part = f"batch {name.removesuffix('.parquet')}"

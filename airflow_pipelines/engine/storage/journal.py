@@ -1,9 +1,9 @@
 """The journal: one durable record per committed step since a base, which is a checkpoint, a recovery point or nothing.
 
 The file starts with a header record and is append-only. Each record is one line: a checksum, a space, JSON. The checksum covers
-that of the line before, so that no line can be changed, swapped with another or taken out. A record counts once its line is whole.
-A last line without its end is a write that was cut off: it was never acknowledged to anybody and does not count. Any other line
-that does not agree with its checksum is damage. Journals of earlier releases have the CRC-32 of each line's JSON instead.
+that of the line before, so that no line can be changed, swapped with another or removed. A record counts once its line is complete.
+A last line without its end is a write that was cut off: it was never acknowledged and does not count. Any other line that does not
+match its checksum is damage. Journals of earlier releases have the CRC-32 of each line's JSON instead.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _UNCHAINED = re.compile(rb"[0-9a-f]{8} ")
 
 
 class DamagedJournalError(DamagedError):
-    """A record that had been acknowledged cannot be read.
+    """The error of a journal whose acknowledged records cannot be read.
 
     :param path: the journal
-    :param why: what is wrong with it
+    :param why: the kind of damage
     """
 
     def __init__(self, path: Path, why: str) -> None:
@@ -45,11 +45,11 @@ class DamagedJournalError(DamagedError):
 
 @dataclass(frozen=True, slots=True)
 class JournalHeader:
-    """What the records build on: the base's id (None: an empty pipeline) and the program that made them.
+    """The basis of the records: the base's id (None: an empty pipeline) and the program that wrote them.
 
-    :param layouts: of the relations whose deltas the records have, and of others
-    :param canonical_form: the version of the form in which the values in the records are
-    :param epoch: that of the run that writes it
+    :param layouts: the layouts of the relations whose deltas the records have, and of others
+    :param canonical_form: the version of the canonical form of the values in the records
+    :param epoch: the epoch of the run that writes it
     """
 
     base: UUID | None
@@ -82,9 +82,9 @@ class JournalRecord:
 
 @dataclass(frozen=True, slots=True)
 class JournalContents:
-    """A journal as read back: its whole records. Nothing is appended to it any more; what goes on from it begins another one.
+    """A journal as read back, with its complete records. It is closed: a run that continues from it begins another one.
 
-    :param checksums: those of the header and of each record
+    :param checksums: the checksums of the header and of each record
     """
 
     header: JournalHeader
@@ -92,12 +92,12 @@ class JournalContents:
     checksums: tuple[str, ...]
 
     def files(self) -> set[str]:
-        """All batch files that the records name."""
+        """Return all batch files that the records name."""
         return {name for record in self.records for batch in record.tables.values() for name in batch["files"]}
 
 
 def read_journal(folder: Path) -> JournalContents | None:
-    """The journal of a storage folder, or None when there is none.
+    """Return the journal of a storage folder, or None if there is none.
 
     :raises StorageError: when it cannot be read, or is damaged
     """
@@ -129,14 +129,14 @@ def read_journal(folder: Path) -> JournalContents | None:
 
 
 def _check_end(path: Path, contents: JournalContents, end: JournalEnd | None) -> None:
-    """Refuse a journal that has less than what had been acknowledged."""
+    """Raise an error if a journal has fewer records than had been acknowledged."""
     if end is None or end.journal != contents.checksums[0] or end.last in contents.checksums:
         return
     raise DamagedJournalError(path, f"{end.records} of its records were acknowledged, and it ends after {len(contents.records)}")
 
 
 class Journal:
-    """The journal being written. One writer: the holder of the folder's lock."""
+    """The journal being written. It has one writer, the holder of the folder's lock."""
 
     def __init__(self, path: Path, header: JournalHeader, checksum: str) -> None:
         self.header = header
@@ -150,7 +150,7 @@ class Journal:
 
     @classmethod
     def create(cls, folder: Path, header: JournalHeader) -> Journal:
-        """Start a journal in place of the one before it, atomically."""
+        """Start a journal that replaces the previous one, atomically."""
         document = asdict(header) | header.program.to_json()
         document["base"] = None if header.base is None else str(header.base)
         path = folder / FILE
@@ -166,8 +166,8 @@ class Journal:
             remove(folder / FILE)
 
     def append(self, record: JournalRecord) -> None:
-        """Write one record and flush it to the disk. When this returns, the step is committed."""
-        line, checksum = _encode(_stored(record), self._checksum)
+        """Write one record and sync it to disk. When this returns, the step is committed."""
+        line, checksum = _encode(_to_stored(record), self._checksum)
         with storage_access(self._path):
             try:
                 rest = line
@@ -186,18 +186,18 @@ class Journal:
         self._files.update(name for batch in record.tables.values() for name in batch["files"])
 
     def files(self) -> set[str]:
-        """All batch files that the records name."""
+        """Return all batch files that the records name."""
         return set(self._files)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
         self._end.close()
 
 
 @contextmanager
 def _fields_of(path: Path) -> Iterator[None]:
-    """A journal of a release that this one does not know may have any fields."""
+    """Convert errors of a journal's fields, which may be any in an unknown release, to :class:`DamagedJournalError`."""
     try:
         yield
     except (KeyError, TypeError, ValueError) as error:
@@ -210,7 +210,7 @@ def _header(document: dict[str, Any]) -> JournalHeader:
         program=ProgramIdentity.from_json(document),
         initial_start_time=document["initial_start_time"],
         layouts=document.get("layouts", {}),
-        # Before there was one, no form was noted.
+        # Releases before the canonical form recorded none.
         canonical_form=document.get("canonical_form", 0),
         epoch=document.get("epoch", 0),
     )
@@ -229,13 +229,13 @@ def _record(document: dict[str, Any]) -> JournalRecord:
     )
 
 
-def _stored(record: JournalRecord) -> dict[str, Any]:
+def _to_stored(record: JournalRecord) -> dict[str, Any]:
     fields = asdict(replace(record, connectors={})) | {"connectors": stored_connectors(record.connectors)}
     return fields | record.counters.to_stored()
 
 
 def _encode(document: dict[str, Any], before: str) -> tuple[bytes, str]:
-    """A line and its checksum; ``before`` is that of the line before."""
+    """Return a line and its checksum. ``before`` is the checksum of the line before."""
     payload = json.dumps(document, separators=(",", ":")).encode()
     checksum = digest(before.encode() + payload)
     return b"%s %s\n" % (checksum.encode(), payload), checksum

@@ -1,7 +1,9 @@
-"""How far the journal was acknowledged: a small file beside it, without which a journal that was cut short looks like a torn one.
+"""The acknowledged end of the journal, in a small file beside it.
 
-It is overwritten in place after each record is on disk, and is not flushed itself: it survives a kill, and after a power failure it
-may say less than there was, but never more.
+It tells a journal that was cut short from one with a torn last line.
+
+It is overwritten in place after each record is on disk, and is not synced itself. It survives a kill; after a power failure it may
+name fewer records than were acknowledged, but never more.
 """
 
 from __future__ import annotations
@@ -18,18 +20,18 @@ from airflow_pipelines.engine.storage.sealed_json import BrokenSealError, seal, 
 
 FILE: Final = "journal.end"
 _LENGTH: Final = 512
-"""All of it is one sector, so that it is written as a whole or not at all."""
+"""The length of the file in bytes. It is one sector, so that it is written as a whole or not at all."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class JournalEnd:
-    """What had been acknowledged.
+    """The acknowledged end of a journal.
 
-    :param base: that of the journal
-    :param journal: the checksum of its header, by which journals are told apart
-    :param records: how many had been acknowledged, the last of which has the checksum ``last``, came with ``step`` and
+    :param base: the base of the journal
+    :param journal: the checksum of its header, which identifies the journal
+    :param records: the number of acknowledged records; the last of them has the checksum ``last``, and came with ``step`` and
         ``processed_records``
     """
 
@@ -50,13 +52,13 @@ class JournalEndFile:
             self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
 
     def write(self, end: JournalEnd) -> None:
-        """Replace what it says."""
+        """Replace the content of the file."""
         base = None if end.base is None else str(end.base)
         with storage_access(self._path):
             os.pwrite(self._descriptor, seal(asdict(end) | {"base": base}).ljust(_LENGTH), 0)
 
     def close(self) -> None:
-        """Let go of the file; more than once does no harm."""
+        """Close the file. Further calls do nothing."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -69,10 +71,10 @@ class JournalEndFile:
 
 
 def read_journal_end(folder: Path) -> JournalEnd | None:
-    """What a storage folder's journal had been acknowledged up to; None when it is not known.
+    """Return the acknowledged end of a storage folder's journal, or None if it is not known.
 
     :param folder: the storage folder
-    :returns: what was written last
+    :returns: the end that was written last
     :raises StorageError: when the file cannot be read
     """
     path = folder / FILE
@@ -84,6 +86,6 @@ def read_journal_end(folder: Path) -> JournalEnd | None:
         document: dict[str, Any] = unseal(content.rstrip(b" "))
         return JournalEnd(**document | {"base": None if document["base"] is None else UUID(document["base"])})
     except (BrokenSealError, KeyError, TypeError) as error:
-        # It is only there to check the journal, which has checksums of its own.
+        # The file only serves to check the journal, which has checksums of its own.
         log.warning("%s is damaged and is not used: %s", path, error)
         return None

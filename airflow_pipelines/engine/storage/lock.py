@@ -1,4 +1,4 @@
-"""The lock of a storage folder: two hosts never run one pipeline."""
+"""The lock of a storage folder, which keeps two hosts from running one pipeline."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from airflow_pipelines.engine.storage.errors import StorageError, StorageProblem
 
 
 class StorageLockedError(StorageError):
-    """Another process runs a pipeline over this storage folder."""
+    """The error of a storage folder over which another process runs a pipeline."""
 
 
 class StorageLock:
-    """Holds a storage folder's lock from construction until :meth:`release`; the system lets go of it when the process dies."""
+    """The lock of a storage folder, held from construction until :meth:`release`. The system releases it when the process dies."""
 
     def __init__(self, folder: Path) -> None:
         self._file = _open(folder)
@@ -34,7 +34,7 @@ class StorageLock:
         self._file.flush()
 
     def release(self) -> None:
-        """Let go of the lock; more than once does no harm."""
+        """Release the lock. Further calls do nothing."""
         self._file.close()
 
 

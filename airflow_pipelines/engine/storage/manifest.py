@@ -1,4 +1,4 @@
-"""Manifests as bytes: sealed since format 2; those of format 1 have no checksum and still open."""
+"""Manifests as bytes. They are sealed since format 2; those of format 1 have no checksum and can still be read."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _UNSEALED: Final = 1
 
 
 class DamagedManifestError(DamagedError):
-    """A manifest is not what was written.
+    """The error of a manifest whose content is not what was written.
 
     :param path: the manifest
-    :param why: what is wrong with it
+    :param why: the kind of damage
     """
 
     def __init__(self, path: Path, why: str) -> None:
@@ -28,7 +28,7 @@ class DamagedManifestError(DamagedError):
 
 
 def encode(document: Mapping[str, Any]) -> bytes:
-    """A manifest as it is written.
+    """Return the bytes of a manifest.
 
     :param document: its fields, without the format
     :returns: the bytes of the file
@@ -37,10 +37,10 @@ def encode(document: Mapping[str, Any]) -> bytes:
 
 
 def read(path: Path, expected: UUID | None) -> dict[str, Any]:
-    """The fields of a manifest.
+    """Return the fields of a manifest.
 
     :param path: the manifest
-    :param expected: the checkpoint that it should be of, where its name says so
+    :param expected: the expected checkpoint, if the manifest's name tells it
     :returns: the fields that :func:`encode` took
     :raises StorageError: when it cannot be read, is damaged, or is of another checkpoint
     """
@@ -49,13 +49,13 @@ def read(path: Path, expected: UUID | None) -> dict[str, Any]:
 
 
 def decode(content: bytes, path: Path, expected: UUID | None) -> dict[str, Any]:
-    """The same for the bytes of a manifest.
+    """Return the fields of a manifest from its bytes.
 
     :param content: the bytes
-    :param path: where they are from, for the error
+    :param path: the path that the bytes are from, for the error
     :param expected: see :func:`read`
     :returns: see :func:`read`
-    :raises DamagedManifestError: when they are damaged, or of another checkpoint
+    :raises DamagedManifestError: if they are damaged, or those of another checkpoint
     """
     document = _decoded(content, path)
     found = document.get("uuid")
@@ -66,10 +66,10 @@ def decode(content: bytes, path: Path, expected: UUID | None) -> dict[str, Any]:
 
 @contextmanager
 def fields_of(path: Path) -> Iterator[None]:
-    """For taking the fields of a manifest: those of the format without a checksum may be any.
+    """Convert errors of a manifest's fields, which may be any in the format without a checksum, to :class:`DamagedManifestError`.
 
     :param path: the manifest
-    :raises DamagedManifestError: when one is missing or of another type
+    :raises DamagedManifestError: if a field is missing or of another type
     """
     try:
         yield
@@ -81,19 +81,19 @@ def _decoded(content: bytes, path: Path) -> dict[str, Any]:
     try:
         document = unseal(content)
     except BrokenSealError as error:
-        return _unsealed(content, path, str(error))
+        return _decode_unsealed(content, path, str(error))
     if document.get("format") != FORMAT:
         why = f"it has format {document.get('format')}, and this release knows {_UNSEALED} and {FORMAT}"
         raise DamagedManifestError(path, why)
     return document
 
 
-def _unsealed(content: bytes, path: Path, why: str) -> dict[str, Any]:
+def _decode_unsealed(content: bytes, path: Path, why: str) -> dict[str, Any]:
     try:
         document = json.loads(content)
     except ValueError as error:
         raise DamagedManifestError(path, f"{why}, and it is not JSON ({error})") from error
-    # A sealed manifest has its format within, so that no damage makes one without a seal out of it.
+    # The format of a sealed manifest is inside the seal, so no damage turns it into an unsealed manifest.
     if not isinstance(document, dict) or document.get("format") != _UNSEALED:
         raise DamagedManifestError(path, why)
     return document

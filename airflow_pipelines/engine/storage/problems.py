@@ -1,4 +1,4 @@
-"""The contract's error code for each problem that a pipeline's storage may have."""
+"""The REST contract's error code for each problem of a pipeline's storage."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _CODES: Final = {
 }
 
 STORAGE_CODES: Final = frozenset(_CODES.values())
-"""Error codes of storage that cannot be used: the message says all."""
+"""The error codes of storage that cannot be used. The message says everything."""
 
 
 def storage_problem(error: StorageError, pipeline: str | None) -> Problem:
-    """The answer for an error of a storage.
+    """Return the REST error for an error of a storage.
 
-    :param error: what is wrong
-    :param pipeline: the name of the pipeline, where it is known
+    :param error: the error
+    :param pipeline: the name of the pipeline, if it is known
     :returns: a Problem with the path, the advice and the checkpoints to go back to in its details
     """
     where = "" if pipeline is None else f"The storage of pipeline {pipeline} cannot be used. "

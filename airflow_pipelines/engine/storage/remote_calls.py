@@ -1,4 +1,4 @@
-"""Calls to an object store, which may be slow, busy or gone for a moment: they are tried again, within a limit."""
+"""Calls to an object store, which may be slow, busy or unavailable for a moment. They are retried within a limit."""
 
 from __future__ import annotations
 
@@ -17,26 +17,29 @@ T = TypeVar("T")
 ATTEMPTS: Final = 6
 LONGEST_WAIT_S: Final = 8.0
 LIMIT_S: Final = 120.0
-"""No further attempt is begun after this time."""
+"""The time in seconds after which no further attempt is begun."""
 ANSWER_S: Final = 30.0
-"""How long one answer is waited for, by a client that can be told so."""
+"""The timeout of one response in seconds, for clients that support one."""
 _FINAL = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError, ValueError, ImportError, MemoryError)
-"""What the next attempt would end with as well."""
+"""The errors that a retry would end with as well."""
 _FINAL_CODES = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ENAMETOOLONG})
 
 logger = logging.getLogger(__name__)
 
 
 class SyncError(RuntimeError):
-    """A checkpoint could not be copied to or from the object store; the message says which and why."""
+    """The error of a checkpoint that could not be copied to or from the object store.
+
+    The message has the checkpoint and the cause.
+    """
 
 
 def remotely(what: str, call: Callable[[], T]) -> T:
-    """What a call to an object store gives.
+    """Call an object store with retries, and return the result.
 
-    :param what: what cannot be done when the call fails, as the beginning of a message
+    :param what: the beginning of the error message, which says what cannot be done
     :param call: the call, which may be made more than once
-    :raises SyncError: when it failed for good, or every time
+    :raises SyncError: if the call failed with a final error, or every time
     """
     began = time.monotonic()
     attempts = tenacity.Retrying(

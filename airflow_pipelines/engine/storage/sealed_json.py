@@ -13,11 +13,11 @@ _SEALED = re.compile(rb'\{"checksum":"([0-9a-f]{40})","content":(.*)\}\n', re.DO
 
 
 class BrokenSealError(ValueError):
-    """The bytes are not those that were sealed."""
+    """The error of bytes that are not those that were sealed."""
 
 
 def digest(content: bytes) -> str:
-    """The hash by which files are named and documents are sealed.
+    """Return the hash that names files and seals documents.
 
     :param content: any bytes
     :returns: 40 hexadecimal digits
@@ -26,9 +26,9 @@ def digest(content: bytes) -> str:
 
 
 def seal(document: Mapping[str, Any]) -> bytes:
-    """A document with its checksum, as one line of JSON.
+    """Return a document with its checksum, as one line of JSON.
 
-    :param document: what JSON can hold
+    :param document: a document of JSON values
     :returns: the bytes for :func:`unseal`
     """
     content = json.dumps(document, separators=(",", ":")).encode()
@@ -36,11 +36,11 @@ def seal(document: Mapping[str, Any]) -> bytes:
 
 
 def unseal(sealed: bytes) -> dict[str, Any]:
-    """The document that was sealed.
+    """Return the document that was sealed.
 
-    :param sealed: what :func:`seal` gave
+    :param sealed: the bytes from :func:`seal`
     :returns: the document
-    :raises BrokenSealError: when a byte of it is another one
+    :raises BrokenSealError: if a byte has changed
     """
     found = _SEALED.fullmatch(sealed)
     if found is None:

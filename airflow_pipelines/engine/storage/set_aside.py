@@ -1,4 +1,7 @@
-"""What a pipeline left behind when it went back to an older checkpoint: renamed, never deleted, until its storage is cleared."""
+"""Files that a pipeline left behind when it went back to an older checkpoint.
+
+They are renamed, and deleted only when its storage is cleared.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +21,14 @@ FOLDER: Final = "set-aside"
 
 
 def set_aside(folder: Path, manifests: Iterable[Path]) -> Path | None:
-    """Move some manifests and the journal out of the way.
+    """Move manifests and the journal out of the way.
 
-    Wherever this is cut off, something that is left names what is missing, which is an error at the next start: the note of the
-    newest checkpoint, the journal, or its end.
+    If this is interrupted anywhere, something that is left names what is missing, which is an error at the next start: the note of
+    the newest checkpoint, the journal, or its end.
 
     :param folder: the storage folder
-    :param manifests: what goes with the journal, newest first
-    :returns: the folder that has it now; None when there was nothing to move
+    :param manifests: the manifests to move with the journal, newest first
+    :returns: the folder that has them now; None if there was nothing to move
     :raises StorageError: when something cannot be moved
     """
     paths = [path for path in (*manifests, folder / FILE, folder / END) if path.exists()]
@@ -42,7 +45,7 @@ def set_aside(folder: Path, manifests: Iterable[Path]) -> Path | None:
 
 
 def files_set_aside(folder: Path) -> set[str]:
-    """The batch files that are needed to go on from what was set aside, as far as that can be read.
+    """Return the batch files that are needed to resume from what was set aside, as far as that can be read.
 
     :param folder: the storage folder
     :returns: their names
@@ -53,7 +56,7 @@ def files_set_aside(folder: Path) -> set[str]:
             try:
                 names.update(manifest.read(path, None).get("files", ()))
             except StorageError:
-                # Damage is why it was set aside.
+                # Damage may be the reason why it was set aside.
                 continue
         try:
             journal = read_journal(aside)

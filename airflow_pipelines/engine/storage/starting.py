@@ -1,4 +1,4 @@
-"""Where a pipeline goes on: the newest base with the journal on it, or an older checkpoint that somebody has chosen."""
+"""The point from which a pipeline resumes: the newest base with its journal, or an older checkpoint that a user has chosen."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What is saved: a base (None: an empty pipeline), and the journal that continues it, if there is one."""
+    """The saved state to start from: a base (None: an empty pipeline), and the journal that continues it, if there is one."""
 
     base: Checkpoint | None = None
     journal: JournalContents | None = None
 
 
 class SavedStarts:
-    """The starts that a storage folder allows."""
+    """The possible starts from a storage folder."""
 
     def __init__(self, folder: Path, checkpoints: CheckpointStore) -> None:
         self._folder = folder
         self._checkpoints = checkpoints
 
     def newest(self, expected: UUID | None = None) -> Start:
-        """The last committed step.
+        """Return the start that resumes after the last committed step.
 
-        :param expected: a checkpoint that is known to have been made
+        :param expected: a checkpoint that is known to have been written
         :returns: the newest base and its journal
-        :raises StorageError: when a part of it is damaged or missing; it offers the good checkpoints
+        :raises StorageError: if a part of it is damaged or missing; the error offers the good checkpoints
         """
         try:
             journal = read_journal(self._folder)
@@ -46,25 +46,25 @@ class SavedStarts:
                 self._checkpoints.disown(leftover)
             base = self._checkpoints.latest()
             self._check_expected(base, expected)
-            return Start(base, self._continued(base, journal))
+            return Start(base, self._find_continuation(base, journal))
         except StorageError as error:
             if error.problem in (StorageProblem.DAMAGED, StorageProblem.MISSING):
                 raise error.offering(self.older()) from error
             raise
 
     def left_over(self) -> set[UUID]:
-        """The checkpoints of an overtaken run that the journal of a later one does not build on.
+        """Return the checkpoints of an overtaken run that the journal of a later run does not build on.
 
-        :returns: checkpoints that no start takes
-        :raises StorageError: when this cannot be told
+        :returns: the checkpoints, which no start uses
+        :raises StorageError: if this cannot be determined
         """
         return self._left_over(read_journal(self._folder))
 
     def on(self, base: Checkpoint | None) -> Start:
-        """A base that the configuration names, whatever is newer.
+        """Return the start from a base that the configuration names, even if there is something newer.
 
         :param base: the base
-        :returns: it, with the journal if that continues it
+        :returns: the base, with the journal if that continues it
         :raises StorageError: when the journal is damaged
         """
         journal = read_journal(self._folder)
@@ -72,11 +72,12 @@ class SavedStarts:
         return Start(base, journal if fits else None)
 
     def chosen(self, uuid: UUID) -> tuple[Start, Path | None]:
-        """An older checkpoint. What is newer, the journal included, is set aside.
+        """Return the start from an older checkpoint. Everything newer is set aside, including the journal.
 
         :param uuid: the checkpoint
-        :returns: it alone, and the folder with what was set aside, if there was anything
-        :raises StorageError: when it is missing or damaged; nothing was set aside then, and the error offers the good ones
+        :returns: the start, and the folder with what was set aside, if anything was
+        :raises StorageError: if the checkpoint is missing or damaged; nothing was set aside then, and the error offers the good
+            ones
         """
         try:
             base = self._checkpoints.load(uuid)
@@ -90,11 +91,11 @@ class SavedStarts:
         return Start(base), aside
 
     def pulled(self, uuid: UUID) -> Start:
-        """A checkpoint that was pulled from elsewhere. What the folder has of another history is set aside.
+        """Return the start from a checkpoint that was pulled from elsewhere. Data of another history in the folder is set aside.
 
         :param uuid: the checkpoint, which is newer than all others
-        :returns: it, with the journal if that continues it
-        :raises StorageError: when it is damaged, or the journal is
+        :returns: the start, with the journal if that continues the checkpoint
+        :raises StorageError: if the checkpoint or the journal is damaged
         """
         journal = read_journal(self._folder)
         if journal is not None and journal.header.base == uuid:
@@ -102,7 +103,7 @@ class SavedStarts:
         return self.chosen(uuid)[0]
 
     def older(self) -> list[OlderCheckpoint]:
-        """The checkpoints that can be gone back to, newest first, and what that would lose."""
+        """Return the checkpoints to which the pipeline can go back, newest first, with the loss that this means."""
         reached = self._reached()
         good = []
         for _, uuid in self._checkpoints.manifests():
@@ -125,8 +126,12 @@ class SavedStarts:
     def _left_over(self, journal: JournalContents | None) -> set[UUID]:
         return set() if journal is None else self._checkpoints.left_over(journal.header.epoch, journal.header.base)
 
-    def _continued(self, base: Checkpoint | None, journal: JournalContents | None) -> JournalContents | None:
-        """The journal on a base. One whose base is older was replaced by it; one whose base is not there has lost it."""
+    def _find_continuation(self, base: Checkpoint | None, journal: JournalContents | None) -> JournalContents | None:
+        """Return the journal that continues a base, or None.
+
+        A journal with an older base was replaced by this base. A journal whose base is newer, or missing, is an error: its base was
+        lost.
+        """
         path = self._folder / FILE
         found = None if base is None else base.uuid
         end = read_journal_end(self._folder)
@@ -146,11 +151,11 @@ class SavedStarts:
             raise DamagedError(
                 path, f"The checkpoint {path} is of a run that a later one had replaced, and is not part of what followed."
             )
-        # One without records may have been begun by another release.
+        # A journal without records may have been begun by another release.
         return journal if journal is not None and journal.records and journal.header.base == found else None
 
     def _reached(self) -> tuple[int, int] | None:
-        """The last step and the processed records that are known to have been acknowledged, however little is left."""
+        """Return the last step and the processed records that are known to have been acknowledged, however little is left."""
         known = []
         noted = self._checkpoints.noted()
         if noted is not None:

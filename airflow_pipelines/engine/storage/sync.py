@@ -1,7 +1,7 @@
-"""Copies of checkpoints in an object store: pushed after the fact, pulled when a start finds no local one.
+"""Copies of checkpoints in an object store: pushed after a checkpoint, pulled when a start finds no local one.
 
 Layout under the bucket: ``owner.json``, ``batches/<name>`` and ``checkpoints/<uuid>.json``. Batch files are named by content, so a
-copy sends only what is not there yet; the manifest goes last, so a checkpoint that can be listed is complete.
+copy sends only those that are missing there. The manifest is sent last, so a checkpoint that is listed is complete.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ DEFAULT_PULL_INTERVAL_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class SyncConfig:
-    """Where checkpoints are synced to: ``runtime_config.storage.backend.config.sync``.
+    """The configuration of checkpoint sync: ``runtime_config.storage.backend.config.sync``.
 
     :param bucket: ``name/prefix`` of an S3-compatible store, a URL, or a path of a local folder
     :param start_from_checkpoint: ``latest``, a checkpoint's id, or None (never pull)
-    :param pull_interval_s: how often a pipeline in standby looks for a newer one, in seconds
-    :param ignore_checksum: copies that are there are compared by size only, and not read back
+    :param pull_interval_s: the interval, in seconds, at which a pipeline in standby looks for a newer checkpoint
+    :param ignore_checksum: True to compare existing copies by size only, without reading them back
     """
 
     bucket: str
@@ -54,31 +54,31 @@ class SyncConfig:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose checkpoints a bucket holds.
+    """The pipeline to which the checkpoints in a bucket belong.
 
     :param system_name: ``pipeline-<id>``, which a pipeline keeps when it is renamed
-    :param pipeline_name: what it was called when it took the bucket; empty in those that an earlier release wrote
+    :param pipeline_name: the name that it had when it took the bucket; empty if an earlier release wrote it
     """
 
     system_name: str
     pipeline_name: str = ""
 
     def __str__(self) -> str:
-        """The owner as messages name it."""
+        """Return the owner in the form for messages."""
         return f"{self.pipeline_name or 'a pipeline'} (id: {self.system_name})"
 
 
 class RemoteCheckpoints:
     """The checkpoints under one bucket.
 
-    A copy is compared with its name, which is the hash of its content, when it is first met and after it was sent.
-    Any fsspec URL works when its package is installed; a plain ``name/prefix`` means S3.
+    A copy is compared with its name, which is the hash of its content, when it is first encountered and after it was sent. Any
+    fsspec URL works if its package is installed; a plain ``name/prefix`` means S3.
     """
 
     def __init__(self, config: SyncConfig, bucket: str | None = None) -> None:
         address = _url(bucket or config.bucket)
         self.url = mask_secrets(address)
-        """For messages."""
+        """The URL for messages, without secrets."""
         self._trusting = config.ignore_checksum
         self._whole: set[str] = set()
         options: dict[str, Any] = {}
@@ -94,7 +94,7 @@ class RemoteCheckpoints:
             raise SyncError(f"The object store {self.url} cannot be reached: {mask_secrets(str(error))}") from error
 
     def list(self) -> tuple[UUID, ...]:
-        """Ids of the complete checkpoints, oldest first."""
+        """Return the ids of the complete checkpoints, oldest first."""
         folder = f"{self._root}/checkpoints"
 
         def listed() -> Sequence[str]:
@@ -108,9 +108,9 @@ class RemoteCheckpoints:
         return tuple(sorted(UUID(name.removesuffix(".json")) for name in names if name.endswith(".json")))
 
     def claim(self, owner: Owner) -> None:
-        """Make a pipeline the bucket's owner when it has none.
+        """Make a pipeline the bucket's owner if it has none.
 
-        :raises SyncError: when it belongs to another pipeline
+        :raises SyncError: if it belongs to another pipeline
         """
         found = self.owner()
         if found is None:
@@ -123,7 +123,7 @@ class RemoteCheckpoints:
             )
 
     def owner(self) -> Owner | None:
-        """The pipeline that owns the bucket, if any."""
+        """Return the pipeline that owns the bucket, if any."""
         what = f"The owner of {self.url} cannot be read"
         content = remotely(what, lambda: self._content(f"{self._root}/{OWNER}"))
         try:
@@ -135,13 +135,13 @@ class RemoteCheckpoints:
             raise SyncError(f"{what}: {error}") from error
 
     def push(self, store: CheckpointStore, batches: BatchFiles, uuid: UUID) -> int:
-        """Copy a local checkpoint; what is there already, whole, is not sent again.
+        """Copy a local checkpoint to the bucket. Undamaged files that are there already are not sent again.
 
-        :param store: has the local checkpoint
-        :param batches: has its batch files
+        :param store: the store with the local checkpoint
+        :param batches: the store with its batch files
         :param uuid: the checkpoint
         :returns: the number of batch files sent
-        :raises StorageError: when a local file is damaged: no copy of it is made
+        :raises StorageError: if a local file is damaged; no copy of it is made
         """
         path = store.manifest_path(uuid)
         content = path.read_bytes()
@@ -153,13 +153,13 @@ class RemoteCheckpoints:
         return sent
 
     def pull(self, store: CheckpointStore, batches: BatchFiles, uuid: UUID, check: Callable[[], object] = lambda: None) -> None:
-        """Copy a checkpoint into the local store; its manifest is put in place last.
+        """Copy a checkpoint into the local store. Its manifest is put in place last.
 
-        :param store: takes the manifest
-        :param batches: takes the batch files
+        :param store: the store for the manifest
+        :param batches: the store for the batch files
         :param uuid: the checkpoint
-        :param check: called before each file; what it raises ends the copying
-        :raises SyncError: when a copy is damaged: nothing of the local store is replaced by it
+        :param check: a function that is called before each file; an error that it raises ends the copying
+        :raises SyncError: if a copy is damaged; nothing of the local store is replaced by it
         """
         content, names = self._read(uuid)
         for name in names:
@@ -172,15 +172,15 @@ class RemoteCheckpoints:
         store.adopt(uuid)
 
     def files_of(self, uuid: UUID) -> Sequence[str]:
-        """The names of the batch files that a copy needs.
+        """Return the names of the batch files that a copy needs.
 
         :param uuid: its checkpoint
-        :raises SyncError: when it is missing or damaged
+        :raises SyncError: if the copy is missing or damaged
         """
         return self._read(uuid)[1]
 
     def remove_manifest(self, uuid: UUID) -> None:
-        """Remove a copy from the list; its batch files stay.
+        """Remove a copy from the list. Its batch files stay.
 
         :param uuid: its checkpoint
         :raises SyncError: when it cannot be removed
@@ -198,7 +198,7 @@ class RemoteCheckpoints:
             self._remove(f"batches/{name}")
 
     def _read(self, uuid: UUID) -> tuple[bytes, Sequence[str]]:
-        """The manifest of a copy, and the batch files that it names."""
+        """Return the manifest of a copy, and the batch files that it names."""
         content = self._manifest(uuid)
         if content is None:
             raise SyncError(f"There is no checkpoint {uuid} in {self.url}.")
@@ -212,7 +212,7 @@ class RemoteCheckpoints:
             try:
                 self._system.rm_file(f"{self._root}/{name}")
             except FileNotFoundError:
-                # What is tried again may be done already.
+                # A retried call may have succeeded before.
                 return
 
         remotely(f"{name} cannot be removed from {self.url}", removed)
@@ -222,7 +222,7 @@ class RemoteCheckpoints:
         return remotely(f"The checkpoint {uuid} cannot be read from {self.url}", lambda: self._content(path))
 
     def _content(self, path: str) -> bytes | None:
-        # Asked whether something exists, some file systems say no to those who may not know.
+        # Do not ask whether the file exists: some file systems deny that to callers without permission.
         try:
             return bytes(self._system.cat_file(path))
         except FileNotFoundError:
@@ -250,9 +250,9 @@ class RemoteCheckpoints:
         sync_folder(target.parent)
 
     def _put_batch(self, name: str, source: Path) -> bool:
-        """Send a batch file unless a whole copy is there.
+        """Send a batch file unless an undamaged copy is there.
 
-        :returns: whether it was sent
+        :returns: True if it was sent
         """
         path = f"{self._root}/batches/{name}"
         if name in self._whole:

@@ -1,7 +1,7 @@
-"""What a stream program gets of a relation's delta: single rows, in an order that follows from their values.
+"""The input that a stream program gets from a relation's delta: single rows, in an order that follows from their values.
 
-A delta is a set. A step that is computed again must give a program the same rows in the same order, so they are sorted: those that
-went come before those that came.
+A delta is a set. A step that is computed again must give a program the same rows in the same order, so they are sorted: deleted
+rows come before inserted ones.
 """
 
 from __future__ import annotations
@@ -23,44 +23,44 @@ from airflow_pipelines.rows.arrow import cast_to_schema
 from airflow_pipelines.rows.zsets import SEQUENCE, WEIGHT
 
 ROWS_AT_ONCE = 10_000
-"""A table of rows has at most so many."""
+"""The maximum number of rows in a table of rows."""
 _PARTITION_ROWS = 250_000
 _GOES = "__goes_first"
 
 
 def relation_rows(delta: Batch, session: SparkSession) -> Iterator[pa.Table]:
-    """The rows of a delta.
+    """Yield the rows of a delta.
 
     :param delta: rows with weights
-    :param session: sorts a delta that is in files
+    :param session: the session that sorts a delta that is in files
     :returns: the relation's columns, and last the weight, which is 1 or -1; in tables of at most :data:`ROWS_AT_ONCE` rows
     """
-    tables = [_sorted(delta.table)] if delta.table is not None else _sorted_by_spark(delta, session)
+    tables = [_sort(delta.table)] if delta.table is not None else _sort_by_spark(delta, session)
     for table in tables:
         rows = shown(table, delta.schema)
         rows = rows.drop_columns([SEQUENCE]) if SEQUENCE in rows.column_names else rows
         for start in range(0, rows.num_rows, ROWS_AT_ONCE):
-            yield from _single_rows(rows.slice(start, ROWS_AT_ONCE))
+            yield from _repeat_rows(rows.slice(start, ROWS_AT_ONCE))
 
 
-def _sorted(rows: pa.Table) -> pa.Table:
+def _sort(rows: pa.Table) -> pa.Table:
     if rows.num_rows < 2:
         return rows
     names = [f"c{at}" for at in range(rows.num_columns)]
-    columns = [_comparable(rows[column]) for column in rows.column_names]
+    columns = [_to_comparable(rows[column]) for column in rows.column_names]
     keys = pa.table([*columns, pc.sign(rows[WEIGHT])], names=[*names, _GOES])
     order = [(_GOES, "ascending", "at_start"), *((name, "ascending", "at_start") for name in names)]
     return rows.take(pc.sort_indices(keys, sort_keys=order))
 
 
-def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column that Arrow can sort, with the same order in every process."""
+def _to_comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column that Arrow can sort, with the same order in every process."""
     if pa.types.is_nested(column.type) or pa.types.is_null(column.type):
         return pa.chunked_array([pa.array([repr(value) for value in column.to_pylist()], pa.string())])
     return column
 
 
-def _sorted_by_spark(delta: Batch, session: SparkSession) -> Iterator[pa.Table]:
+def _sort_by_spark(delta: Batch, session: SparkSession) -> Iterator[pa.Table]:
     if not delta.files:
         return
     frame = delta.frame(session)
@@ -71,8 +71,8 @@ def _sorted_by_spark(delta: Batch, session: SparkSession) -> Iterator[pa.Table]:
         yield cast_to_schema(table, arrow_schema(delta.schema))
 
 
-def _single_rows(rows: pa.Table) -> Iterator[pa.Table]:
-    """Each row as often as its weight says."""
+def _repeat_rows(rows: pa.Table) -> Iterator[pa.Table]:
+    """Yield each row as often as its weight says."""
     weights = rows[WEIGHT].to_pylist()
     if all(weight in (1, -1) for weight in weights):
         yield rows

@@ -1,4 +1,4 @@
-"""The process of a stream program as a circuit uses it."""
+"""The process of a stream program, as a circuit uses it."""
 
 from __future__ import annotations
 
@@ -14,63 +14,63 @@ from airflow_pipelines.streams.worker.messages import Feed, StateChanges, Steppe
 
 END_S = 10.0
 Dropped: TypeAlias = frozenset[str | tuple[str, str]]
-"""State that is not used: uids of operators, or uids with the name of a state."""
+"""State that is discarded: uids of operators, or uids with the name of a state."""
 Metrics: TypeAlias = Mapping[tuple[str, int], TaskMetrics]
-"""By uid of the operator and number of the task."""
+"""Metrics by uid of the operator and number of the task."""
 
 
 class Worker(Protocol):
-    """A process that runs a stream program. Its state is in it from :meth:`open` on, and changes with each step."""
+    """A process that runs a stream program. It holds the state from :meth:`open` on, and each step changes it."""
 
     def open(self, rest: bytes | None, pages: Iterable[StoredPages], dropped: Dropped, now_ms: int | None) -> Stepped:
-        """Begin where another process of the program has stopped.
+        """Resume where another process of the program has stopped.
 
-        :param rest: all that was kept besides pages; None for the beginning
+        :param rest: all saved state besides pages; None to start from the beginning
         :param pages: the pages
-        :param dropped: what of this is not used
-        :param now_ms: processing time; None goes on at that of the last step
-        :returns: what is known before the first step
+        :param dropped: the parts of the saved state to discard
+        :param now_ms: processing time in milliseconds; None to continue at that of the last step
+        :returns: the information that is available before the first step
         """
 
     def step(self, now_ms: int, feeds: Sequence[Feed], jobs: SparkJobs | None) -> Stepped:
-        """Run the program over what is fed to it.
+        """Run the program over its inputs.
 
-        :param now_ms: processing time
-        :param feeds: in the order in which it has arrived
-        :param jobs: where chains run that have very much to do; None for in the process of the program
+        :param now_ms: processing time in milliseconds
+        :param feeds: the inputs in arrival order
+        :param jobs: the Spark jobs for chains with a lot of work; None to run them in the process of the program
         """
 
     def changes(self, take: TakePages) -> StateChanges:
-        """What has changed in the state since the last call; sinks prepare what they have written.
+        """Collect the changes of the state since the last call. Sinks prepare what they have written.
 
-        :param take: gets the pages that have changed, some at a time
-        :returns: what else has changed
+        :param take: the function that gets the changed pages, some at a time
+        :returns: all other changes
         """
 
     def committed(self) -> None:
-        """What the last call of :meth:`changes` gave is durable: sinks make their output visible."""
+        """Acknowledge that the result of the last :meth:`changes` is durable. Sinks make their output visible."""
 
     def metrics(self) -> Metrics | None:
-        """All metrics as they are now; None while a step runs, which tells them itself. May be called from any thread.
+        """Return all current metrics, or None while a step runs, which reports them itself. May be called from any thread.
 
-        :raises StreamProgramError: when the process runs no more
+        :raises StreamProgramError: if the process no longer runs
         """
 
     def close(self, wait_s: float) -> None:
         """End the process. May be called from any thread.
 
-        :param wait_s: how long a step that it runs may go on
+        :param wait_s: the time in seconds that a running step may still take
         """
 
 
 class StreamStateLostError(Exception):
-    """The state of a stream program is ahead of the newest step, because a step has failed."""
+    """The error of a stream program whose state is ahead of the newest step, because a step has failed."""
 
 
 class StreamProgramFailure(Exception):
-    """A stream program failed outside of a step: when it was opened, or at a checkpoint. It answers nothing more.
+    """The failure of a stream program outside of a step: when it was opened, or at a checkpoint. It no longer answers.
 
-    :param message: what failed, and what is saved
+    :param message: the failure, and what is saved
     :param trace: the traceback of the program's own code, for a log
     """
 
@@ -80,9 +80,9 @@ class StreamProgramFailure(Exception):
 
 
 class StreamRuntime:
-    """Runs one stream program for one circuit, and knows whether its state is that of the circuit's newest step.
+    """The runner of one stream program for one circuit. It knows whether the program's state is that of the circuit's newest step.
 
-    :param start: starts the process
+    :param start: the function that starts the process
     """
 
     def __init__(self, start: Callable[[], Worker]) -> None:
@@ -93,53 +93,55 @@ class StreamRuntime:
         self._has_prepared = False
         self._bootstrapped: Set[str] | None = None
         self.dropped: Dropped = frozenset()
-        """What of the saved state a change of the program drops."""
+        """The parts of the saved state that a change of the program discards."""
         self.fresh_inputs: Set[str] = frozenset()
-        """Uids of the relation inputs that are new or begin anew with a change of the program: a bootstrap gives them the contents
-        of their relations."""
+        """The uids of the relation inputs that are new, or restart with a change of the program.
+
+        A bootstrap gives them the contents of their relations.
+        """
         self.latest = Stepped()
-        """What the newest step gave."""
+        """The result of the newest step."""
         self._statistics = StreamStatistics()
         self._end_is_shown = False
 
     @property
     def statistics(self) -> StreamStatistics:
-        """What the program says of itself. Steps tell their figures at most once a second, so it is asked for the last ones."""
+        """The program's statistics. Steps report their metrics at most once a second, so the current ones are requested."""
         if self._worker is not None and self._answers:
-            # One that runs no more has said what it had to say.
+            # A process that has ended has reported its last metrics already.
             with suppress(StreamProgramError):
                 self._statistics.take_metrics(self._worker.metrics())
         return self._statistics
 
     @property
     def warnings(self) -> list[str]:
-        """What somebody may want to change of the program, as far as its steps have told."""
+        """The warnings about the program that its steps have reported."""
         return self._statistics.warnings
 
     @property
     def has_end_to_show(self) -> bool:
-        """Whether all inputs have ended, and sinks wait for a checkpoint to make visible what they have written since the last."""
+        """True if all inputs have ended, and sinks need one more checkpoint to make their last output visible."""
         return self.latest.has_ended and not self._end_is_shown and not self._is_ahead
 
     @property
     def is_open(self) -> bool:
-        """Whether the program runs."""
+        """True if the program was opened."""
         return self._worker is not None
 
     @property
     def bootstrapped(self) -> Set[str] | None:
-        """While relations are evaluated anew, the inputs that get the contents of their relations; else None."""
+        """The inputs that get the contents of their relations during a bootstrap; None at other times."""
         return self._bootstrapped
 
     def bootstrap(self, inputs: Set[str] | None) -> None:
-        """Begin or end an evaluation of relations from their beginning.
+        """Begin or end an evaluation of relations from the beginning.
 
         :param inputs: uids of the inputs that get the contents of their relations; None for the end
         """
         self._bootstrapped = inputs
 
     def open(self, rest: bytes | None, pages: Iterable[StoredPages], now_ms: int | None) -> None:
-        """Start the program where its saved state ends.
+        """Start the program from its saved state.
 
         :param rest: see :meth:`Worker.open`
         :param pages: see :meth:`Worker.open`
@@ -153,17 +155,17 @@ class StreamRuntime:
     def close(self, wait_s: float = END_S) -> None:
         """End the process. May be called from any thread.
 
-        :param wait_s: how long a step that it runs may go on, and functions may take to close
+        :param wait_s: the time in seconds that a running step may still take, and that functions may take to close
         """
         if self._worker is not None:
             self._worker.close(wait_s)
 
     def step(self, now_ms: int, feeds: Sequence[Feed], jobs: SparkJobs | None = None) -> Stepped:
-        """Run the program over what is fed to it.
+        """Run the program over its inputs.
 
-        :param now_ms: processing time
-        :param feeds: in the order in which it has arrived
-        :param jobs: where chains run that have very much to do; None for in the process of the program
+        :param now_ms: processing time in milliseconds
+        :param feeds: the inputs in arrival order
+        :param jobs: the Spark jobs for chains with a lot of work; None to run them in the process of the program
         """
         self._is_ahead = True
         self.latest = self._opened.step(now_ms, feeds, jobs)
@@ -171,15 +173,15 @@ class StreamRuntime:
         return self.latest
 
     def published(self) -> None:
-        """The newest step is the circuit's current one."""
+        """Record that the newest step has been published as the circuit's current one."""
         self._is_ahead = False
 
     def changes(self, take: TakePages) -> StateChanges:
-        """What has changed in the state since the last call.
+        """Collect the changes of the state since the last call.
 
-        :param take: gets the pages that have changed, some at a time
-        :returns: what else has changed
-        :raises StreamStateLostError: when the newest step failed, so that the state is that of no step
+        :param take: the function that gets the changed pages, some at a time
+        :returns: all other changes
+        :raises StreamStateLostError: if the newest step failed, so that the state belongs to no step
         """
         if self._is_ahead:
             raise StreamStateLostError(
@@ -190,7 +192,7 @@ class StreamRuntime:
         return self._opened.changes(take)
 
     def committed(self) -> None:
-        """What was saved last is durable."""
+        """Acknowledge that the state saved last is durable."""
         if self._has_prepared:
             self._has_prepared = False
             self._opened.committed()

@@ -1,7 +1,7 @@
-"""The state of a stream program in traces: one row per page, and one for all that is kept besides.
+"""The state of a stream program in traces: one row per page, and one for each other part.
 
-Rows are written when a checkpoint is taken, and not with each step: a step touches keys all over the pages. The newest version of
-a page is the one that counts.
+Rows are written when a checkpoint is taken, and not with each step, because a step changes keys in pages everywhere. Only the
+newest version of a page counts.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _KEY: Final = ("uid", "key_group", "depth", "bits")
 _VALUES: Final = ("data", "due_event", "due_processing")
 _PAGES_AT_A_TIME: Final = 64
 _BATCH_BYTES: Final = 96 << 20
-"""Pages of so many bytes make a batch, which is too large to stay in memory."""
+"""The number of bytes of pages that make a batch, which is then too large to stay in memory."""
 _PROGRAM, _OPERATORS = 0, 1
-"""Parts of what is kept besides pages: what the process of the program gave, and JSON of the program's operators."""
+"""The parts of the state besides pages: bytes from the program's process, and JSON of the program's operators."""
 
 SCHEMAS: Final[Mapping[str, StateSchema]] = {
     PAGES: StateSchema(
@@ -51,14 +51,16 @@ SCHEMAS: Final[Mapping[str, StateSchema]] = {
     REST: StateSchema(StructType([StructField("part", IntegerType()), StructField("data", BinaryType())]), {"data": Merge.NEWEST}),
     PROGRESS: StateSchema(StructType([StructField("part", IntegerType()), StructField("due", LongType())]), {"due": Merge.NEWEST}),
 }
-"""The states of the operator that runs a stream program. ``due`` is when it wants to be called again without input, in microseconds
-since the epoch."""
+"""The states of the operator that runs a stream program.
+
+``due`` is the time at which it wants to be called again without input, in microseconds since the epoch.
+"""
 
 
 def progress_row(due: int | None, before: Trace) -> pa.Table:
-    """The row by which the progress of a program is noted.
+    """Return the row that records the progress of a program.
 
-    :param due: when it wants to be called again without input
+    :param due: the time at which it wants to be called again without input
     :param before: the state so far
     """
     weight = 0 if before.batches else 1
@@ -66,10 +68,10 @@ def progress_row(due: int | None, before: Trace) -> pa.Table:
 
 
 def due_of(progress: Trace) -> int | None:
-    """When a program wants to be called again without input.
+    """Return the time at which a program wants to be called again without input.
 
     :param progress: the state
-    :returns: microseconds since the epoch, None for never
+    :returns: microseconds since the epoch; None for never
     """
     newest: tuple[int, int | None] = (-1, None)
     for batch in progress.batches:
@@ -80,11 +82,11 @@ def due_of(progress: Trace) -> int | None:
 
 
 class SavedChanges:
-    """Makes rows of what has changed in a program, some pages at a time, so that not all of them are in memory.
+    """The conversion of a program's changes to rows, some pages at a time, so that not all of them are in memory.
 
     :param states: the states so far
-    :param operators: those of the program
-    :param settled: brings a batch that is large to where it is kept
+    :param operators: the operators of the program
+    :param settled: the function that moves a large batch to where it is kept
     """
 
     def __init__(self, states: Mapping[str, Trace], operators: Iterable[StreamOperator], settled: Callable[[Batch], Batch]) -> None:
@@ -97,7 +99,7 @@ class SavedChanges:
         self._batches: list[Batch] = []
 
     def take(self, stored: StoredPages) -> None:
-        """Pages that have changed.
+        """Add pages that have changed.
 
         :param stored: the pages
         """
@@ -106,9 +108,9 @@ class SavedChanges:
             self._settle()
 
     def batches(self, changes: StateChanges) -> dict[str, tuple[Batch, ...]]:
-        """What the states gain.
+        """Return the batches that the states gain.
 
-        :param changes: what the program says besides its pages
+        :param changes: the program's changes besides its pages
         :returns: rows by the names of the states
         """
         self._rows.remove(changes.gone)
@@ -130,7 +132,7 @@ class SavedChanges:
 
 
 def newest_version(state: Trace) -> int:
-    """The version of the newest row; 0 without any.
+    """Return the version of the newest row, or 0 if there are no rows.
 
     :param state: a state with versions
     """
@@ -139,7 +141,7 @@ def newest_version(state: Trace) -> int:
 
 
 def known_pages(pages: Trace) -> frozenset[PageKey]:
-    """The pages that are there.
+    """Return the keys of the pages in a state.
 
     :param pages: the state
     """
@@ -152,7 +154,7 @@ def known_pages(pages: Trace) -> frozenset[PageKey]:
 
 
 def page_bytes(pages: Trace) -> dict[str, int]:
-    """How much each operator keeps in pages.
+    """Return the size of each operator's pages.
 
     :param pages: the state
     :returns: bytes by uid of the operator
@@ -164,7 +166,7 @@ def page_bytes(pages: Trace) -> dict[str, int]:
 
 
 def rest_of(state: Trace) -> bytes | None:
-    """What the process of the program keeps besides pages; None before the first checkpoint.
+    """Return the state of the program's process besides pages, or None before the first checkpoint.
 
     :param state: the state
     """
@@ -172,7 +174,7 @@ def rest_of(state: Trace) -> bytes | None:
 
 
 def operators_of(state: Trace) -> tuple[StreamOperator, ...]:
-    """The operators that the program had when it was saved.
+    """Return the operators that the program had when it was saved.
 
     :param state: the state
     """
@@ -191,7 +193,7 @@ def _newest_part(state: Trace, part: int) -> bytes | None:
 
 
 def pages_of(state: Trace) -> Iterator[StoredPages]:
-    """The pages, some at a time, so that they need not all be in memory.
+    """Yield the pages, some at a time, so that they need not all be in memory.
 
     :param state: the state
     """
@@ -207,10 +209,10 @@ def pages_of(state: Trace) -> Iterator[StoredPages]:
             wanted = [
                 newest.get(key) == (version, number) for key, version in zip(_keys(rows), rows[VERSION].to_pylist(), strict=True)
             ]
-            yield from _stored(rows.filter(pa.array(wanted, pa.bool_())))
+            yield from _to_stored_pages(rows.filter(pa.array(wanted, pa.bool_())))
 
 
-def _stored(rows: pa.Table) -> Iterator[StoredPages]:
+def _to_stored_pages(rows: pa.Table) -> Iterator[StoredPages]:
     for start in range(0, rows.num_rows, _PAGES_AT_A_TIME):
         some = rows.slice(start, _PAGES_AT_A_TIME)
         by_uid: dict[str, dict[tuple[int, int, int], tuple[bytes, int | None, int | None]]] = {}
@@ -222,14 +224,14 @@ def _stored(rows: pa.Table) -> Iterator[StoredPages]:
 
 
 class _PageRows:
-    """Rows of pages.
+    """A buffer of the rows of changed pages.
 
     :param known: the pages that the state has
     """
 
     def __init__(self, known: frozenset[PageKey]) -> None:
         self.size = 0
-        """Bytes of the pages."""
+        """The size of the pages in bytes."""
         self._known = known
         self._keys: list[PageKey] = []
         self._values: list[tuple[bytes | None, int | None, int | None]] = []
@@ -263,7 +265,7 @@ def _keys(rows: pa.Table) -> Iterable[PageKey]:
 
 
 def _columns(batch: Batch, names: tuple[str, ...]) -> pa.Table:
-    """Some columns of a batch, so that the bytes of pages are read only where they are needed."""
+    """Return some columns of a batch, so that the bytes of pages are read only where they are needed."""
     if batch.table is not None:
         return batch.table.select(list(names))
     assert batch.store is not None  # noqa: S101 (a batch is in memory or in files)

@@ -1,4 +1,4 @@
-"""Tasks of a stream program as tasks of Spark: what chains that have very much to do in a step run in."""
+"""Spark tasks that run the chains of a stream program with a lot of work in a step."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from airflow_pipelines.streams.worker.chain_task import run_chain_job
 
 _TASKS_PER_CORE = 2
 _CORES = 4
-"""With fewer, the elements' way to the tasks and back costs more than the other cores bring."""
+"""The minimum number of cores. With fewer, sending the elements to the tasks and back costs more than the other cores gain."""
 
 
 class SparkJobs:
-    """Runs jobs of the process of a stream program. They are bytes to this process: no function of the program runs in it.
+    """A runner of jobs of a stream program's process. They are opaque bytes to this process: no function of the program runs in it.
 
-    Whatever a task does counts once, also when Spark starts it twice: the answer of one attempt is taken, with all that the task
-    gave and keeps.
+    The effects of a task count once, even if Spark starts it twice: the answer of one attempt is taken, with all its output and
+    state.
 
-    :param context: starts the tasks
-    :param jobs_from: a chain that gets fewer elements in a step runs in the process of the program
+    :param context: the context that starts the tasks
+    :param jobs_from: the number of elements of a step below which a chain runs in the process of the program
     """
 
     def __init__(self, context: SparkContext, jobs_from: int) -> None:
@@ -29,22 +29,22 @@ class SparkJobs:
 
     @property
     def jobs_from(self) -> int:
-        """See :class:`~airflow_pipelines.streams.worker.client.OtherProcesses`."""
+        """The minimum number of elements, see :class:`~airflow_pipelines.streams.worker.client.OtherProcesses`."""
         return self._jobs_from
 
     def run(self, jobs: Sequence[bytes]) -> Sequence[bytes]:
-        """See :class:`~airflow_pipelines.streams.worker.client.OtherProcesses`."""
+        """Run jobs, see :class:`~airflow_pipelines.streams.worker.client.OtherProcesses`."""
         slices = min(len(jobs), _TASKS_PER_CORE * self._context.defaultParallelism)
         return self._context.parallelize(list(jobs), slices).map(run_chain_job).collect()
 
 
 def spark_jobs(context: SparkContext, jobs_from: int) -> SparkJobs | None:
-    """Where chains with very much to do run.
+    """Return the runner for chains with a lot of work.
 
-    :param context: starts the tasks
+    :param context: the context that starts the tasks
     :param jobs_from: see :class:`SparkJobs`
-    :returns: None where the tasks of Spark do not find this package and the program's files, as on the machines of a cluster; and
-        where there are too few cores
+    :returns: the runner; None if Spark tasks cannot find this package and the program's files, as on the machines of a cluster, or
+        if there are too few cores
     """
     is_local = str(context.master).split("[")[0] == "local"
     return SparkJobs(context, jobs_from) if is_local and context.defaultParallelism >= _CORES else None

@@ -1,4 +1,4 @@
-"""What a stream program has said of itself since it was started."""
+"""The metrics and warnings that a stream program has reported since it was started."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ class StreamStatistics:
         self._warnings: dict[str, None] = {}
 
     def take(self, stepped: Stepped) -> None:
-        """Take in what a step says: the metrics that have changed, and warnings that are new.
+        """Record a step's report: the metrics that have changed, and new warnings.
 
-        :param stepped: what the step gave
+        :param stepped: the result of the step
         """
         if not stepped.metrics and not stepped.warnings:
             return
         with self._lock:
             self._metrics.update(stepped.metrics)
             for warning in stepped.warnings:
-                # One that comes again is the newest.
+                # A repeated warning becomes the newest.
                 self._warnings.pop(warning, None)
                 self._warnings[warning] = None
             while len(self._warnings) > MAX_WARNINGS:
                 del self._warnings[next(iter(self._warnings))]
 
     def take_metrics(self, metrics: Mapping[tuple[str, int], TaskMetrics] | None) -> None:
-        """Take in metrics.
+        """Record metrics.
 
-        :param metrics: by uid of the operator and number of the task; None for nothing new
+        :param metrics: the metrics by uid of the operator and number of the task; None for nothing new
         """
         with self._lock:
             self._metrics.update(metrics or {})

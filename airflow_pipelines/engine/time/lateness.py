@@ -1,4 +1,4 @@
-"""LATENESS: how far a row may be behind the greatest value seen so far, and how late rows are reported."""
+"""LATENESS: the distance by which a row may be behind the greatest value seen so far, and reports of late rows."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from airflow_pipelines.rows.schema import RelationSchema
 Waterlines = Mapping[str, Mapping[str, str]]
 """The waterline of each column that has lateness, by relation and column, as text; none before the first row."""
 REPORTED = 1000
-"""So many late rows of one relation and step are reported one by one; the rest is counted."""
+"""The number of late rows of one relation and step that are reported one by one; the rest is counted."""
 ERROR_VIEW = RelationSchema(SYSTEM_VIEW, ERROR_VIEW_COLUMNS)
 """The schema of the system view."""
 
 
 @dataclass(frozen=True, slots=True)
 class LateColumn:
-    """One column with lateness.
+    """A column with lateness.
 
-    :param bound: Spark SQL text without names
+    :param bound: the bound as Spark SQL text without names
     """
 
     relation: str
@@ -54,7 +54,7 @@ class Late:
 
 
 def late_rows(rows: pa.Table, waterlines: Mapping[str, str]) -> ArrowColumn:
-    """Which rows of a pyarrow Table are below a waterline of one of its columns, as a boolean array. NULL is never late."""
+    """Return a boolean mask of the rows of a pyarrow Table that are below a waterline of one of its columns. NULL is never late."""
     found = pa.array([False] * rows.num_rows)
     for column, text in waterlines.items():
         below = pc.less(rows[column], scalar(text, rows[column].type))
@@ -63,7 +63,7 @@ def late_rows(rows: pa.Table, waterlines: Mapping[str, str]) -> ArrowColumn:
 
 
 class Bounds:
-    """The bounds of a program's late columns as numbers, which Spark is asked for once."""
+    """The bounds of a program's late columns as numbers, which are read from Spark once."""
 
     def __init__(self, columns: Sequence[LateColumn], session: SparkSession) -> None:
         self.columns = tuple(columns)
@@ -72,14 +72,17 @@ class Bounds:
         self._values: tuple[Any, ...] | None = None
 
     def advanced(self, before: Waterlines, deltas: Mapping[str, Batch]) -> Waterlines:
-        """The waterlines after deltas: of each late column the greatest value seen less its bound; they never fall."""
+        """Return the waterlines after deltas.
+
+        The waterline of a late column is the greatest value seen minus its bound. It never falls.
+        """
         after = {relation: dict(columns) for relation, columns in before.items()}
         for column, bound in zip(self.columns, self._bounds(), strict=True):
             delta = deltas.get(column.relation)
-            greatest = None if delta is None else _greatest(delta, column.column)
+            greatest = None if delta is None else _find_greatest(delta, column.column)
             if greatest is None:
                 continue
-            reached = _less(greatest, bound)
+            reached = _subtract_bound(greatest, bound)
             if reached is None:
                 continue
             known = after.setdefault(column.relation, {})
@@ -95,8 +98,8 @@ class Bounds:
         return self._values
 
 
-def _greatest(delta: Batch, column: str) -> pa.Scalar | None:
-    """The greatest value of a column in a delta, as an Arrow scalar."""
+def _find_greatest(delta: Batch, column: str) -> pa.Scalar | None:
+    """Return the greatest value of a column in a delta, as an Arrow scalar."""
     parts = [delta.table[column]] if delta.table is not None else []
     if not parts and delta.store is not None:
         parts = [pq.read_table(delta.store.open(name), columns=[column], partitioning=None)[column] for name in delta.files]
@@ -104,23 +107,23 @@ def _greatest(delta: Batch, column: str) -> pa.Scalar | None:
     return max(found, key=order, default=None)
 
 
-def _less(greatest: pa.Scalar, bound: Any) -> pa.Scalar | None:
-    """A value less a bound; None where the type has no value that low, so that no row can be below it."""
+def _subtract_bound(greatest: pa.Scalar, bound: Any) -> pa.Scalar | None:
+    """Return a value minus a bound, or None if the type has no value that low, so that no row can be below it."""
     if pa.types.is_floating(greatest.type) and math.isnan(greatest.as_py()):
-        # Arrow passes over NaN as long as there is anything else.
+        # Arrow's max ignores NaN unless all values are NaN.
         return None
     try:
-        return _difference(greatest, bound)
+        return _subtract(greatest, bound)
     except (OverflowError, pa.ArrowInvalid):
         return None
 
 
-def _difference(greatest: pa.Scalar, bound: Any) -> pa.Scalar:
+def _subtract(greatest: pa.Scalar, bound: Any) -> pa.Scalar:
     value = greatest.as_py()
     if isinstance(bound, datetime.timedelta):
         if isinstance(value, datetime.datetime):
             return pa.scalar(value - bound, greatest.type)
-        # Whole days, rounded so that the waterline is rather too low.
+        # Round up to whole days, so that the waterline is rather too low.
         days = -((-bound) // datetime.timedelta(days=1))
         return pa.scalar(value - datetime.timedelta(days=days), greatest.type)
     if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
@@ -133,7 +136,7 @@ def _difference(greatest: pa.Scalar, bound: Any) -> pa.Scalar:
 
 
 def reports(late: Sequence[Late], session: SparkSession) -> Batch | None:
-    """What the system view gains by late rows; None when there are none."""
+    """Return the delta of the system view that reports late rows, or None if there are none."""
     names: list[str] = []
     messages: list[str] = []
     metadata: list[str] = []

@@ -1,4 +1,4 @@
-"""Evaluates markers: their values follow from the clock and the waterlines."""
+"""The evaluation of markers, whose values follow from the clock and the waterlines."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _REMEMBERED = 8
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """How far time has come.
+    """The current time of a circuit.
 
-    :param clock: microseconds since the epoch, None before the first tick
+    :param clock: the clock in microseconds since the epoch, None before the first tick
     """
 
     clock: int | None
@@ -37,15 +37,15 @@ class Times:
 
 
 class Markers:
-    """Evaluates a program's markers, with one short query for all whenever time has moved."""
+    """The evaluator of a program's markers. It runs one short query for all of them whenever time has advanced."""
 
     def __init__(
         self, markers: Sequence[Marker], types: Mapping[tuple[str, str], str], session: SparkSession, readers: Mapping[str, str]
     ) -> None:
-        """Markers without values.
+        """Create markers without values.
 
-        :param types: Spark DDL types of the columns with lateness, by relation and column
-        :param readers: a view that reads each marker
+        :param types: the Spark DDL types of the columns with lateness, by relation and column
+        :param readers: a view that reads each marker, by the marker's relation
         """
         self.markers = {marker.relation: marker for marker in markers}
         self._types = types
@@ -55,14 +55,14 @@ class Markers:
         self._known: dict[Any, dict[str, Batch]] = {}
 
     def versions(self, before: Times, after: Times) -> dict[str, RelationVersions]:
-        """Each marker before and after a step."""
+        """Return the versions of each marker before and after a step."""
         if not self.markers:
             return {}
         old, new = self._rows(before), self._rows(after)
         return {name: self._version(name, old.get(name), new.get(name)) for name in self.markers}
 
     def fresh(self, times: Times) -> dict[str, RelationVersions]:
-        """Each marker as something that is there all of a sudden."""
+        """Return each marker as if its row had just been inserted."""
         rows = self._rows(times) if self.markers else {}
         return {name: RelationVersions(Trace(self._schemas[name]), (rows[name],) if name in rows else ()) for name in self.markers}
 
@@ -75,16 +75,16 @@ class Markers:
         return RelationVersions(trace, (Batch.in_memory(schema, pa.concat_tables([table for table in tables if table])),))
 
     def _rows(self, times: Times) -> dict[str, Batch]:
-        """The row of each marker that has one."""
+        """Return the row of each marker that has one."""
         key = (times.clock, tuple(sorted((name, *sorted(columns.items())) for name, columns in times.waterlines.items())))
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = self._evaluated(times)
+            known = self._known[key] = self._evaluate(times)
             while len(self._known) > _REMEMBERED:
                 self._known.pop(next(iter(self._known)))
         return known
 
-    def _evaluated(self, times: Times) -> dict[str, Batch]:
+    def _evaluate(self, times: Times) -> dict[str, Batch]:
         # The clock's markers have no row before the first tick, so that a view over them is empty then.
         waiting = {name for name, marker in self.markers.items() if times.clock is None and marker.follows_clock}
         asked = [marker for name, marker in self.markers.items() if name not in waiting]
@@ -103,12 +103,12 @@ class Markers:
         return {marker.relation: self._batch(marker, text) for marker, text in zip(asked, row, strict=True)}
 
     def _row(self, asked: Sequence[Marker], inputs: Sequence[str]) -> Row:
-        items = ", ".join(f"CAST({_zoneless(marker)} AS STRING) AS {quote(marker.column)}" for marker in asked)
-        # Over a constant row this takes no Spark job.
+        items = ", ".join(f"CAST({_zoneless_sql(marker)} AS STRING) AS {quote(marker.column)}" for marker in asked)
+        # A query over a constant row needs no Spark job.
         return self._session.sql(f"SELECT {items} FROM (SELECT {', '.join(inputs)} FROM VALUES (1))").collect()[0]
 
     def _check(self, marker: Marker, inputs: Sequence[str]) -> None:
-        """Blame the view that reads a marker when it has no value."""
+        """Raise the error of a marker that cannot be evaluated, in the name of the view that reads it."""
         try:
             self._row([marker], inputs)
         except Exception as error:
@@ -135,8 +135,8 @@ def _with_weight(schema: StructType, batch: Batch | None, weight: int) -> pa.Tab
     return table.set_column(table.num_columns - 1, schema.fields[-1].name, pa.array([weight], pa.int64()))
 
 
-def _zoneless(marker: Marker) -> str:
-    """The marker's text; the session's time zone, in which texts of instants are written, is UTC."""
+def _zoneless_sql(marker: Marker) -> str:
+    """Return the SQL expression of the marker. The session's time zone is UTC, so texts of instants are in UTC."""
     return f"CAST(({marker.text}) AS {marker.type})"
 
 

@@ -1,4 +1,4 @@
-"""Drops rows and groups below a waterline that no later step needs."""
+"""Retention: dropping rows and groups below a waterline that no later step needs."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from airflow_pipelines.sql.plan.ir.retention_rule import RetentionRule
 
 @dataclass(slots=True)
 class Retention:
-    """Looks through traces and states for rows that a program's rules let go.
+    """The search through traces and states for rows that a program's rules allow to drop.
 
-    :param rules: which rows may go
-    :param types: Spark DDL types of the columns with lateness, by relation and column
+    :param rules: the rules that tell which rows may go
+    :param types: the Spark DDL types of the columns with lateness, by relation and column
     """
 
     rules: Sequence[RetentionRule]
@@ -34,29 +34,29 @@ class Retention:
         return frozenset(rule.relation for rule in self.rules if not rule.of_state)
 
     def apply(self, base: Snapshot, context: Context) -> Snapshot:
-        """The snapshot without what is not needed any more; the same object when there was nothing worth it."""
+        """Return the snapshot without rows that are no longer needed; the same object if nothing was worth dropping."""
         if not self.rules:
             return base
         traces = dict(base.traces)
         states = {relation: dict(kept) for relation, kept in base.states.items()}
         changed = False
         for rule in self.rules:
-            # A rule for a state is one for all states of the operator: all have the keys that it speaks of.
+            # A rule for a state applies to all states of the operator: all of them have the keys in its condition.
             kept = states.get(rule.relation, {}) if rule.of_state else traces
             for name in kept if rule.of_state else kept.keys() & {rule.relation}:
                 trace, place = kept[name], (rule, name)
-                if self._worth(place, trace, base.waterlines, context):
-                    kept[name] = self._without(rule, trace, base.waterlines, context)
+                if self._is_worthwhile(place, trace, base.waterlines, context):
+                    kept[name] = self._drop_rows(rule, trace, base.waterlines, context)
                     self._left[place] = kept[name].rows
                     self._seen[place] = base.waterlines
                     changed = True
         return replace(base, traces=traces, states=states) if changed else base
 
-    def _worth(self, place: tuple[RetentionRule, str], trace: Trace, waterlines: Waterlines, context: Context) -> bool:
+    def _is_worthwhile(self, place: tuple[RetentionRule, str], trace: Trace, waterlines: Waterlines, context: Context) -> bool:
         least = 2 * self._left.get(place, 0) + context.limits.retention_rows
         return trace.rows > least and self._seen.get(place) != waterlines
 
-    def _without(self, rule: RetentionRule, trace: Trace, waterlines: Waterlines, context: Context) -> Trace:
+    def _drop_rows(self, rule: RetentionRule, trace: Trace, waterlines: Waterlines, context: Context) -> Trace:
         condition = rule.condition
         for (relation, column), ddl in self.types.items():
             text = waterlines.get(relation, {}).get(column)

@@ -25,7 +25,7 @@ from airflow_pipelines.sql.plan.ir.retention_rule import RetentionRule
 
 @dataclass(slots=True)
 class TimedStep:
-    """Time in one step: how far it had come ``before``, how far it comes, and the rows found late on the way."""
+    """The time in one step: the times ``before`` and ``after`` it, and the late rows that it found."""
 
     before: Times
     after: Times
@@ -33,17 +33,17 @@ class TimedStep:
 
 
 class Timing:
-    """Moves a program's markers and waterlines from step to step."""
+    """The program's markers and waterlines, advanced from step to step."""
 
     def __init__(
         self, program: Program, sessions: SparkSessions, readers: Mapping[str, str], rules: Sequence[RetentionRule]
     ) -> None:
-        """Time before the first step.
+        """Set up the time before the first step.
 
         :param program: the program
         :param sessions: sessions that evaluate markers
         :param readers: a view that reads each marker, by the marker's relation
-        :param rules: which rows and groups need not be kept
+        :param rules: the rules that tell which rows and groups may be dropped
         """
         self._session = sessions.small
         self._lock = threading.Lock()
@@ -57,7 +57,7 @@ class Timing:
 
     @property
     def uses_clock(self) -> bool:
-        """Whether ticks can change anything."""
+        """True if ticks can change anything."""
         return bool(self.ticking)
 
     @property
@@ -68,25 +68,25 @@ class Timing:
     def begin(
         self, base: Snapshot, clock: int | None, deltas: Mapping[str, Batch], waterlines: Waterlines | None = None
     ) -> TimedStep:
-        """The time of a step over tables' deltas. The clock never goes back.
+        """Return the time of a step over tables' deltas. The clock never goes back.
 
-        :param waterlines: those after the step when they are known already, from a journal
+        :param waterlines: the waterlines after the step if they are known already, from a journal
         """
         if waterlines is None:
             waterlines = self.bounds.advanced(base.waterlines, deltas)
-        return TimedStep(Times(base.clock, base.waterlines), Times(_later(base.clock, clock), waterlines))
+        return TimedStep(Times(base.clock, base.waterlines), Times(_find_later(base.clock, clock), waterlines))
 
     def accept(
         self, relation: str, versions: RelationVersions, step: TimedStep, context: Context
     ) -> Mapping[str, RelationVersions]:
-        """What a view's delta is in the step, and the markers that it moves.
+        """Apply a view's delta to the time of the step, and return the versions that change.
 
-        Of a view with lateness late rows are left out and noted, and its waterline advances.
+        If the view has lateness, late rows are left out and recorded, and its waterline advances.
 
         :param relation: the view
-        :param versions: its contents before the step, and its delta as computed
+        :param versions: its contents before the step, and its computed delta
         :param step: the time of the step
-        :param context: the step
+        :param context: the context of the step
         :returns: the versions of the view and of the markers, by their relations
         """
         if relation not in self.bounds.relations or not versions.delta:
@@ -94,7 +94,7 @@ class Timing:
         waterlines = step.before.waterlines.get(relation, {})
         # Views may be evaluated at the same time.
         with self._lock:
-            accepted = tuple(self._on_time(relation, batch, waterlines, step, context) for batch in versions.delta)
+            accepted = tuple(self._keep_on_time(relation, batch, waterlines, step, context) for batch in versions.delta)
             for batch in accepted:
                 advanced = self.bounds.advanced(step.after.waterlines, {relation: batch})
                 step.after = replace(step.after, waterlines=advanced)
@@ -102,10 +102,10 @@ class Timing:
         return {**moved, relation: replace(versions, delta=tuple(batch for batch in accepted if batch.rows))}
 
     def reports(self, late: Sequence[Late]) -> Batch | None:
-        """What the system view gains by late rows; None for nothing."""
+        """Return the delta of the system view that reports late rows, or None if there are none."""
         return reports(late, self._session) if late else None
 
-    def _on_time(self, relation: str, batch: Batch, waterlines: Mapping[str, str], step: TimedStep, context: Context) -> Batch:
+    def _keep_on_time(self, relation: str, batch: Batch, waterlines: Mapping[str, str], step: TimedStep, context: Context) -> Batch:
         if not waterlines:
             return batch
         if batch.table is not None:
@@ -127,7 +127,7 @@ class Timing:
         return context.run(f"SELECT * FROM {source} WHERE NOT COALESCE({below}, FALSE)", batch.schema, Mode.LARGE)
 
 
-def _later(one: int | None, other: int | None) -> int | None:
+def _find_later(one: int | None, other: int | None) -> int | None:
     if one is None or other is None:
         return other if one is None else one
     return max(one, other)

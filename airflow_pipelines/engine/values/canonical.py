@@ -17,14 +17,14 @@ from airflow_pipelines.sql.values import canonical_form
 
 
 def has_several_forms(kind: pa.DataType) -> bool:
-    """Whether an Arrow type has values with more than one representation."""
+    """Return True if an Arrow type has values with more than one representation."""
     if pa.types.is_floating(kind) or pa.types.is_map(kind) or is_variant(kind):
         return True
     return pa.types.is_nested(kind) and any(has_several_forms(kind.field(at).type) for at in range(kind.num_fields))
 
 
 def in_canonical_form(column: ArrowColumn) -> ArrowColumn:
-    """A column with its values in canonical form."""
+    """Return a column with its values in canonical form."""
     if not has_several_forms(column.type):
         return column
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
@@ -32,7 +32,7 @@ def in_canonical_form(column: ArrowColumn) -> ArrowColumn:
 
 
 def canonical_frame(frame: DataFrame) -> DataFrame:
-    """A DataFrame with its values in canonical form. Several columns may have one name."""
+    """Return a DataFrame with its values in canonical form. Several columns may have one name."""
     columns = [(field.name, type_text(field.dataType)) for field in frame.schema.fields]
     if not any(canonical_form.has_several_forms(kind) for _, kind in columns):
         return frame
@@ -42,7 +42,7 @@ def canonical_frame(frame: DataFrame) -> DataFrame:
 
 
 def _array(array: pa.Array) -> pa.Array:
-    """The same for an array that is not a slice of another."""
+    """Return an array with its values in canonical form. It must not be a slice of another array."""
     kind = array.type
     if not has_several_forms(kind) or not len(array):
         return array
@@ -56,12 +56,12 @@ def _array(array: pa.Array) -> pa.Array:
         parts = [_array(pa.concat_arrays([pc.struct_field(array, [at])])) for at in range(kind.num_fields)]
         return pa.StructArray.from_arrays(parts, fields=list(kind), mask=array.is_null())
     if pa.types.is_map(kind):
-        return _map(array)
+        return _canonicalise_map(array)
     return type(array).from_arrays(array.offsets, _array(array.values), type=kind, mask=array.is_null())
 
 
-def _map(array: pa.MapArray) -> pa.MapArray:
-    """The maps with their entries sorted by key, as Spark compares keys."""
+def _canonicalise_map(array: pa.MapArray) -> pa.MapArray:
+    """Return the maps with their entries sorted by key, as Spark compares keys."""
     offsets, present = np.asarray(array.offsets), array.is_valid().to_numpy(zero_copy_only=False)
     lengths = np.where(present, np.diff(offsets), 0)
     ends = np.cumsum(lengths)
@@ -75,27 +75,27 @@ def _map(array: pa.MapArray) -> pa.MapArray:
 
 
 def _order(owner: npt.NDArray[np.int64], keys: pa.Array) -> npt.NDArray[np.int64]:
-    """The places of keys, sorted by the map that they belong to and within a map by key.
+    """Return the places of keys, sorted by the map that they belong to and within a map by key.
 
     :param owner: the number of each key's map
     :param keys: the keys of all maps
     """
     if pa.types.is_nested(keys.type):
-        values = [_sortable(key, keys.type) for key in keys.to_pylist()]
+        values = [_to_sortable(key, keys.type) for key in keys.to_pylist()]
         return np.array(sorted(range(len(values)), key=lambda at: (owner[at], values[at])), np.int64)
     both = pa.table({"owner": owner, "key": keys})
     order: npt.NDArray[np.int64] = pc.sort_indices(both, [("owner", "ascending"), ("key", "ascending")]).to_numpy().astype(np.int64)
     return order
 
 
-def _sortable(value: Any, kind: pa.DataType) -> tuple[Any, ...]:
-    """A key of a map as a Python value that compares as Spark compares keys: NULL first, NaN last, texts by their bytes."""
+def _to_sortable(value: Any, kind: pa.DataType) -> tuple[Any, ...]:
+    """Return a key of a map as a Python value that compares as Spark compares keys: NULL first, NaN last, texts by their bytes."""
     if value is None:
         return (0,)
     if pa.types.is_struct(kind):
-        return (1, *(_sortable(value[field.name], field.type) for field in kind))
+        return (1, *(_to_sortable(value[field.name], field.type) for field in kind))
     if pa.types.is_nested(kind):
-        return (1, *(_sortable(inner, kind.value_type) for inner in value))
+        return (1, *(_to_sortable(inner, kind.value_type) for inner in value))
     if pa.types.is_floating(kind):
         return (1, value != value, 0.0 if value != value else value)
     return (1, value.encode() if isinstance(value, str) else value)

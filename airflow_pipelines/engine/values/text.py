@@ -10,17 +10,17 @@ from airflow_pipelines.program.names import quote
 
 
 def scalar(text: str, kind: pa.DataType) -> pa.Scalar:
-    """The Arrow scalar of a type for the text that :func:`as_text` gave."""
+    """Return the Arrow scalar of a type for a text from :func:`as_text`."""
     return pa.scalar(text).cast(kind)
 
 
 def as_text(value: pa.Scalar) -> str:
-    """An Arrow scalar that is not NULL as text."""
+    """Return an Arrow scalar that is not NULL as text."""
     return str(value.cast(pa.string()).as_py())
 
 
 def literal(text: str | None, ddl: str, name: str) -> str:
-    """A constant column for a SELECT list.
+    """Return a constant column for a SELECT list.
 
     :param text: the value as text; None for NULL
     :param ddl: its Spark type
@@ -31,5 +31,5 @@ def literal(text: str | None, ddl: str, name: str) -> str:
 
 
 def order(value: pa.Scalar) -> Any:
-    """An Arrow scalar as a Python value that compares with others of its type as Spark compares them."""
+    """Return an Arrow scalar as a Python value that compares with others of its type as Spark compares them."""
     return value.value if pa.types.is_temporal(value.type) else value.as_py()

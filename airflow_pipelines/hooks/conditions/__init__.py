@@ -1,7 +1,7 @@
-"""What one can wait for on a pipeline, as pure judgements of what was seen.
+"""The conditions that a task can wait for on a pipeline, as pure functions of an observation.
 
-A condition reads the pipeline's status and, where that is not enough, the answer to one request of its own. Polling in a
-worker and polling in the triggerer use the same conditions, so both give the same answer. Nothing here does I/O or knows Airflow.
+A condition reads the pipeline's status and, if that is not enough, the answer to one request of its own. Polling in a
+worker and polling in the triggerer use the same conditions, so both give the same answer. Nothing here does I/O or imports Airflow.
 """
 
 from airflow_pipelines.hooks.conditions.approval import ApprovalCondition

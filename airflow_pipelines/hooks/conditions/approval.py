@@ -1,4 +1,4 @@
-"""The condition that a change waits for approval."""
+"""The condition that a change of a pipeline's program waits for approval."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ from airflow_pipelines.hooks.conditions.observation import Observation
 
 @dataclass(frozen=True)
 class ApprovalCondition(Condition):
-    """A changed program waits for approval. A pipeline that runs or is stopped may come to that later; one that went down with an
-    error fails the wait.
+    """The condition that a changed program waits for approval.
+
+    A pipeline that runs or is stopped may still get there. A pipeline that went down with an error fails the wait.
     """
 
     kind = "approval"
 
     @property
     def goal(self) -> str:
-        """Approval."""
+        """The goal: a change to approve."""
         return "a change to approve"
 
     def judge(self, seen: Observation, memory: Mapping[str, Any] | None) -> Verdict:
-        """Look at the status, and at what the host says of the change."""
+        """Check the status, and the pending change that the host reports."""
         if seen.descriptor is None:
             return missing()
         if seen.status is PipelineStatus.AWAITINGAPPROVAL:
-            # The status may be there before the host has said what waits.
+            # The status may be set before the host has reported the change.
             details = seen.descriptor.get("deployment_runtime_status_details") or {}
             change = PendingChange.from_dict(details)
             if change.programs:

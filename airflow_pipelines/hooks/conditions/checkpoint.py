@@ -1,4 +1,4 @@
-"""Conditions on how much of a pipeline is safe: in a checkpoint, and in a checkpoint's copy."""
+"""Conditions on checkpoints and on their copies in the object store."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from airflow_pipelines.hooks.conditions.observation import Observation, Request
 
 
 def time_of(uuid: UUID) -> datetime:
-    """When a checkpoint was taken. Its identity begins with that moment, in milliseconds (UUID version 7).
+    """Return the time at which a checkpoint was taken.
+
+    The checkpoint's identity begins with that time, in milliseconds (UUID version 7).
 
     :param uuid: the checkpoint's identity
     """
@@ -23,16 +25,16 @@ def time_of(uuid: UUID) -> datetime:
 
 @dataclass(frozen=True)
 class _Limit:
-    """What a checkpoint has to be newer than: another checkpoint or a moment."""
+    """The lower limit of the age of a checkpoint: another checkpoint or a time."""
 
     limit: UUID | datetime
 
     @classmethod
     def of(cls, text: str) -> Self:
-        """Read the identity of a checkpoint, or a moment as ISO 8601; one without a zone is in UTC.
+        """Parse the identity of a checkpoint, or a time as ISO 8601; a time without a zone is in UTC.
 
-        :param text: either
-        :raises ValueError: it is neither
+        :param text: the identity or the time
+        :raises ValueError: if it is neither
         """
         try:
             return cls(UUID(text))
@@ -45,9 +47,9 @@ class _Limit:
         return cls(moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC))
 
     def admits(self, uuid: UUID) -> bool:
-        """Whether a checkpoint is newer.
+        """Return True if a checkpoint is newer than the limit.
 
-        :param uuid: its identity
+        :param uuid: the checkpoint's identity
         """
         return uuid > self.limit if isinstance(self.limit, UUID) else time_of(uuid) > self.limit
 
@@ -56,16 +58,17 @@ def _found(uuid: UUID) -> dict[str, Any]:
     return {"checkpoint": str(uuid), "taken_at": time_of(uuid).isoformat()}
 
 
-def _seen_newest(noun: str, newest: UUID | None) -> str:
+def _describe_newest(noun: str, newest: UUID | None) -> str:
     return f"no {noun} yet" if newest is None else f"the newest {noun} is of {time_of(newest).isoformat(timespec='seconds')}"
 
 
 @dataclass(frozen=True)
 class CheckpointCondition(Condition):
-    """The pipeline has a checkpoint newer than another one, or than a moment. One that is there already counts, whether the
-    pipeline runs or not.
+    """The condition that the pipeline has a checkpoint newer than another one, or than a time.
 
-    :param newer_than: the identity of a checkpoint, or a moment as ISO 8601
+    A checkpoint that exists already counts, whether the pipeline runs or not.
+
+    :param newer_than: the identity of a checkpoint, or a time as ISO 8601
     """
 
     kind = "checkpoint"
@@ -76,11 +79,11 @@ class CheckpointCondition(Condition):
 
     @property
     def goal(self) -> str:
-        """What it is to be newer than."""
+        """The goal, with the limit."""
         return f"a checkpoint newer than {self.newer_than}"
 
     def judge(self, seen: Observation, memory: Mapping[str, Any] | None) -> Verdict:
-        """Compare the newest that is listed."""
+        """Compare the newest checkpoint of the descriptor with the limit."""
         if seen.descriptor is None:
             return missing()
         listed = (seen.descriptor.get("storage_status_details") or {}).get("checkpoints") or []
@@ -91,14 +94,14 @@ class CheckpointCondition(Condition):
             return Verdict(Outcome.REACHED, f"checkpoint {newest}", _found(newest) | figures)
         if seen.is_down:
             return down(seen)
-        return pending(seen, _seen_newest("checkpoint", newest))
+        return pending(seen, _describe_newest("checkpoint", newest))
 
 
 @dataclass(frozen=True)
 class SyncCondition(RuntimeCondition):
-    """The object store has the copy of a checkpoint newer than another one, or than a moment.
+    """The condition that the object store has the copy of a checkpoint newer than another one, or than a time.
 
-    :param newer_than: the identity of a checkpoint, or a moment as ISO 8601
+    :param newer_than: the identity of a checkpoint, or a time as ISO 8601
     """
 
     kind = "sync"
@@ -109,16 +112,17 @@ class SyncCondition(RuntimeCondition):
 
     @property
     def goal(self) -> str:
-        """What it is to be newer than."""
+        """The goal, with the limit."""
         return f"a copy of a checkpoint newer than {self.newer_than}"
 
     def request(self) -> Request:
-        """Ask what the object store has, which no restart of the pipeline forgets."""
+        """Request the list of copies in the object store, which a restart of the pipeline does not reset."""
         return Request("/checkpoints/remote")
 
     def judge(self, seen: Observation, memory: Mapping[str, Any] | None) -> Verdict:
-        """As every condition on a running pipeline, but that the newest copy is known of a stopped one, too; an object store that
-        is away may come back.
+        """Judge like every condition on a running pipeline, with two exceptions.
+
+        The newest copy of a stopped pipeline counts too. An object store that cannot be reached keeps the wait pending.
         """
         last = ((seen.descriptor or {}).get("storage_status_details") or {}).get("last_sync")
         if last and _Limit.of(self.newer_than).admits(newest := UUID(str(last["uuid"]))):
@@ -131,4 +135,4 @@ class SyncCondition(RuntimeCondition):
         newest = max((UUID(str(entry["uuid"])) for entry in answer), default=None)
         if newest is not None and _Limit.of(self.newer_than).admits(newest):
             return Verdict(Outcome.REACHED, f"copy of checkpoint {newest}", _found(newest))
-        return pending(seen, _seen_newest("copy of a checkpoint", newest))
+        return pending(seen, _describe_newest("copy of a checkpoint", newest))

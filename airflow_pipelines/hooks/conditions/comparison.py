@@ -1,4 +1,4 @@
-"""A comparison with a fixed value, such as ``>= 100``: a predicate that travels as JSON, where a function could not."""
+"""A comparison with a fixed value, such as ``>= 100``: a predicate that can be serialised as JSON, unlike a function."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ OPERATORS: Final[Mapping[str, Callable[[Any, Any], bool]]] = MappingProxyType(
         ">": operator.gt,
     }
 )
-"""The operators of comparisons, by their signs."""
+"""The functions of the comparison operators, by their signs."""
 
 Comparable = float | int | str | bool
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """``FOUND operator value``.
+    """A comparison ``FOUND operator value`` with a fixed value.
 
     :param operator: one of :data:`OPERATORS`
-    :param value: the value that is on the right
+    :param value: the right operand
     """
 
     operator: str
@@ -38,23 +38,23 @@ class Comparison:
         if self.operator not in OPERATORS:
             raise ValueError(f"operator is {self.operator!r}; known: {' '.join(OPERATORS)}")
         if not isinstance(self.value, Comparable):
-            # A ValueError as for all arguments: who made the argument of what is not known here.
+            # A ValueError as for all arguments, because the caller that made the argument is not known here.
             raise ValueError(  # noqa: TRY004
                 f"value is {self.value!r}, which is no number, text or truth value to compare with"
             )
 
     def holds(self, found: Any) -> bool:
-        """Whether the comparison holds for a value. NULL compares with nothing, as in SQL.
+        """Return True if the comparison holds for a value; NULL compares with nothing, as in SQL.
 
-        :param found: the value that is on the left
-        :raises TypeError: when the two are of kinds that do not compare, such as a text and a number
+        :param found: the left operand
+        :raises TypeError: if the two have types that do not compare, such as a text and a number
         """
         if found is None:
             return False
         return bool(OPERATORS[self.operator](found, self._value_like(found)))
 
     def _value_like(self, found: Any) -> Comparable:
-        """The value, as a number beside a number: what a template gives is a text."""
+        """Return the value as a number if it is compared with a number, because a template always renders a text."""
         if isinstance(found, str) is isinstance(self.value, str):
             return self.value
         try:

@@ -1,4 +1,4 @@
-"""A condition: a pure judgement of what a poll saw. The other modules of this folder are the conditions there are."""
+"""The base class of conditions: a pure function of an observation. The other modules of this folder hold the conditions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from airflow_pipelines.hooks.conditions.observation import Observation, Request,
 
 
 class Outcome(StrEnum):
-    """What a poll means for the wait."""
+    """The meaning of a poll for the wait."""
 
     PENDING = "pending"
     REACHED = "reached"
@@ -22,7 +22,10 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A condition's judgement: the outcome, why, what was found (small JSON), and what to remember until the next poll (JSON)."""
+    """The judgement of a condition.
+
+    It has the outcome, the reason, the figures that were found (small JSON), and the memory to keep until the next poll (JSON).
+    """
 
     outcome: Outcome
     message: str
@@ -31,7 +34,7 @@ class Verdict:
 
 
 class Condition(ABC):
-    """Something to wait for. Subclasses are frozen dataclasses whose fields are JSON values."""
+    """A condition to wait for. Subclasses are frozen dataclasses whose fields are JSON values."""
 
     kind: ClassVar[str]
     _kinds: ClassVar[dict[str, type[Condition]]] = {}
@@ -44,32 +47,32 @@ class Condition(ABC):
     @property
     @abstractmethod
     def goal(self) -> str:
-        """What is awaited, as the end of a sentence that starts with "waiting for"."""
+        """The goal, as the end of a sentence that starts with "waiting for"."""
 
     def request(self) -> Request | None:
-        """The request to make besides reading the status; None when the status is enough."""
+        """Return the request to make besides reading the status, or None if the status is enough."""
         return None
 
     @abstractmethod
     def judge(self, seen: Observation, memory: Mapping[str, Any] | None) -> Verdict:
         """Decide whether the condition holds, can still hold, or cannot hold any more.
 
-        :param seen: what the poll found
-        :param memory: what the previous verdict asked to remember, None at the first poll
+        :param seen: the observation of the poll
+        :param memory: the memory that the previous verdict asked to keep, None at the first poll
         :returns: the verdict
         """
 
     def to_wire(self) -> dict[str, Any]:
-        """The condition as JSON, for a trigger's arguments."""
+        """Return the condition as JSON, for a trigger's arguments."""
         return {"kind": self.kind, **asdict(self)}  # type: ignore[call-overload]
 
     @staticmethod
     def from_wire(wire: Mapping[str, Any]) -> Condition:
-        """The condition that ``to_wire`` wrote.
+        """Return the condition that :meth:`to_wire` serialised.
 
         :param wire: the JSON object
         :returns: the condition
-        :raises ValueError: when the kind is unknown; the message lists the known ones
+        :raises ValueError: if the kind is unknown; the message lists the known ones
         """
         arguments = dict(wire)
         kind = arguments.pop("kind", None)
@@ -79,25 +82,25 @@ class Condition(ABC):
 
 
 def pending(seen: Observation, note: str = "", memory: dict[str, Any] | None = None) -> Verdict:
-    """The verdict that the wait goes on.
+    """Return the verdict that the wait continues.
 
-    :param seen: what the poll found
-    :param note: what to say beside the status
-    :param memory: what to remember until the next poll
+    :param seen: the observation of the poll
+    :param note: the text to show beside the status
+    :param memory: the memory to keep until the next poll
     """
     said = note or seen.progress
     return Verdict(Outcome.PENDING, f"{seen.status.name}{f', {said}' if said else ''}", memory=memory)
 
 
 def missing() -> Verdict:
-    """The verdict on a pipeline that does not exist."""
+    """Return the verdict on a pipeline that does not exist."""
     return Verdict(Outcome.FAILED, "there is no such pipeline", {"status": PipelineStatus.NOT_FOUND.name})
 
 
 def down(seen: Observation) -> Verdict:
-    """The verdict on a pipeline that went down, with the error that took it down.
+    """Return the verdict on a pipeline that went down, with the error that took it down.
 
-    :param seen: what the poll found
+    :param seen: the observation of the poll
     """
     if seen.deployment_error:
         text = f"the pipeline is {seen.status.name} with an error: {describe_deployment_error(seen.deployment_error)}"
@@ -109,7 +112,7 @@ def down(seen: Observation) -> Verdict:
 
 
 def is_stopped_on_purpose(found: Mapping[str, Any]) -> bool:
-    """Tell a pipeline that somebody has stopped, or has never started, from other reasons for a wait to fail.
+    """Return True if a wait failed because somebody stopped the pipeline or never started it, and not because of an error.
 
     :param found: the result of the verdict that failed
     """
@@ -118,10 +121,10 @@ def is_stopped_on_purpose(found: Mapping[str, Any]) -> bool:
 
 
 class RuntimeCondition(Condition):
-    """A condition on what a running pipeline answers."""
+    """A condition on an answer of a running pipeline."""
 
     def judge(self, seen: Observation, memory: Mapping[str, Any] | None) -> Verdict:
-        """Decide by the status where it is enough, otherwise by the answer."""
+        """Judge by the status if it is enough, otherwise by the answer."""
         if seen.descriptor is None:
             return missing()
         if seen.is_down:

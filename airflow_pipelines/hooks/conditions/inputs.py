@@ -11,7 +11,7 @@ from airflow_pipelines.hooks.conditions.observation import Observation, Request
 
 
 class _UnknownConnector(Exception):
-    """A connector that is named is not there."""
+    """A connector that is named but does not exist."""
 
 
 def _connector(inputs: Sequence[Mapping[str, Any]], name: str) -> Mapping[str, Any]:
@@ -22,8 +22,8 @@ def _connector(inputs: Sequence[Mapping[str, Any]], name: str) -> Mapping[str, A
     raise _UnknownConnector(f"there is no input connector {name!r}; known: {known}")
 
 
-def _broken(connector: Mapping[str, Any]) -> Verdict:
-    """The verdict on a connector that has given up."""
+def _fail_connector(connector: Mapping[str, Any]) -> Verdict:
+    """Return the verdict on a connector that failed for good."""
     error = connector["fatal_error"]
     return Verdict(
         Outcome.FAILED, f"connector {connector['endpoint_name']!r} has given up: {error}", {"connector": connector["endpoint_name"]}
@@ -32,7 +32,9 @@ def _broken(connector: Mapping[str, Any]) -> Verdict:
 
 @dataclass(frozen=True)
 class ConnectorEndCondition(RuntimeCondition):
-    """One input connector reached the end of its input, and all of it is processed and delivered. Others may go on.
+    """The condition that one input connector reached the end of its input, and all of it is processed and delivered.
+
+    Other connectors may go on.
 
     :param connector: the connector as ``table.connector``
     """
@@ -42,11 +44,11 @@ class ConnectorEndCondition(RuntimeCondition):
 
     @property
     def goal(self) -> str:
-        """Whose end."""
+        """The goal, with the connector."""
         return f"the end of the input of connector {self.connector!r}"
 
     def request(self) -> Request:
-        """Ask for the counters."""
+        """Request the statistics."""
         return Request("/stats")
 
     def _judge_answer(self, seen: Observation, answer: Mapping[str, Any], memory: Mapping[str, Any] | None) -> Verdict:
@@ -55,11 +57,11 @@ class ConnectorEndCondition(RuntimeCondition):
         except _UnknownConnector as error:
             return Verdict(Outcome.FAILED, str(error), {"status": seen.status.name})
         if connector.get("fatal_error"):
-            return _broken(connector)
+            return _fail_connector(connector)
         records = connector["metrics"]["total_records"]
         if not connector["metrics"]["end_of_input"]:
             return pending(seen, f"{records} records received")
-        # Which of the pipeline's records are the connector's nobody counts; but all that came before its end are.
+        # The records of one connector are not counted by themselves; but all records that came before its end include them.
         metrics = answer["global_metrics"]
         incarnation, upto = metrics.get("incarnation_uuid"), metrics["total_input_records"]
         if memory and memory["incarnation"] == incarnation:
@@ -72,12 +74,12 @@ class ConnectorEndCondition(RuntimeCondition):
 
 @dataclass(frozen=True)
 class LagCondition(RuntimeCondition):
-    """Inputs are at most so far behind their sources. At least one of the limits is needed, and each that is given has to be kept.
+    """The condition that the lag of inputs is within limits. At least one limit is needed, and each that is given must hold.
 
-    :param max_records: records that the sources have and that no step has taken, at most
-    :param max_bytes: bytes that the sources have and that were not read, at most
-    :param max_seconds: how far behind in time, at most
-    :param connector: the connector as ``table.connector``; None for all that know how far behind they are
+    :param max_records: the maximum number of records that the sources have and no step has taken
+    :param max_bytes: the maximum number of bytes that the sources have and that were not read
+    :param max_seconds: the maximum lag in seconds
+    :param connector: the connector as ``table.connector``; None for all that report a lag
     """
 
     kind = "lag"
@@ -97,12 +99,12 @@ class LagCondition(RuntimeCondition):
 
     @property
     def goal(self) -> str:
-        """The limits."""
+        """The goal, with the limits."""
         limits = " and ".join(f"{limit:g} {unit}" for unit, limit in self._limits.items())
         return f"a lag of at most {limits}{f' of connector {self.connector!r}' if self.connector else ''}"
 
     def request(self) -> Request:
-        """Ask for the counters."""
+        """Request the statistics."""
         return Request("/stats")
 
     def _judge_answer(self, seen: Observation, answer: Mapping[str, Any], memory: Mapping[str, Any] | None) -> Verdict:
@@ -112,7 +114,7 @@ class LagCondition(RuntimeCondition):
             return Verdict(Outcome.FAILED, str(error), {"status": seen.status.name})
         for connector in inputs:
             if connector.get("fatal_error"):
-                return _broken(connector)
+                return _fail_connector(connector)
         lags = {str(connector["endpoint_name"]): _lag(connector["metrics"]) for connector in inputs}
         known = {name: lag for name, lag in lags.items() if lag is not None}
         unknown = [f"{name} in {unit}" for name, lag in known.items() for unit in self._limits if lag[unit] is None]
@@ -132,7 +134,7 @@ class LagCondition(RuntimeCondition):
 
 
 def _lag(metrics: Mapping[str, Any]) -> dict[str, float | None] | None:
-    """How far behind an input is; None when it does not say. One that has ended is behind by what it keeps only."""
+    """Return the lag of an input, or None if it reports none. An input that has ended lags only by its buffer."""
     buffered = metrics["buffered_records"]
     if metrics["end_of_input"]:
         return {"records": buffered, "bytes": metrics["buffered_bytes"], "seconds": 0.0}

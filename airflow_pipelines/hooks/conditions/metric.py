@@ -11,17 +11,17 @@ from airflow_pipelines.hooks.conditions.condition import Outcome, RuntimeConditi
 from airflow_pipelines.hooks.conditions.observation import Observation, Request
 
 _LATER: Final = ("input_connector_", "output_connector_", "stream_")
-"""How the names of metrics begin that may come while a pipeline runs: with the first rows that are pushed, the first listener."""
+"""The prefixes of metrics that may appear while a pipeline runs: with the first rows that are pushed, or the first listener."""
 
 
 @dataclass(frozen=True)
 class MetricCondition(RuntimeCondition):
-    """A metric compares with a value, as ``records_input_buffered < 1000``.
+    """The condition that a metric compares with a value, such as ``records_input_buffered < 1000``.
 
-    :param metric: the metric's name, as the pipeline's ``/metrics`` have it
+    :param metric: the metric's name, as in the pipeline's ``/metrics``
     :param operator: the comparison's sign
-    :param value: what the metric is compared with
-    :param labels: of several series of that name, those with these labels; the comparison has to hold for each of them
+    :param value: the value to compare with
+    :param labels: the labels of the series to compare; the comparison has to hold for each series of that name that has them
     """
 
     kind = "metric"
@@ -39,7 +39,7 @@ class MetricCondition(RuntimeCondition):
 
     @property
     def goal(self) -> str:
-        """The comparison."""
+        """The goal, with the comparison."""
         return f"{self._series} {self._comparison()}"
 
     @property
@@ -51,7 +51,7 @@ class MetricCondition(RuntimeCondition):
         return Comparison(self.operator, self.value)
 
     def request(self) -> Request:
-        """Ask for the metrics."""
+        """Request the metrics."""
         return Request("/metrics", {"format": "json"})
 
     def _judge_answer(self, seen: Observation, answer: Any, memory: Mapping[str, Any] | None) -> Verdict:

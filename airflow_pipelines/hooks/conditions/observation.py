@@ -1,4 +1,4 @@
-"""What one poll saw of a pipeline, and which troubles of a poll pass."""
+"""The observation of one poll of a pipeline, and the classification of errors of a poll."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TRANSIENT_STATUS_CODES = frozenset({408, 429, 500, 502, 504})
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A GET below a pipeline's own path: ``tail`` such as ``/stats``, and query parameters."""
+    """A GET request below the pipeline's own path: ``tail`` such as ``/stats``, and query parameters."""
 
     tail: str
     params: Mapping[str, str] = field(default_factory=dict)
@@ -23,12 +23,12 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What one poll found of a pipeline.
+    """The observation of one poll of a pipeline.
 
-    :param descriptor: the pipeline with the status selector, None when there is no such pipeline
-    :param at: seconds since the epoch
-    :param answer: what the condition's own request got, None when it was not asked or refused
-    :param refusal: the error that request got
+    :param descriptor: the pipeline with the status selector, None if there is no such pipeline
+    :param at: the time of the poll, in seconds since the epoch
+    :param answer: the answer to the condition's own request, None if it was not made or was refused
+    :param refusal: the error that answered that request
     """
 
     descriptor: Mapping[str, Any] | None
@@ -38,20 +38,20 @@ class Observation:
 
     @property
     def status(self) -> PipelineStatus:
-        """The pipeline's status; NOT_FOUND when there is none."""
+        """The pipeline's status; NOT_FOUND if there is no pipeline."""
         if self.descriptor is None:
             return PipelineStatus.NOT_FOUND
         return PipelineStatus.from_str(str(self.descriptor["deployment_status"]))
 
     @property
     def progress(self) -> str:
-        """How far the evaluation of changed views is, as far as that was asked for; else empty."""
+        """The progress of the evaluation of changed views; empty if it was not asked for."""
         rows = (self.answer or {}).get("bootstrap_progress")
         return f"{rows['rows_read']} of {rows['rows']} rows read for changed views" if rows else ""
 
     @property
     def is_down(self) -> bool:
-        """Whether the pipeline is stopped, or on its way there, and nobody asked for it to run."""
+        """True if the pipeline is stopped or stopping, and nobody asked for it to run."""
         return (
             self.descriptor is not None
             and self.status in (PipelineStatus.STOPPED, PipelineStatus.STOPPING)
@@ -65,14 +65,17 @@ class Observation:
 
 
 def is_transient(error: PipelinesError | ConnectionError) -> bool:
-    """Whether trying again may help: the service was not reached, is overloaded, or failed for a reason of its own."""
+    """Return True if a retry may help: the service was not reached, is overloaded, or failed internally."""
     if isinstance(error, PipelineAPIError):
         return error.status_code in _TRANSIENT_STATUS_CODES or (error.status_code == 503 and error.error_code not in PHASE_CODES)
     return isinstance(error, (ConnectionError, TimeoutError))
 
 
 def describe_deployment_error(error: Mapping[str, Any] | None) -> str:
-    """A deployment error as text: its code and its message, which ends with the host's last log lines when the host was lost."""
+    """Return a deployment error as text: its code and its message.
+
+    The message ends with the host's last log lines if the host was lost.
+    """
     if not error:
         return "no error was recorded"
     code = error.get("error_code")

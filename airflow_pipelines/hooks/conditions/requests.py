@@ -1,4 +1,4 @@
-"""Conditions on what was asked of a pipeline and takes its time: a checkpoint, a copy of one, a commit, clearing, compiling."""
+"""Conditions on requests that take time: a checkpoint, a copy of one, a commit, clearing the storage, compiling."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from airflow_pipelines.hooks.conditions.observation import Observation, Request
 
 @dataclass(frozen=True)
 class CheckpointTakenCondition(RuntimeCondition):
-    """The checkpoint with a number, or a newer one, is complete.
+    """The condition that the checkpoint with a sequence number, or a newer one, is complete.
 
-    :param sequence: the number, as the request for it was answered
+    :param sequence: the sequence number, from the answer to the request for the checkpoint
     :param incarnation: the run of the pipeline in which the number counts; after a restart the request is forgotten
     """
 
@@ -24,11 +24,11 @@ class CheckpointTakenCondition(RuntimeCondition):
 
     @property
     def goal(self) -> str:
-        """The checkpoint."""
+        """The goal, with the checkpoint."""
         return f"checkpoint {self.sequence}"
 
     def request(self) -> Request:
-        """Ask what became of the newest requests."""
+        """Request the outcomes of the newest checkpoint requests."""
         return Request("/checkpoint_status", {"incarnation_uuid": self.incarnation})
 
     def _judge_answer(self, seen: Observation, answer: Mapping[str, Any], memory: Mapping[str, Any] | None) -> Verdict:
@@ -43,9 +43,9 @@ class CheckpointTakenCondition(RuntimeCondition):
 
 @dataclass(frozen=True)
 class CheckpointCopiedCondition(RuntimeCondition):
-    """A checkpoint is in the object store.
+    """The condition that a checkpoint is in the object store.
 
-    :param checkpoint: its UUID
+    :param checkpoint: the checkpoint's UUID
     :param incarnation: the run of the pipeline that was asked to copy it; after a restart the request is forgotten
     """
 
@@ -55,11 +55,11 @@ class CheckpointCopiedCondition(RuntimeCondition):
 
     @property
     def goal(self) -> str:
-        """The copy."""
+        """The goal, with the checkpoint."""
         return f"the copy of checkpoint {self.checkpoint}"
 
     def request(self) -> Request:
-        """Ask how the newest copies ended."""
+        """Request the outcomes of the newest copies."""
         return Request("/checkpoint/sync_status", {"incarnation_uuid": self.incarnation})
 
     def _judge_answer(self, seen: Observation, answer: Mapping[str, Any], memory: Mapping[str, Any] | None) -> Verdict:
@@ -73,10 +73,10 @@ class CheckpointCopiedCondition(RuntimeCondition):
 
 @dataclass(frozen=True)
 class TransactionEndedCondition(RuntimeCondition):
-    """A transaction is no longer in progress: the step that takes what it collected is done.
+    """The condition that a transaction is no longer in progress: the step that takes the rows it collected is done.
 
-    :param transaction: its number
-    :param incarnation: the run of the pipeline in which it counts; a restart undoes a transaction
+    :param transaction: the transaction's number
+    :param incarnation: the run of the pipeline in which the number counts; a restart rolls a transaction back
     """
 
     kind = "transaction_ended"
@@ -85,11 +85,11 @@ class TransactionEndedCondition(RuntimeCondition):
 
     @property
     def goal(self) -> str:
-        """The commit."""
+        """The goal, with the transaction."""
         return f"the commit of transaction {self.transaction}"
 
     def request(self) -> Request:
-        """Ask for the counters."""
+        """Request the statistics."""
         return Request("/stats")
 
     def _judge_answer(self, seen: Observation, answer: Mapping[str, Any], memory: Mapping[str, Any] | None) -> Verdict:
@@ -107,17 +107,17 @@ class TransactionEndedCondition(RuntimeCondition):
 
 @dataclass(frozen=True)
 class StorageClearedCondition(Condition):
-    """Nothing of the pipeline is stored any more."""
+    """The condition that nothing of the pipeline is stored any more."""
 
     kind = "storage_cleared"
 
     @property
     def goal(self) -> str:
-        """Clearing."""
+        """The goal: clearing of the storage."""
         return "clearing of the storage"
 
     def judge(self, seen: Observation, memory: Mapping[str, Any] | None) -> Verdict:
-        """Compare the storage's status."""
+        """Compare the status of the storage."""
         if seen.descriptor is None:
             return missing()
         storage = seen.descriptor["storage_status"]
@@ -128,7 +128,9 @@ class StorageClearedCondition(Condition):
 
 @dataclass(frozen=True)
 class CompilerDoneCondition(Condition):
-    """The compiler is done with a version of the pipeline's program, or with a later one, whether it compiles or not.
+    """The condition that the compiler is done with a version of the pipeline's program, or with a later one.
+
+    It holds whether the program compiles or not.
 
     :param program_version: the version
     """
@@ -138,11 +140,11 @@ class CompilerDoneCondition(Condition):
 
     @property
     def goal(self) -> str:
-        """Compiling."""
+        """The goal, with the version."""
         return f"the compiler with version {self.program_version} of the program"
 
     def judge(self, seen: Observation, memory: Mapping[str, Any] | None) -> Verdict:
-        """Compare the program's status."""
+        """Compare the status of the program."""
         if seen.descriptor is None:
             return missing()
         status = str(seen.descriptor["program_status"])

@@ -28,10 +28,10 @@ _WHILE_UP: Final = _BEFORE_RUNNING | {PipelineStatus.RUNNING, PipelineStatus.PAU
 
 @dataclass(frozen=True)
 class StatusCondition(Condition):
-    """The pipeline has one of ``statuses`` (names of PipelineStatus).
+    """The condition that the pipeline has one of ``statuses`` (names of PipelineStatus).
 
-    A status that can no longer come fails the wait: the pipeline went down with an error, somebody stopped it while one of its
-    running life was awaited, or it has started and only statuses of the start are awaited.
+    A status that can no longer come fails the wait in three cases. The pipeline went down with an error. Somebody stopped it while
+    a status of a running pipeline was awaited. It has started already and only statuses of the start are awaited.
     """
 
     kind = "status"
@@ -49,7 +49,7 @@ class StatusCondition(Condition):
 
     @property
     def goal(self) -> str:
-        """The statuses."""
+        """The goal, with the statuses."""
         return f"status {' or '.join(self.statuses)}"
 
     def judge(self, seen: Observation, memory: Mapping[str, Any] | None) -> Verdict:
@@ -73,13 +73,13 @@ def _is_to_be_down(seen: Observation) -> bool:
 
 @dataclass(frozen=True)
 class StoppedCondition(Condition):
-    """The pipeline is stopped, with an error or without: for one who goes on from there, whatever it was."""
+    """The condition that the pipeline is stopped, with an error or without, for tasks that go on from there in either case."""
 
     kind = "stopped"
 
     @property
     def goal(self) -> str:
-        """The end of the stop."""
+        """The goal: the end of the stop."""
         return "the end of the stop"
 
     def judge(self, seen: Observation, memory: Mapping[str, Any] | None) -> Verdict:
@@ -93,11 +93,11 @@ class StoppedCondition(Condition):
 
 @dataclass(frozen=True)
 class StartedCondition(StatusCondition):
-    """Like StatusCondition, for one who has just asked the pipeline to start: that it is stopped on request fails the wait too."""
+    """The condition of :class:`StatusCondition` after a request to start the pipeline: a stop on request fails the wait too."""
 
     kind = "started"
 
     def judge(self, seen: Observation, memory: Mapping[str, Any] | None) -> Verdict:
-        """Compare the status, and give up on a pipeline nobody wants to run any more."""
+        """Compare the status, and fail if nobody wants the pipeline to run any more."""
         verdict = super().judge(seen, memory)
         return down(seen) if verdict.outcome is Outcome.PENDING and seen.is_down else verdict

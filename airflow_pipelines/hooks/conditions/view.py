@@ -1,4 +1,4 @@
-"""The condition on what a query finds."""
+"""The condition on the result of a query."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from airflow_pipelines.hooks.conditions.condition import Outcome, RuntimeConditi
 from airflow_pipelines.hooks.conditions.observation import Observation, Request
 
 _MARK: Final = "__row_found"
-"""A column that every row of the answer has: an answer without it says why the query failed."""
+"""The name of a column that every row of the answer has; an answer without it holds the error of the query."""
 
 _ANSWERING: Final = frozenset({PipelineStatus.RUNNING, PipelineStatus.PAUSED})
 
 
 @dataclass(frozen=True)
 class ViewCondition(RuntimeCondition):
-    """A query over materialized tables and views finds a row; with a comparison, one whose first column compares so.
+    """The condition that a query over materialized tables and views finds a row; with an operator, that its first column compares.
 
-    Of the query's rows only the first is looked at, so an aggregate is what is compared mostly: ``select count(*) from v``.
+    Only the first row of the query is compared, so most queries are aggregates: ``select count(*) from v``.
 
     :param query: a SELECT
-    :param operator: the comparison's sign, None when any row will do
-    :param value: what the first column is compared with
+    :param operator: the comparison's sign, None if any row is enough
+    :param value: the value to compare the first column with
     """
 
     kind = "view"
@@ -42,7 +42,7 @@ class ViewCondition(RuntimeCondition):
 
     @property
     def goal(self) -> str:
-        """The query and the comparison."""
+        """The goal, with the query and the comparison."""
         comparison = self._comparison()
         text = " ".join(self.query.split())
         shown = text if len(text) <= 200 else f"{text[:200]}..."
@@ -54,13 +54,13 @@ class ViewCondition(RuntimeCondition):
         return Comparison(self.operator, self.value)
 
     def request(self) -> Request:
-        """Ask for the first row. As a subquery it can only read, whatever the text says."""
+        """Request the first row. The query is a subquery, so it can only read, whatever its text is."""
         text = self.query.strip().rstrip(";")
-        # The end of the line ends a comment that the query may end with.
+        # The line break ends a comment at the end of the query.
         return Request("/query", {"sql": f"select 1 as {_MARK}, awaited.* from (\n{text}\n) as awaited limit 1", "format": "json"})
 
     def judge(self, seen: Observation, memory: Mapping[str, Any] | None) -> Verdict:
-        """As every condition on a running pipeline; one that answers nothing has found no row."""
+        """Judge like every condition on a running pipeline; an empty answer means that the query finds no row."""
         verdict = super().judge(seen, memory)
         if verdict.outcome is Outcome.PENDING and seen.answer is None and seen.refusal is None and seen.status in _ANSWERING:
             return pending(seen, "the query finds no row")

@@ -36,7 +36,7 @@ from airflow_pipelines.serving.path_segments import EncodedSlashes
 
 
 class _TokenCheck:
-    """ASGI middleware that answers nobody without the host's token, before anything of the request is read or looked up."""
+    """An ASGI middleware that refuses callers without the host's token before it reads or looks up anything of the request."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app
@@ -44,7 +44,7 @@ class _TokenCheck:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         given = Headers(scope=scope).get("authorization", "") if scope["type"] == "http" else ""
-        # Compared as bytes: headers may hold what is not ASCII.
+        # Compared as bytes, because headers may have non-ASCII characters.
         if scope["type"] == "http" and not hmac.compare_digest(given.encode("utf-8", "surrogateescape"), self._expected):
             problem = Problem(ErrorCode.INVALID_HOST_TOKEN, "The request does not carry this host's token.")
             await JSONResponse(problem.body(), http_status(problem.code))(scope, receive, send)
@@ -53,17 +53,17 @@ class _TokenCheck:
 
 
 SLOW_REQUESTS = 200
-"""So many compilations, starts, approvals and ends are under way at the same time."""
+"""The number of compilations, starts, approvals and ends that may be in progress at the same time."""
 
 
 def create_app(fleet: Fleet, token: str, shut_down: Callable[[], None], may_shut_down: Callable[[], bool]) -> FastAPI:
-    """The application over ``fleet``.
+    """Return the application over ``fleet``.
 
-    :param token: what callers present as bearer token
-    :param shut_down: called after a shutdown request was answered, which is refused unless ``may_shut_down``
+    :param token: the bearer token that callers present
+    :param shut_down: called after a shutdown request was answered; such a request is refused unless ``may_shut_down`` returns True
     """
     app = FastAPI(title="Airflow Pipelines host", docs_url=None, redoc_url=None, openapi_url=None)
-    # The service bounds sizes; here a body is only not waited for without end.
+    # The service bounds sizes; here only the wait for a body is bounded.
     app.add_middleware(BoundedRequests, limit_of=lambda _: None)
     app.add_middleware(EncodedSlashes)
     app.add_middleware(_TokenCheck, token=token)
@@ -75,7 +75,7 @@ def create_app(fleet: Fleet, token: str, shut_down: Callable[[], None], may_shut
         deployments, changes, rows, egress, relation_changes, query, connectors, checkpoints, clock, diagnostics, transactions,
     )  # fmt: skip
     for module in modules:
-        # To include a router would make each of its routes anew.
+        # include_router() would create each of the routes anew.
         app.router.routes += module.router.routes
     app.router.routes += diagnostics.of_all.routes
 
@@ -95,9 +95,9 @@ def create_app(fleet: Fleet, token: str, shut_down: Callable[[], None], may_shut
 
     @app.exception_handler(Exception)
     async def unexpected(_: Request, failure: Exception) -> JSONResponse:
-        # The whole of it goes to the host's log; a stack of Java frames is no answer.
+        # The full error goes to the host's log; a stack of Java frames is no answer.
         text = (failure_text(failure).splitlines() or [""])[0]
-        # The server closes the connection after this; a caller that were not told would send its next call into nothing.
+        # The server closes the connection after this. Without the header, the caller would send its next call into a closed one.
         return JSONResponse(Problem(ErrorCode.INTERNAL_ERROR, f"The host failed ({text}).").body(), 500, {"Connection": "close"})
 
     return app

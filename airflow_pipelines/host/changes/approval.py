@@ -1,4 +1,4 @@
-"""Asking a person about a program that differs from the one of the saved state."""
+"""The approval of a program that differs from the one of the saved state."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Approval:
 
     def __init__(self, deployment: Deployment, state: RunState, fence: FenceWatch, log: PipelineLog) -> None:
         self.mode = BootstrapMode.of(silent=deployment.silent_bootstrap, concurrent=deployment.concurrent_bootstrap)
-        """How the changed views are evaluated."""
+        """The mode in which the changed views are evaluated."""
         self._policy = deployment.bootstrap_policy
         self._program = ProgramVersion.of(deployment.source, deployment.program_version)
         self._state = state
@@ -32,17 +32,17 @@ class Approval:
 
     @property
     def is_given(self) -> bool:
-        """Whether nobody is asked, because the policy of the start allows or rejects all changes."""
+        """True if nobody is asked, because the start's bootstrap policy allows or rejects all changes."""
         return self._policy != "await_approval"
 
     def approve(self, mode: BootstrapMode, expected: ProgramChange | None = None, timeout_s: float = 60.0) -> bool:
-        """Let a pipeline that awaits approval go on, and wait until it has left that state. Do nothing for any other.
+        """Let a pipeline that awaits approval go on, and wait until it has left that state. Do nothing for any other pipeline.
 
-        :param mode: how the changed views are evaluated; replaces what the start said
-        :param expected: the programs that the approval is for, None for whatever waits
-        :param timeout_s: seconds to wait at most
-        :returns: whether it awaited approval
-        :raises Problem: when the programs are other ones; nothing is approved then
+        :param mode: the mode in which the changed views are evaluated; it replaces the mode given at the start
+        :param expected: the programs that the approval is for, or None for any that are waiting
+        :param timeout_s: the seconds to wait at most
+        :returns: True if the pipeline awaited approval
+        :raises Problem: if other programs are waiting; nothing is approved then
         """
         with self._state.condition:
             if expected is not None:
@@ -58,12 +58,12 @@ class Approval:
             return True
 
     def ask(self, change: PlannedChange) -> None:
-        """Find out whether to go on with a changed program, as the bootstrap policy says. Called by the pipeline's thread.
+        """Decide whether to go on with a changed program, as the bootstrap policy says. The pipeline's thread calls it.
 
-        :param change: what is different, and what that means
-        :raises Problem: when the policy rejects changes
-        :raises SuspendedEarly: when it is suspended instead
-        :raises TakenDown: when it is taken down instead
+        :param change: the difference, and its consequences
+        :raises Problem: if the policy rejects changes
+        :raises SuspendedEarly: if the pipeline is suspended instead
+        :raises TakenDown: if the pipeline is taken down instead
         """
         diff = change.bootstrap.diff
         if self._policy == "reject":
@@ -89,7 +89,7 @@ class Approval:
         self._log.info("the changes were approved")
 
     def _has_news(self) -> bool:
-        """Whether there is an answer, or something to tell: what it is to become when it goes on was changed."""
+        """Return True if there is an answer, or a new desired status to report."""
         return self._is_decided() or self._state.desired is not self._told
 
     def _is_decided(self) -> bool:

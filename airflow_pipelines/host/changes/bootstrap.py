@@ -1,4 +1,4 @@
-"""Deciding how a program goes on from the state of an earlier one: the difference, its refusals, and what is kept."""
+"""The decision how a program goes on from the state of an earlier one: the difference, its refusals, and the state that is kept."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from airflow_pipelines.program.streams import source_table
 
 
 class BootstrapMode(Enum):
-    """How new and changed views are evaluated at a start."""
+    """The way in which new and changed views are evaluated at a start."""
 
     PLAIN = "plain"
-    """Their contents go to their outputs."""
+    """A mode in which the contents of the views go to their outputs."""
     SILENT = "silent"
-    """Their outputs get nothing of it."""
+    """A mode in which the outputs of the views receive nothing of the evaluation."""
     CONCURRENT = "concurrent"
-    """As plain. Only views may have changed, so that all others could go on meanwhile."""
+    """A mode like plain in which only views may have changed, so that all others could go on meanwhile."""
 
     @classmethod
     def of(cls, *, silent: bool, concurrent: bool) -> BootstrapMode:
-        """The mode for two flags of a request, of which at most one may be set."""
+        """Return the mode for two flags of a request, of which at most one may be set."""
         if silent:
             return cls.SILENT
         return cls.CONCURRENT if concurrent else cls.PLAIN
@@ -43,17 +43,18 @@ class BootstrapMode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class BootstrapPlan:
-    """How to get from the saved program to the new one.
+    """A plan for going on from a saved program with a new one.
 
-    :param diff: what is different
-    :param kept: relations whose contents and state stay
-    :param evaluated: views to evaluate from scratch
-    :param kept_connectors: connectors that go on from their positions
-    :param outdated: views that have not changed, but are evaluated anew because of how they were saved; each with the reason
-    :param renamed: views that take over what was saved under another name, with that name
-    :param renamed_relations: the new names of all relations that these views consist of, by the names that they were saved under
-    :param streams: what becomes of the state of a stream program
-    :param refusals: why the new program cannot go on from what is saved
+    :param diff: the difference between the two programs
+    :param kept: the relations whose contents and state are kept
+    :param evaluated: the views to evaluate from scratch
+    :param kept_connectors: the connectors that go on from their positions
+    :param outdated: the views that have not changed, but are evaluated anew because of the form in which they were saved; each with
+        the reason
+    :param renamed: the views that take over the state saved under another name, with that name
+    :param renamed_relations: the new names of all relations that these views consist of, by the names under which they were saved
+    :param streams: the change to the state of a stream program
+    :param refusals: the reasons why the new program cannot go on from the saved state
     """
 
     diff: PipelineDiff
@@ -67,17 +68,17 @@ class BootstrapPlan:
     refusals: tuple[Problem, ...] = ()
 
     def check(self, mode: BootstrapMode) -> None:
-        """Go on only with a program that can.
+        """Refuse a program that cannot go on from the saved state.
 
-        :param mode: how its changed views are to be evaluated
-        :raises Problem: ``BootstrapNotAllowed`` when it cannot
+        :param mode: the mode in which its changed views are to be evaluated
+        :raises Problem: ``BootstrapNotAllowed`` if it cannot go on
         """
         if self.refusals:
             raise self.refusals[0]
         changes = self.diff.program_diff or ProgramDiff()
         tables = ", ".join(sorted(changes.fresh_tables))
         if mode is BootstrapMode.CONCURRENT and tables:
-            raise _not_allowed(
+            raise _make_refusal(
                 f"A program with added or modified tables cannot be bootstrapped concurrently: {tables}. "
                 "Start it without concurrent_bootstrap."
             )
@@ -85,14 +86,14 @@ class BootstrapPlan:
 
 @dataclass(frozen=True, slots=True)
 class SavedProgram:
-    """A program of which something is saved, or that runs.
+    """A program that has saved state, or that runs.
 
     :param identity: the program
-    :param holdings: what is saved, without what the journal has
-    :param front_end: the one that compiles it
-    :param journaled: layouts of the relations in the journal's records
-    :param running: the wiring of its circuit, None when it does not run
-    :param operators: gives the operators of its stream program, and what they keep
+    :param holdings: the saved state, without that of the journal
+    :param front_end: the front end that compiles it
+    :param journaled: the layouts of the relations in the journal's records
+    :param running: the wiring of its circuit, or None if it does not run
+    :param operators: returns the operators of its stream program, and the state that they keep
     """
 
     identity: ProgramIdentity
@@ -103,37 +104,37 @@ class SavedProgram:
     operators: Callable[[], tuple[KeptOperator, ...]] = tuple
 
     def wiring(self) -> Wiring:
-        """The wiring that this release gives the program."""
+        """Return the wiring that this release gives the program."""
         return self.running or wired(self.front_end.compile(self.identity.source), "auto")
 
     def late(self) -> frozenset[str]:
-        """Its relations with lateness."""
+        """Return its relations with lateness."""
         return self.front_end.late_relations(self.identity.source)
 
     def declarations(self) -> Mapping[str, str]:
-        """How its relations are written, by name."""
+        """Return the text of each relation's declaration, by name."""
         return self.front_end.declarations(self.identity.source)
 
 
 def plan_bootstrap(saved: SavedProgram, new: Program, wiring: Wiring) -> BootstrapPlan:
     """Compare a saved program and its state with a new program.
 
-    :param saved: what is there
+    :param saved: the saved program and its state
     :param new: the new program
-    :param wiring: that of the new program's circuit
-    :returns: the plan, with what refuses it
+    :param wiring: the wiring of the new program's circuit
+    :returns: the plan, with the reasons for a refusal
     """
     difference = compare(saved.identity.fingerprints, new.fingerprints)
     changes = difference.program_diff or ProgramDiff()
     relations = {*new.tables, *new.views, SYSTEM_VIEW}
     kept = frozenset(relations - changes.fresh_tables - changes.fresh_views)
     sources = _Sources(new, changes.fresh_tables, kept, lambda: wiring.kept & saved.wiring().kept)
-    renamed, names = _renamed_views(saved, changes, wiring, sources)
+    renamed, names = _find_renamed_views(saved, changes, wiring, sources)
     evaluated = changes.fresh_views - renamed.keys()
     sources = replace(sources, unchanged=kept | renamed.keys())
-    refusals = [] if changes.is_empty else _refusals(saved.late(), sources, evaluated)
-    outdated_views, unusable = _outdated_views(saved, new, wiring, kept)
-    reopened = _reopened(new, difference)
+    refusals = [] if changes.is_empty else _find_refusals(saved.late(), sources, evaluated)
+    outdated_views, unusable = _find_outdated_views(saved, new, wiring, kept)
+    reopened = _find_reopened(new, difference)
     streams = stream_change(saved.operators(), new.streams, changes.fresh_tables | evaluated, reopened)
     moved = set(map(source_table, streams.fresh_sources | streams.fresh_inputs))
     connectors = {
@@ -154,9 +155,10 @@ def plan_bootstrap(saved: SavedProgram, new: Program, wiring: Wiring) -> Bootstr
     )
 
 
-def _reopened(new: Program, difference: PipelineDiff) -> frozenset[str]:
-    """The relation inputs of a stream program that end with other connectors than before, or with none, so that the end that they
-    may have had is none.
+def _find_reopened(new: Program, difference: PipelineDiff) -> frozenset[str]:
+    """Return the relation inputs of a stream program whose connectors have changed or gone.
+
+    An end of input that they have reached no longer counts.
     """
     changes = difference.program_diff or ProgramDiff()
     changed = {connector.relation for connector in new.connectors if connector.endpoint in difference.modified_input_connectors}
@@ -166,12 +168,12 @@ def _reopened(new: Program, difference: PipelineDiff) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Sources:
-    """What new and changed views can be evaluated from.
+    """The relations that new and changed views can be evaluated from.
 
     :param program: the new program
     :param fresh_tables: its tables that start empty
-    :param unchanged: its relations that go on with what they have
-    :param held: gives the relations whose contents both programs keep. The saved program may have to be compiled for it
+    :param unchanged: its relations that go on with their contents
+    :param held: returns the relations whose contents both programs keep. It may have to compile the saved program
     """
 
     program: Program
@@ -180,18 +182,18 @@ class _Sources:
     held: Callable[[], Set[str]]
 
     def unreadable(self, views: Set[str]) -> list[tuple[str, str]]:
-        """Which of some views have to be evaluated from the rows of which tables, although these are not materialized.
+        """Return the pairs of a view to evaluate and a table that it needs but that is not materialized.
 
         A view that has contents is read instead of its tables.
 
-        :param views: those to evaluate
+        :param views: the views to evaluate
         """
         kinds = self.program.views
         materialized = {name for name in kinds.keys() & self.unchanged if kinds[name].kind is ViewKind.MATERIALIZED}
-        found = self._unreadable(views, materialized)
-        return found and self._unreadable(views, materialized | (self.held() & self.unchanged))
+        found = self._find_unreadable(views, materialized)
+        return found and self._find_unreadable(views, materialized | (self.held() & self.unchanged))
 
-    def _unreadable(self, views: Set[str], readable: Set[str]) -> list[tuple[str, str]]:
+    def _find_unreadable(self, views: Set[str], readable: Set[str]) -> list[tuple[str, str]]:
         tables = self.program.tables
         known = (views | readable) - tables.keys()
         return sorted(
@@ -203,51 +205,51 @@ class _Sources:
 
 
 def compared(old: Program, new: Program) -> PipelineDiff:
-    """The difference between two programs, whatever is saved.
+    """Return the difference between two programs, regardless of the saved state.
 
     :param old: the program before
     :param new: the program after
-    :raises Problem: ``BootstrapNotAllowed`` when the new program cannot go on from what the old one leaves
+    :raises Problem: ``BootstrapNotAllowed`` if the new program cannot go on from the state that the old one leaves
     """
     difference = compare(old.fingerprints, new.fingerprints)
     changes = difference.program_diff or ProgramDiff()
-    fresh = changes.fresh_views - _same_queries(changes, old.fingerprints, new.fingerprints).keys()
+    fresh = changes.fresh_views - _match_queries(changes, old.fingerprints, new.fingerprints).keys()
     unchanged = {*new.tables, *new.views} - changes.fresh_tables - fresh
     sources = _Sources(new, changes.fresh_tables, unchanged, lambda: wired(old, "auto").kept & wired(new, "auto").kept)
-    refusals = [] if changes.is_empty else _refusals(old.late_relations, sources, fresh)
+    refusals = [] if changes.is_empty else _find_refusals(old.late_relations, sources, fresh)
     if refusals:
         raise refusals[0]
     return difference
 
 
-def _same_queries(changes: ProgramDiff, old: Fingerprints, new: Fingerprints) -> dict[str, str]:
-    """The added views that have the same query as a removed one, with that one's name."""
+def _match_queries(changes: ProgramDiff, old: Fingerprints, new: Fingerprints) -> dict[str, str]:
+    """Return the added views that have the same query as a removed view, with the name of that view."""
     removed = {old.views[name]: name for name in changes.removed_views}
     found = ((view, removed.pop(new.views[view], None)) for view in changes.added_views)
     return {view: name for view, name in found if name is not None}
 
 
-def _renamed_views(
+def _find_renamed_views(
     saved: SavedProgram, changes: ProgramDiff, wiring: Wiring, sources: _Sources
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """The added views that take over a removed one, and the new names of all relations of these."""
+    """Return the added views that take over a removed one, and the new names of all relations of these views."""
     renamed: dict[str, str] = {}
     names: dict[str, str] = {}
-    for view, old in _same_queries(changes, saved.identity.fingerprints, sources.program.fingerprints).items():
+    for view, old in _match_queries(changes, saved.identity.fingerprints, sources.program.fingerprints).items():
         found = renamed_relations(saved.wiring(), old, wiring, view, saved.holdings, sources.unchanged)
-        # Without contents there would be nothing to send to its outputs; it is evaluated, unless it cannot be.
+        # Without contents there would be nothing to send to its outputs. So it is evaluated, unless it cannot be.
         if found is not None and (view in wiring.kept or sources.unreadable({view})):
             renamed[view] = old
             names.update(found)
     return renamed, names
 
 
-def _refusals(saved_late: frozenset[str], sources: _Sources, evaluated: Set[str]) -> list[Problem]:
+def _find_refusals(saved_late: frozenset[str], sources: _Sources, evaluated: Set[str]) -> list[Problem]:
     found = []
     late = saved_late | sources.program.late_relations
     if late:
         found.append(
-            _not_allowed(
+            _make_refusal(
                 f"A pipeline that has relations with lateness cannot be modified without losing state: {', '.join(sorted(late))}. "
                 "Clear its storage to start the changed program from scratch."
             )
@@ -256,7 +258,7 @@ def _refusals(saved_late: frozenset[str], sources: _Sources, evaluated: Set[str]
     if unreadable:
         listed = ", ".join(f"view {view} reads table {table}" for view, table in unreadable)
         found.append(
-            _not_allowed(
+            _make_refusal(
                 "The new or modified views cannot be computed, because tables that they read, themselves or through views without "
                 f"contents, are not materialized: {listed}. Such a table is no replay source for them. Declare the tables with "
                 "'materialized' = 'true', or clear the pipeline's storage."
@@ -265,25 +267,25 @@ def _refusals(saved_late: frozenset[str], sources: _Sources, evaluated: Set[str]
     return found
 
 
-def _outdated_views(
+def _find_outdated_views(
     saved: SavedProgram, new: Program, wiring: Wiring, kept: frozenset[str]
 ) -> tuple[Mapping[str, str], list[Problem]]:
-    """The views to evaluate anew although they have not changed, and why; and what is saved in a way that cannot be used."""
+    """Return the unchanged views to evaluate anew, with the reasons, and the problems of saved state that cannot be used."""
     found = outdated(new, wiring, saved.holdings, kept)
     tables = new.tables.keys() & kept
-    # The journal's records have rows of tables, and nothing else.
+    # The journal's records have only rows of tables.
     other = {name for name, layout in saved.journaled.items() if name in tables and wiring.layouts[name] != layout}
     reasons = [f"table {table} has other columns" for table in sorted({*found.tables, *other})]
     reasons += [f"view {view} would have to be evaluated from table {table}, whose rows are not kept" for view, table in found.lost]
     reasons += [f"view {view} depends on what came late, and cannot be evaluated again" for view in found.timed]
     if not reasons:
         return found.views, []
-    unusable = _not_allowed(
+    unusable = _make_refusal(
         f"The state was saved by a release that keeps it in another way than this one: {'; '.join(reasons)}. "
         "Go on with the release that saved it, or clear the pipeline's storage to start from scratch."
     )
     return found.views, [unusable]
 
 
-def _not_allowed(message: str) -> Problem:
+def _make_refusal(message: str) -> Problem:
     return Problem(ErrorCode.BOOTSTRAP_NOT_ALLOWED, message)

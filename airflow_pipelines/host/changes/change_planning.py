@@ -1,4 +1,4 @@
-"""What a change of the program would do to a pipeline, for whoever decides about it."""
+"""The consequences of a program change for a pipeline, for the person who decides about it."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ from airflow_pipelines.program.sources import ProgramSource
 from airflow_pipelines.program.streams import is_hidden
 
 STAGE_S = 0.15
-"""What a stage takes however few rows it reads."""
+"""The seconds that a stage takes, however few rows it reads."""
 ROWS_PER_S = 500_000
-"""The rows that a stage reads in a second."""
+"""The number of rows that a stage reads in a second."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedChange:
-    """A change of the program as it is shown to whoever decides about it.
+    """A change of the program in the form that is shown to the person who decides about it.
 
-    :param bootstrap: how the new program would go on from what is saved
+    :param bootstrap: the plan by which the new program would go on from the saved state
     :param programs: the two programs
-    :param plan: what that means for relations and their rows
-    :param computed_s: how long the evaluation takes by its rows and stages alone, in seconds
+    :param plan: the consequences for relations and their rows
+    :param computed_s: the seconds that the evaluation takes, computed from its rows and stages alone
     """
 
     bootstrap: BootstrapPlan
@@ -52,7 +52,7 @@ class PlannedChange:
     computed_s: float = 0.0
 
     def to_wire(self) -> dict[str, Any]:
-        """What the details of a pipeline that awaits approval have, and what a plan is answered with."""
+        """Return the details of a pipeline that awaits approval; a request for a plan gets the same answer."""
         return {
             "approval_diff": self.bootstrap.diff.to_wire(),
             "programs": self.programs.to_wire(),
@@ -63,13 +63,13 @@ class PlannedChange:
 
 @dataclass(frozen=True, slots=True)
 class NewProgram:
-    """A program that is to go on from what another one left.
+    """A program that is to go on from the state that another one left.
 
     :param source: its source
-    :param version: the ``program_version`` that the service gave it, None when it has none yet
-    :param program: what compiling it gave
-    :param wiring: that of its circuit
-    :param front_end: the one that compiled it
+    :param version: the ``program_version`` that the service gave it, or None if it has none yet
+    :param program: the compiled program
+    :param wiring: the wiring of its circuit
+    :param front_end: the front end that compiled it
     """
 
     source: ProgramSource
@@ -80,14 +80,14 @@ class NewProgram:
 
 
 def planned_change(bootstrap: BootstrapPlan, saved: SavedProgram, new: NewProgram, factors: Factors = UNMEASURED) -> PlannedChange:
-    """What it means that a program goes on from a saved one.
+    """Return the consequences of going on from a saved program with a new one.
 
-    :param bootstrap: how it goes on
+    :param bootstrap: the plan by which it goes on
     :param saved: the saved program
     :param new: the new program
-    :param factors: how long evaluations take, seen from what is computed for them
+    :param factors: the ratios of measured to computed times of evaluations
     """
-    evaluated = _evaluations(bootstrap, saved, new.program, new.wiring)
+    evaluated = _plan_evaluations(bootstrap, saved, new.program, new.wiring)
     expected = {
         name: replace(view, seconds=round(view.seconds * factors.least, 3), seconds_at_most=round(view.seconds * factors.most, 3))
         for name, view in evaluated.items()
@@ -98,7 +98,7 @@ def planned_change(bootstrap: BootstrapPlan, saved: SavedProgram, new: NewProgra
         bootstrap,
         ProgramChange(saved=ProgramVersion.of(identity.source, identity.version), new=ProgramVersion.of(new.source, new.version)),
         ChangePlan(
-            relations=dict(_relations(bootstrap.diff, before, saved.declarations(), after, declarations)),
+            relations=dict(_compare_relations(bootstrap.diff, before, saved.declarations(), after, declarations)),
             evaluated=expected,
             dropped=_dropped(bootstrap, saved),
             refusals=tuple(Refusal(problem.code.value, problem.message) for problem in bootstrap.refusals),
@@ -109,10 +109,10 @@ def planned_change(bootstrap: BootstrapPlan, saved: SavedProgram, new: NewProgra
     )
 
 
-def _relations(
+def _compare_relations(
     diff: PipelineDiff, before: Fingerprints, old_texts: Mapping[str, str], after: Fingerprints, new_texts: Mapping[str, str]
 ) -> Iterator[tuple[str, RelationChange]]:
-    """The relations that are declared in different ways, by name."""
+    """Yield the relations whose declarations differ, by name."""
     for name, (kind, change) in sorted(_changes(diff, before, after).items()):
         tables = kind is RelationKind.TABLE
         yield (
@@ -149,8 +149,8 @@ def _declared(name: str, hashes: Mapping[str, str], texts: Mapping[str, str]) ->
     return Declaration(texts.get(name, ""), hashes[name]) if name in hashes else None
 
 
-def _evaluations(bootstrap: BootstrapPlan, saved: SavedProgram, new: Program, wiring: Wiring) -> dict[str, ViewEvaluation]:
-    """The views to evaluate from the start, those that have not changed included, with the seconds by rows and stages alone."""
+def _plan_evaluations(bootstrap: BootstrapPlan, saved: SavedProgram, new: Program, wiring: Wiring) -> dict[str, ViewEvaluation]:
+    """Return the views to evaluate from scratch, unchanged ones included, with the seconds computed from rows and stages alone."""
     rows = saved.holdings.contents
     views = {*bootstrap.evaluated, *bootstrap.outdated}
     fresh = {stage.relation for stage in wiring.stages if wiring.owners[stage.relation] in views}
@@ -171,7 +171,7 @@ def _evaluations(bootstrap: BootstrapPlan, saved: SavedProgram, new: Program, wi
 
 
 def _dropped(bootstrap: BootstrapPlan, saved: SavedProgram) -> dict[str, int]:
-    """The entries in storage that are dropped: of removed and changed relations, contents and states."""
+    """Return the number of storage entries that are dropped, by relation: contents and states of removed and changed relations."""
     identity = saved.identity.fingerprints
     relations = {*identity.tables, *identity.views, SYSTEM_VIEW}
     found: dict[str, int] = {}

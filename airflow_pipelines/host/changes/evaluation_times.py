@@ -1,4 +1,4 @@
-"""The times that evaluations of changed views have taken, next to those computed beforehand: they correct the next estimate."""
+"""The measured times of evaluations of changed views, next to the computed ones, to correct the next estimate."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ logger = logging.getLogger(__name__)
 _FILE: Final = "evaluations.json"
 _KEPT: Final = 10
 _SPREAD: Final = 2.0
-"""Evaluations differ from those before them, and so does the load of the machine."""
+"""The factor by which the estimated range is widened: evaluations differ from earlier ones, and so does the load of the machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Factors:
     """The factors of a computed time that give the shortest and the longest time to expect.
 
-    :param least: for the shortest
-    :param most: for the longest
+    :param least: the factor for the shortest time
+    :param most: the factor for the longest time
     """
 
     least: float
@@ -31,30 +31,30 @@ class Factors:
 
 
 UNMEASURED: Final = Factors(1.0, 25.0)
-"""For a pipeline of which nothing was measured: the rows are known, what a machine under load makes of them is not."""
+"""The factors for a pipeline without measurements: the rows are known, but the speed of a machine under load is not."""
 
 
 class EvaluationTimes:
     """A file with the newest evaluations of one pipeline."""
 
     def __init__(self, folder: Path | None) -> None:
-        """Read nothing yet.
+        """Remember the folder; nothing is read yet.
 
-        :param folder: the pipeline's storage; None without storage
+        :param folder: the pipeline's storage folder, or None without storage
         """
         self._path = None if folder is None else folder / _FILE
 
     def factors(self) -> Factors:
-        """The range in which evaluations have been, seen from what was computed for them."""
+        """Return the range of the ratios of measured to computed times."""
         ratios = [taken / computed for computed, taken in self._read()]
         return Factors(min(ratios) / _SPREAD, max(ratios) * _SPREAD) if ratios else UNMEASURED
 
     def add(self, computed_s: float, taken_s: float) -> None:
-        """Note an evaluation.
+        """Record an evaluation.
 
-        :param computed_s: what was computed for it, in seconds
-        :param taken_s: what it has taken, in seconds
-        :raises OSError: when the storage does not take it
+        :param computed_s: the computed time, in seconds
+        :param taken_s: the measured time, in seconds
+        :raises OSError: if the storage cannot be written
         """
         if self._path is not None and computed_s > 0 and taken_s > 0:
             newest = [*self._read(), (computed_s, taken_s)][-_KEPT:]
@@ -66,7 +66,7 @@ class EvaluationTimes:
         try:
             found = [(float(computed), float(taken)) for computed, taken in json.loads(self._path.read_bytes())]
         except (OSError, ValueError, TypeError, OverflowError) as error:
-            # It only corrects estimates: no pipeline stays down for it.
+            # The file only corrects estimates, so an error in it must not keep a pipeline from starting.
             logger.warning("%s cannot be read, so estimates begin anew without what evaluations have taken: %s", self._path, error)
             return []
         return [times for times in found if all(math.isfinite(time) and time > 0 for time in times)]

@@ -1,4 +1,4 @@
-"""Requests for checkpoints, by number, and what became of them."""
+"""Requests for checkpoints, by number, and their results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from airflow_pipelines.host.state.error_list import stamp
 
 
 class CheckpointRequests:
-    """Numbers checkpoint requests of one incarnation from 0 and remembers the last success and failure."""
+    """The checkpoint requests of one incarnation, numbered from 0, with the last success and failure."""
 
     def __init__(self, incarnation: UUID) -> None:
         self.incarnation = incarnation
@@ -23,62 +23,62 @@ class CheckpointRequests:
         self._delayed: tuple[list[str], datetime] | None = None
 
     def request(self) -> int:
-        """The number of a new request."""
+        """Register a new request and return its number."""
         with self._lock:
             number = self._next
             self._next += 1
             return number
 
     def started(self) -> None:
-        """A checkpoint is being written."""
+        """Note that a checkpoint is being written."""
         with self._lock:
             self._delayed = None
             self._started_at = datetime.now(UTC)
 
     def delayed(self, reasons: list[str]) -> None:
-        """A checkpoint has to wait.
+        """Note that a checkpoint has to wait.
 
-        :param reasons: why, in wire form
+        :param reasons: the reasons, in wire form
         """
         with self._lock:
             since = datetime.now(UTC) if self._delayed is None else self._delayed[1]
             self._delayed = (reasons, since)
 
     def succeeded(self, number: int) -> None:
-        """The request ``number`` led to a checkpoint."""
+        """Note that the request ``number`` led to a checkpoint."""
         with self._lock:
             self._success = number
             self._started_at = None
 
     def failed(self, number: int, error: str) -> None:
-        """The request ``number`` did not lead to a checkpoint."""
+        """Note that the request ``number`` did not lead to a checkpoint."""
         with self._lock:
             self._failure = {"sequence_number": number, "error": error, "failed_at": stamp(datetime.now(UTC))}
             self._started_at = None
 
     def is_pending(self, number: int) -> bool:
-        """Whether it is not known yet what became of the request ``number``."""
+        """Return True if the request ``number`` has neither succeeded nor failed yet."""
         with self._lock:
             return not self._has_succeeded(number) and not self._has_failed(number)
 
     def error_of(self, number: int) -> str | None:
-        """Why the request ``number`` did not lead to a checkpoint; None when it did or may still."""
+        """Return the reason why the request ``number`` failed, or None if it succeeded or is pending."""
         with self._lock:
             failed = self._has_failed(number) and not self._has_succeeded(number)
             return str(self._failure["error"]) if failed and self._failure is not None else None
 
     def status(self) -> dict[str, Any]:
-        """The answer of ``GET checkpoint_status``."""
+        """Return the answer of ``GET checkpoint_status``."""
         with self._lock:
             return {"success": self._success, "failure": self._failure, "activity": self._activity()}
 
     def activity(self) -> dict[str, Any]:
-        """The ``checkpoint_activity`` of the statistics."""
+        """Return the ``checkpoint_activity`` of the statistics."""
         with self._lock:
             return self._activity()
 
     def _has_succeeded(self, number: int) -> bool:
-        # They are taken one after the other, and each holds what the earlier ones would have held.
+        # Checkpoints are taken one after the other, and each includes the state of the earlier requests.
         return self._success is not None and self._success >= number
 
     def _has_failed(self, number: int) -> bool:

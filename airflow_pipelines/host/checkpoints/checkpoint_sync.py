@@ -1,4 +1,4 @@
-"""Copies of checkpoints in the object store."""
+"""The copies of checkpoints in the object store."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from airflow_pipelines.host.checkpoints.durability import Durability
 from airflow_pipelines.host.state.pipeline_log import PipelineLog
 
 COPY_S: Final = 600.0
-"""How long one copy is waited for by the next."""
+"""The seconds for which a copy waits for the previous one."""
 OUTCOMES: Final = 50
-"""Of so many copies it is known how they ended."""
+"""The number of copies whose outcome is remembered."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    """One copy to make."""
+    """A copy to make."""
 
     config: SyncConfig
     uuid: UUID
@@ -35,7 +35,7 @@ class _Copy:
 
 
 class CheckpointSync:
-    """Copies checkpoints to the object store in a thread of its own, one at a time."""
+    """The copying of checkpoints to the object store, in a thread of its own, one at a time."""
 
     def __init__(
         self,
@@ -46,14 +46,14 @@ class CheckpointSync:
         log: PipelineLog,
         synced: Callable[[UUID], None],
     ) -> None:
-        """Copy nothing yet.
+        """Set up the copying; nothing is copied yet.
 
-        :param config: where copies go; None when nothing was configured
-        :param retention: which copies are removed after a while
+        :param config: the target of the copies, or None if none is configured
+        :param retention: the retention of the copies
         :param durability: the checkpoints
-        :param owner: whose they are
+        :param owner: the owner of the checkpoints
         :param log: the pipeline's log
-        :param synced: told of each copy that was made, in the thread that made it
+        :param synced: called with the id of each copy that was made, in the thread that made it
         """
         self._config = config
         self._retention = retention
@@ -73,27 +73,27 @@ class CheckpointSync:
 
     @property
     def busy(self) -> bool:
-        """Whether a copy is being made: its files must not be garbage-collected."""
+        """True while a copy is being made: its files must not be garbage-collected."""
         return self._thread is not None and self._thread.is_alive()
 
     def request(
         self, uuid: UUID | None = None, *, retention_min_count: int | None = None, retention_min_age_days: float | None = None
     ) -> UUID:
-        """Start copying a checkpoint.
+        """Start to copy a checkpoint.
 
-        :param uuid: the checkpoint; None for the newest
-        :param retention_min_count: how many copies stay when this one is there; None for as many as configured
-        :param retention_min_age_days: and of which age; None for the configured one
-        :returns: its id
-        :raises Problem: when there is nothing to copy or nowhere to
+        :param uuid: the checkpoint, or None for the newest
+        :param retention_min_count: the number of copies that stay once this one is there, or None for the configured number
+        :param retention_min_age_days: the age in days up to which copies stay, or None for the configured one
+        :returns: the checkpoint's id
+        :raises Problem: if there is nothing to copy, or no target
         """
-        config = self._configured()
+        config = self._require_config()
         chosen = self._newest() if uuid is None else self._named(uuid)
         self._start(config, chosen, self._retention.but(retention_min_count, retention_min_age_days), periodic=False)
         return chosen
 
     def push_if_due(self) -> None:
-        """Start an automatic copy when the push interval has passed and there is a checkpoint that was not copied yet."""
+        """Start an automatic copy if the push interval has passed and there is a checkpoint that was not copied yet."""
         config = self._config
         if config is None or config.push_interval_s is None or self.busy:
             return
@@ -104,7 +104,7 @@ class CheckpointSync:
             self._start(config, newest.uuid, self._retention, periodic=True)
 
     def status(self) -> dict[str, Any]:
-        """The answer of ``GET checkpoint/sync_status``; ``copies`` are those that have ended, in the order in which they did."""
+        """Return the answer of ``GET checkpoint/sync_status``; ``copies`` are those that have ended, in the order of their ends."""
         with self._lock:
             return {
                 "success": None if self._success is None else str(self._success),
@@ -114,11 +114,11 @@ class CheckpointSync:
             }
 
     def remote(self) -> list[dict[str, str]]:
-        """The answer of ``GET checkpoints/remote``."""
-        return [{"uuid": str(uuid)} for uuid in reversed(RemoteCheckpoints(self._configured()).list())]
+        """Return the answer of ``GET checkpoints/remote``."""
+        return [{"uuid": str(uuid)} for uuid in reversed(RemoteCheckpoints(self._require_config()).list())]
 
     def wait(self, timeout_s: float) -> None:
-        """Wait for a running copy, and say so: it may take as long as the object store does."""
+        """Wait for a copy in progress, and log it: the object store may take long."""
         if self._thread is None or not self._thread.is_alive():
             return
         self._log.info("waiting for the sync of a checkpoint, for %g s at most", timeout_s)
@@ -126,7 +126,7 @@ class CheckpointSync:
         if self._thread.is_alive():
             self._log.failure("the sync of a checkpoint has not ended within %g s and is given up", timeout_s)
 
-    def _configured(self) -> SyncConfig:
+    def _require_config(self) -> SyncConfig:
         if self._config is None:
             raise Problem(
                 ErrorCode.CHECKPOINT_PUSH_ERROR,
@@ -151,7 +151,7 @@ class CheckpointSync:
 
     def _start(self, config: SyncConfig, uuid: UUID, retention: Retention, *, periodic: bool) -> None:
         with self._lock:
-            # How an earlier try ended says nothing about this one.
+            # The outcome of an earlier try says nothing about this one.
             self._outcomes.pop(uuid, None)
             if self._failure is not None and self._failure["uuid"] == str(uuid):
                 self._failure = None
@@ -186,7 +186,7 @@ class CheckpointSync:
             if copy.previous.is_alive():
                 raise SyncError(f"The sync before this one has not ended within {COPY_S:g} s: the object store does not answer.")
         self._durability.check()
-        # The one of the incarnation, which knows what it has compared already.
+        # Kept for the whole incarnation, because it remembers the files that it has compared already.
         remote = self._bucket = self._bucket or RemoteCheckpoints(copy.config)
         remote.claim(self._owner)
         sent = remote.push(self._durability.checkpoints, self._durability.batches, copy.uuid)
@@ -203,7 +203,7 @@ class CheckpointSync:
         try:
             removed = garbage.collect(copy.retention, time.time(), but=copy.uuid)
         except SyncError as error:
-            # The copy was made all the same; the next one tries again.
+            # The copy itself was made; the next one tries to remove them again.
             self._log.warning("outdated copies of checkpoints could not be removed: %s", error)
             return
         if removed:

@@ -1,4 +1,4 @@
-"""What a pipeline leaves on disk: its lock, batch store, checkpoints and journal, used in the one right order."""
+"""The durable state of a pipeline: its lock, batch store, checkpoints and journal, used in the one right order."""
 
 from __future__ import annotations
 
@@ -44,32 +44,32 @@ from airflow_pipelines.host.state.options import FaultTolerance, RuntimeOptions
 from airflow_pipelines.program.identity import ProgramIdentity
 
 INLINE_BYTES = 64 << 10
-"""A table delta of at most this size goes into the journal itself: one flush instead of three."""
+"""The greatest size of a table delta that goes into the journal itself: one flush instead of three."""
 JOURNAL_RECORDS = 500
 JOURNAL_BYTES = 32 << 20
-"""A journal longer than this is replaced by a recovery point, so that neither it nor a replay grows without bound."""
+"""The size of a journal above which a recovery point replaces it, so that neither it nor a replay grows without bound."""
 
 
 @dataclass(frozen=True, slots=True)
 class SavedState:
-    """What an earlier incarnation left: a base (None: an empty pipeline) and the committed steps after it."""
+    """The state that an earlier incarnation left: a base (None: an empty pipeline) and the committed steps after it."""
 
     base: Checkpoint | None
     records: tuple[JournalRecord, ...]
     program: ProgramIdentity
     initial_start_time: float
     layouts: Mapping[str, str] = field(default_factory=dict)
-    """Those of the records' deltas."""
+    """The layouts of the records' deltas."""
     canonical_form: int = CANONICAL_FORM
-    """That of the values in the records."""
+    """The canonical form of the values in the records."""
     epoch: int = 0
-    """That of the run that committed the records."""
+    """The epoch of the run that committed the records."""
     reached_in: int = 0
-    """That of the run whose newest step is the last committed one."""
+    """The epoch of the run whose newest step is the last committed one."""
 
     @property
     def holdings(self) -> Holdings:
-        """What the base has, without the rows."""
+        """The contents and states of the base, without the rows."""
         return Holdings() if self.base is None else Holdings.of_manifest(self.base.contents.snapshot)
 
     @property
@@ -101,7 +101,7 @@ class SavedState:
 
     @property
     def push_keys(self) -> dict[str, int]:
-        """The keys of pushes whose rows are there, oldest first."""
+        """The keys of the pushes whose rows are in the state, oldest first."""
         keys = {} if self.base is None else dict(self.base.contents.push_keys)
         for record in self.records:
             keys.update(record.push_keys)
@@ -109,13 +109,13 @@ class SavedState:
 
 
 class Durability:
-    """The durable state of one incarnation. All writing methods are called by the runner's thread only."""
+    """The durable state of one incarnation. Only the runner's thread calls the methods that write."""
 
     def __init__(self, folder: Path, options: RuntimeOptions) -> None:
         """Take the folder's lock.
 
-        :raises StorageLockedError: when another run has it
-        :raises StorageError: when it cannot be written
+        :raises StorageLockedError: if another run has it
+        :raises StorageError: if it cannot be written
         """
         self.options = options
         self._temporary = None if options.storage else Path(tempfile.mkdtemp(prefix="airflow-pipelines-"))
@@ -128,8 +128,10 @@ class Durability:
         self._base: UUID | None = None
         self._has_checkpoint = False
         self.journals_always = False
-        """Set where not only the model asks for the journal: for a stream program, whose state is not at hand after a failed step;
-        for outputs whose target is to equal a view, where no step that it has may be computed in another way after a crash.
+        """True if the journal is kept for other reasons than the fault tolerance model.
+
+        It is set for a stream program, whose state is lost after a failed step, and for outputs whose target must equal a view:
+        a step that the target has must not be computed in another way after a crash.
         """
         fence = Fence.take(self.folder, self.checkpoints.greatest_epoch)
         self.checkpoints.begin(fence)
@@ -138,27 +140,27 @@ class Durability:
         self._set_aside: set[str] = set()
 
     def saved_state(self, expected: UUID | None = None, sources: CheckpointSources | None = None) -> SavedState | None:
-        """What to start from: the newest local state, else what ``sync`` says, else None for a fresh start.
+        """Return the state to start from: the newest local state, else the one that ``sync`` names, else None for a fresh start.
 
         :param expected: a checkpoint that is known to have been made
-        :param sources: where a checkpoint is pulled from when ``sync`` says so
-        :raises StorageError: when there is something that cannot be used
-        :raises SyncError: when a store of copies has something that cannot be used
+        :param sources: the sources that a checkpoint is pulled from if ``sync`` says so
+        :raises StorageError: if the local state cannot be used
+        :raises SyncError: if the state in a store of copies cannot be used
         """
         return self._saved(self._start(expected, sources)) if self.options.storage else None
 
     def go_back(self, uuid: UUID) -> tuple[SavedState | None, Path | None]:
-        """An older checkpoint to start from, and the folder with what was newer, if there was anything.
+        """Return an older checkpoint to start from, and the folder with the newer state, if there was any.
 
-        :raises StorageError: when there is no such checkpoint, or it is damaged
+        :raises StorageError: if there is no such checkpoint, or it is damaged
         """
         start, aside = self._starts.chosen(uuid)
         return self._saved(start), aside
 
     def pulled(self, uuid: UUID) -> SavedState | None:
-        """A checkpoint to start from that was pulled into the store, and is the newest there.
+        """Return a checkpoint to start from that was pulled into the store and is the newest there.
 
-        :raises StorageError: when it is damaged
+        :raises StorageError: if it is damaged
         """
         return self._saved(self._starts.pulled(uuid))
 
@@ -167,7 +169,7 @@ class Durability:
         self._has_checkpoint = self.checkpoints.latest_listed() is not None
         self._set_aside = files_set_aside(self.folder)
         self._base = None if base is None else base.uuid
-        # The next commit begins a journal of its own, and one with records waits until a base has taken them up.
+        # The next commit begins a journal of its own, so the records of the old one must first be saved in a base.
         self._replayed = journal if journal is not None and journal.records else None
         records = () if journal is None else journal.records
         layouts = {} if journal is None else journal.header.layouts
@@ -185,14 +187,15 @@ class Durability:
     def check(self) -> None:
         """Make sure that this is the newest run over the storage.
 
-        :raises StorageError: when it is not, or that cannot be found out
+        :raises StorageError: if it is not, or if this cannot be determined
         """
         self.fence.check()
 
     @property
     def journals(self) -> bool:
-        """Whether committed steps go to the journal: until the first checkpoint exists, and always for exactly-once and where
-        :attr:`journals_always` says so.
+        """True if committed steps go to the journal.
+
+        They do until the first checkpoint exists, and always for exactly-once and if :attr:`journals_always` is set.
         """
         if not self.options.storage:
             return False
@@ -210,18 +213,18 @@ class Durability:
         snapshot: Snapshot,
         push_keys: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
-        """Make a step durable where the journal is kept. When this returns, no kill can lose the step.
+        """Make a step durable if the journal is kept. Once this returns, no kill can lose the step.
 
         :param step: the step's number
-        :param deltas: of the tables
-        :param connectors: the states of those that took part
-        :param counters: those after the step
-        :param program: the one that runs
-        :param initial_start_time: that of the first incarnation, in seconds since the epoch
-        :param snapshot: the one after the step, whose clock and waterlines a replay repeats
+        :param deltas: the deltas of the tables
+        :param connectors: the states of the connectors that took part
+        :param counters: the counters after the step
+        :param program: the program that runs
+        :param initial_start_time: the start of the first incarnation, in seconds since the epoch
+        :param snapshot: the snapshot after the step, whose clock and waterlines a replay repeats
         :param push_keys: the keys of the pushes in the step
-        :raises OvertakenError: when a later run of the pipeline uses the storage
-        :raises StorageError: when it cannot be written
+        :raises OvertakenError: if a later run of the pipeline uses the storage
+        :raises StorageError: if the storage cannot be written
         """
         self.fence.check()
         if not self.journals:
@@ -253,19 +256,19 @@ class Durability:
         waterlines = {name: dict(columns) for name, columns in snapshot.waterlines.items()}
         clock, keys = snapshot.clock, dict(push_keys)
         self._journal.append(JournalRecord(step, tables, inline, dict(connectors), counters, clock, waterlines, keys))
-        # A later run that has begun meanwhile may not have read the record, so that it must not be acknowledged.
+        # A later run that has begun meanwhile may not have read the record. The step must not be acknowledged then.
         self.fence.check()
 
     @property
     def needs_recovery_point(self) -> bool:
-        """Whether the journal has grown so long that a recovery point should replace it."""
+        """True if the journal has grown so long that a recovery point should replace it."""
         journal = self._journal
         return journal is not None and (journal.records >= JOURNAL_RECORDS or journal.size >= JOURNAL_BYTES)
 
     def deltas_of(self, record: JournalRecord, schemas: Mapping[str, StructType]) -> dict[str, Batch]:
-        """The table deltas of a journal record.
+        """Return the table deltas of a journal record.
 
-        :param record: a step
+        :param record: the record of a step
         :param schemas: the schemas of the deltas, by table
         """
         deltas = {}
@@ -277,35 +280,36 @@ class Durability:
         return deltas
 
     def save_checkpoint(self, contents: CheckpointContents) -> CheckpointInfo:
-        """Write a listed checkpoint and let go of what it replaces."""
+        """Write a listed checkpoint, and discard the journal that it replaces."""
         info = self.checkpoints.save(contents)
         self._has_checkpoint = True
         self._rebase(info.uuid)
         return info
 
     def save_recovery_point(self, contents: CheckpointContents) -> None:
-        """Write the unlisted recovery point in place of the journal. Needs storage; :meth:`journals` may be False."""
+        """Write the unlisted recovery point in place of the journal. It needs storage; :attr:`journals` may be False."""
         self._rebase(self.checkpoints.save_recovery_point(contents))
 
     def listed(self) -> list[dict[str, Any]]:
-        """The listed checkpoints in wire form, newest first."""
+        """Return the listed checkpoints in wire form, newest first."""
         return [info.to_wire() for info in self.checkpoints.listed()]
 
     def collect_garbage(self) -> None:
-        """Remove checkpoints beyond the newest two and batch files that nothing names."""
+        """Remove checkpoints beyond the newest two, and batch files that nothing refers to."""
         journals = (journal for journal in (self._journal, self._replayed) if journal is not None)
         journaled = {name for journal in journals for name in journal.files()}
         self.checkpoints.garbage_collect(journaled | self._set_aside)
 
     def drop_old_copies(self) -> None:
-        """Remove pulled checkpoints beyond the newest two, before any was opened. A
-        folder with a history of its own stays as it is.
+        """Remove pulled checkpoints beyond the newest two, before any was opened.
+
+        A folder with a history of its own stays as it is.
         """
         if read_journal(self.folder) is None and not self.checkpoints.has_recovery_point:
             self.checkpoints.garbage_collect(files_set_aside(self.folder))
 
     def close(self) -> None:
-        """Let go of the folder."""
+        """Close the journal and release the folder's lock. Remove a temporary folder."""
         if self._journal is not None:
             self._journal.close()
             self._journal = None
@@ -318,12 +322,12 @@ class Durability:
         if sources is None or sync is None or sync.start_from_checkpoint is None:
             return self._starts.newest(expected)
         if sync.start_from_checkpoint != LATEST:
-            return self._starts.on(self._resolved(sources))
+            return self._starts.on(self._resolve(sources))
         here = (self.checkpoints.noted(), read_journal_end(self.folder), self.checkpoints.latest_listed())
         start = self._starts.newest(expected if any(here) else None)
-        return Start(self._resolved(sources)) if start.base is None and start.journal is None else start
+        return Start(self._resolve(sources)) if start.base is None and start.journal is None else start
 
-    def _resolved(self, sources: CheckpointSources) -> Checkpoint | None:
+    def _resolve(self, sources: CheckpointSources) -> Checkpoint | None:
         uuid = sources.resolve()
         return None if uuid is None else self.checkpoints.load(uuid)
 

@@ -1,4 +1,4 @@
-"""Standing by: pulling the newest checkpoint from the object store again and again, until the pipeline is activated."""
+"""Standby: the newest checkpoint is pulled from the object store again and again, until the pipeline is activated."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from airflow_pipelines.host.state.pipeline_log import PipelineLog
 from airflow_pipelines.host.state.run_state import RunState, SuspendedEarly
 
 MARKER: Final = "activated"
-"""The file in the storage folder that says that the pipeline was activated here, and goes on from what the folder has."""
+"""The file in the storage folder that marks that the pipeline was activated here and goes on from the folder's state."""
 
 
 def was_activated(folder: Path) -> bool:
-    """Whether a pipeline was activated over a storage folder before: what the folder has may be newer than any copy.
+    """Return True if a pipeline was activated over a storage folder before: its state may be newer than any copy.
 
     :param folder: the storage folder
     """
@@ -29,7 +29,10 @@ def was_activated(folder: Path) -> bool:
 
 
 class Standby:
-    """Keeps the storage of one incarnation up to date with the object store. Used by the pipeline's thread only."""
+    """The standby phase of one incarnation, which keeps its storage up to date with the object store.
+
+    Only the pipeline's thread uses it.
+    """
 
     def __init__(
         self,
@@ -40,10 +43,10 @@ class Standby:
         fence: FenceWatch,
         log: PipelineLog,
     ) -> None:
-        """Pull nothing yet.
+        """Set up the standby; nothing is pulled yet.
 
-        :param sources: where checkpoints are pulled from
-        :param pull_interval_s: how often, in seconds
+        :param sources: the sources that checkpoints are pulled from
+        :param pull_interval_s: the seconds between two pulls
         """
         self._sources = sources
         self._interval_s = pull_interval_s
@@ -54,11 +57,11 @@ class Standby:
         self._pulled: UUID | None = None
 
     def wait(self) -> None:
-        """Pull until the pipeline is activated, and once more then.
+        """Pull until the pipeline is activated, and then once more.
 
-        :raises SyncError: when the first pull fails
-        :raises SuspendedEarly: when it is to suspend instead
-        :raises TakenDown: when it is to end at once instead
+        :raises SyncError: if the first pull fails
+        :raises SuspendedEarly: if the pipeline is to suspend instead
+        :raises TakenDown: if the pipeline is to end at once instead
         """
         self._pull()
         self._state.record(RuntimeStatus.STANDBY)
@@ -77,18 +80,18 @@ class Standby:
         self._pull_if_possible()
 
     def activated(self, expected: UUID | None) -> SavedState | None:
-        """What to start from. From here on the storage may have what no copy has, which is marked.
+        """Return the state to start from, and mark the storage: from here on it may have state that no copy has.
 
         :param expected: a checkpoint that is known to have been made over this storage
-        :returns: the saved state; None for an empty pipeline
-        :raises StorageError, SyncError: when there is something that cannot be used, or nothing although there must be
+        :returns: the saved state, or None for an empty pipeline
+        :raises StorageError, SyncError: if the state cannot be used, or if there is none although there must be
         """
         if self._pulled is None:
             saved = self._durability.saved_state(expected, self._sources)
         else:
             saved = self._durability.pulled(self._pulled)
         self._state.record(RuntimeStatus.STANDBY, checkpoints=self._durability.listed())
-        # Until here a kill leaves a pipeline that stands by when it is started so again.
+        # After a kill before this point, the pipeline stands by again if it is started so.
         write_atomically(self._durability.folder / MARKER, b"")
         return saved
 
@@ -96,7 +99,7 @@ class Standby:
         return self._state.taken_down or self._state.desired is not RuntimeStatus.STANDBY
 
     def _pull_if_possible(self) -> None:
-        """Pull; while the object store cannot be read, what was pulled before is the newest there is."""
+        """Pull. If the object store cannot be read, keep the checkpoint that was pulled before."""
         try:
             self._pull()
         except SyncError as error:

@@ -1,4 +1,4 @@
-"""Makes the inputs and outputs that a program declares, with what opens and opens again the transport of each."""
+"""The inputs and outputs that a program declares, each with a function that opens and reopens its transport."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ from airflow_pipelines.rows.formats.defaults import Now
 
 @dataclass(frozen=True, slots=True)
 class ConnectorServices:
-    """What connectors get of their pipeline.
+    """The services of a pipeline that its connectors get.
 
     :param pipeline: the pipeline
-    :param references: what references in declarations stand for
+    :param references: the values of references in declarations
     :param now: the pipeline's clock
-    :param workers: those of the pipeline, which some limits are for each of
-    :param positions: the folder in which outputs keep how far they are; None without storage
-    :param fence: the run's epoch in the storage folder; None without storage
+    :param workers: the number of the pipeline's workers; some limits apply to each
+    :param positions: the folder in which outputs keep their positions, or None without storage
+    :param fence: the run's epoch in the storage folder, or None without storage
     :param streams: starts the processes of the program's stream program; None without one
     :param spark: the application in which the pipeline runs
     """
@@ -61,15 +61,15 @@ class ConnectorServices:
 
 
 class DeclaredConnectors:
-    """The declarations of one program."""
+    """The connector declarations of one program."""
 
     def __init__(self, program: Program, services: ConnectorServices, log: PipelineLog) -> None:
         """Check all declarations.
 
-        :param program: declares the connectors
-        :param services: what they get of their pipeline
+        :param program: the program that declares the connectors
+        :param services: the services of the pipeline
         :param log: the pipeline's log, which names options that have no effect
-        :raises Problem: when a declaration compiles that no pipeline can start with
+        :raises Problem: if a declaration compiles, but no pipeline can start with it
         """
         self._program = program
         self._services = services
@@ -81,18 +81,18 @@ class DeclaredConnectors:
         self._options: Mapping[str, ConnectorOptions] = {
             connector.endpoint: connector_options(connector) for connector in program.connectors
         }
-        sources = self._that_are(ConnectorDirection.INPUT)
+        sources = self._select(ConnectorDirection.INPUT)
         check_start_after({connector.endpoint: self._options[connector.endpoint] for connector in sources})
         for connector in program.connectors:
             self._name_idle_options(connector)
 
     def inputs(self, arrived: Callable[[int, int], None]) -> Iterator[ConnectorInput]:
-        """Every declared input; none is opened yet.
+        """Yield every declared input; none is opened yet.
 
-        :param arrived: called as ``arrived(records, bytes)`` from connector threads when something came in
+        :param arrived: called as ``arrived(records, bytes)`` from connector threads when rows arrive
         """
         endpoints: dict[str, InputEndpoint] = {}
-        for connector in self._that_are(ConnectorDirection.INPUT):
+        for connector in self._select(ConnectorDirection.INPUT):
             options = self._options[connector.endpoint]
             endpoint = endpoints[connector.endpoint] = InputEndpoint(connector.endpoint, connector.relation, connector)
             endpoint.paused = options.paused
@@ -109,11 +109,11 @@ class DeclaredConnectors:
             )
 
     def outputs(self, services: OutputServices) -> Iterator[OutputEndpoint]:
-        """Every declared output; none is opened yet.
+        """Yield every declared output; none is opened yet.
 
-        :param services: what outputs need besides
+        :param services: the services that outputs need besides
         """
-        for connector in self._that_are(ConnectorDirection.OUTPUT):
+        for connector in self._select(ConnectorDirection.OUTPUT):
             options = self._options[connector.endpoint]
             key = key_columns(options.index, connector.relation, self._program.indexes)
             left_out = LeftOutRows(key, options.on_error)
@@ -124,19 +124,19 @@ class DeclaredConnectors:
             yield output
 
     def begin(self, begun: float) -> None:
-        """Know when the pipeline began with the storage that it has, before an output is opened.
+        """Remember the time at which the pipeline began with its current storage, before an output is opened.
 
-        :param begun: in seconds since the epoch
+        :param begun: the time in seconds since the epoch
         """
         self._begun = begun
 
     def _refused_truncation(self, connector: Connector) -> str | None:
-        """Why an input cannot have its table truncated; None for one that can."""
+        """Return the reason why an input must not truncate its table, or None if it may."""
         table = self._program.tables[connector.relation]
         others = sorted(other.name for other in table.connectors if other.name != connector.name)
         return f"the table has other connectors ({', '.join(others)})" if others else refused_truncation(self._program, table)
 
-    def _that_are(self, direction: ConnectorDirection) -> list[Connector]:
+    def _select(self, direction: ConnectorDirection) -> list[Connector]:
         return [connector for connector in self._program.connectors if connector.direction is direction]
 
     def _name_idle_options(self, connector: Connector) -> None:

@@ -33,16 +33,16 @@ class Endpoints:
         epoch: int,
         services: ConnectorServices,
     ) -> None:
-        """Make all endpoints, and open none.
+        """Create all endpoints; none is opened yet.
 
-        :param program: declares the connectors
-        :param session: sorts large deltas
-        :param arrived: called as ``arrived(records, bytes)`` from connector threads when something came in
+        :param program: the program that declares the connectors
+        :param session: the session that sorts large deltas
+        :param arrived: called as ``arrived(records, bytes)`` from connector threads when rows arrive
         :param log: the pipeline's log
-        :param batches: keeps what outputs have not delivered
-        :param epoch: that of the run
-        :param services: what connectors get of their pipeline
-        :raises Problem: when a declaration compiles that no pipeline can start with
+        :param batches: the store of undelivered changes
+        :param epoch: the epoch of the run
+        :param services: the services of the pipeline for connectors
+        :raises Problem: if a declaration compiles, but no pipeline can start with it
         """
         self._streams = services.streams
         self._declared = DeclaredConnectors(program, services, log)
@@ -54,11 +54,11 @@ class Endpoints:
             self.outputs.add(output)
 
     def restore(self, states: Mapping[str, ConnectorState], kept: frozenset[str], relations: frozenset[str]) -> None:
-        """Give each endpoint its saved state.
+        """Restore the saved state of each endpoint.
 
-        :param states: what was saved
+        :param states: the saved states
         :param kept: the connectors that go on; others keep their counters but start from scratch
-        :param relations: those that are as they were; the inputs of requests to other tables are forgotten
+        :param relations: the unchanged relations; the inputs of requests to other tables are dropped
         """
         for name, state in states.items():
             if isinstance(state, OutputState):
@@ -67,61 +67,61 @@ class Endpoints:
                 self.inputs.restore(name, state, kept, relations)
 
     def open_outputs(self, resumed: frozenset[str], kept: frozenset[str], step: int, begun: float) -> None:
-        """Open all outputs; those in ``resumed``, which an earlier incarnation wrote, as they were after ``step``.
+        """Open all outputs. Those that an earlier incarnation wrote go on from their state after ``step``.
 
-        :param resumed: the names of those that the base of what was saved knows
-        :param kept: the names of those that are what they were, whether that knows them or not
+        :param resumed: the names of the outputs that the base of the saved state has
+        :param kept: the names of the outputs that have not changed, in the base or not
         :param step: the step after which the pipeline goes on
-        :param begun: when the pipeline began with the storage that it has
+        :param begun: the time at which the pipeline began with its current storage
         """
         self._declared.begin(begun)
         self.outputs.open(resumed, kept, step, begun)
 
     def start_outputs(self) -> None:
-        """Let the outputs deliver what waits: no crash can lose it any more, where that is promised."""
+        """Let the outputs deliver the waiting changes: if durability is promised, no crash can lose these any more."""
         if self.outputs.first_kept is not None:
-            # Until all of that is delivered, it is not known which rows are.
+            # Until all waiting changes are delivered, it is not known which input rows are delivered.
             self.inputs.complete_until(dict.fromkeys(self.inputs.all, 0))
         self.outputs.start()
 
     @property
     def num_errors(self) -> int:
-        """Errors of all connectors."""
+        """The number of errors of all connectors."""
         return self.inputs.num_errors + self.outputs.num_errors
 
     @property
     def failure(self) -> FatalConnectorFailure | StorageError | None:
-        """Why the pipeline cannot go on: that of the first connector that says so."""
+        """The error for which the pipeline cannot go on, of the first connector that has one, or None."""
         return self.inputs.failure or self.outputs.failure
 
     def states(self) -> dict[str, ConnectorState]:
-        """What a checkpoint keeps of all endpoints."""
+        """Return the state of all endpoints for a checkpoint."""
         return {**self.inputs.states(), **self.outputs.states()}
 
     def mark(self, step: int, counters: Counters) -> Mark:
-        """What has been consumed up to now.
+        """Return a mark of everything that has been consumed up to now.
 
         :param step: the newest step
-        :param counters: those of the pipeline
+        :param counters: the counters of the pipeline
         """
         return Mark(step, counters, self.inputs.processed())
 
     def count_delivered(self, records: int, steps: int) -> None:
-        """All outputs of everything consumed so far have been delivered.
+        """Note that the results of everything consumed so far have been delivered.
 
-        :param records: input records that the pipeline has completed
-        :param steps: steps that it has completed
+        :param records: the number of input records that the pipeline has completed
+        :param steps: the number of steps that it has completed
         """
         self.inputs.complete()
         self.outputs.count_processed(records, steps)
 
     def count_delivered_until(self, mark: Mark) -> None:
-        """The outputs of everything have been delivered that was consumed at a certain time."""
+        """Note that the results of everything consumed up to a mark have been delivered."""
         self.inputs.complete_until(mark.records)
         self.outputs.count_processed(mark.counters.processed_records, mark.counters.initiated_steps)
 
     def close(self) -> None:
-        """Stop all connectors, flush the outputs and end the listeners' streams."""
+        """Stop all connectors, close the outputs and end the listeners' streams."""
         self.inputs.close()
         if self._streams is not None:
             self._streams.stop_reading()

@@ -11,11 +11,11 @@ from airflow_pipelines.program.relations import View, ViewKind
 
 
 def check_snapshot(output: str, view: View | None) -> None:
-    """Refuse an output that is to begin with contents that are not kept.
+    """Refuse an output that should begin with its view's contents if these are not kept.
 
     :param output: the connector's full name
-    :param view: its view; None for what is not a view
-    :raises Problem: when the view is not materialized
+    :param view: its view, or None if the relation is not a view
+    :raises Problem: if the view is not materialized
     """
     if view is None or view.kind is not ViewKind.MATERIALIZED:
         raise Problem(
@@ -30,7 +30,7 @@ def check_start_after(inputs: Mapping[str, ConnectorOptions]) -> None:
     """Refuse ``start_after`` declarations that could never start.
 
     :param inputs: the options of each declared input
-    :raises Problem: it names the connectors
+    :raises Problem: if there are such declarations; names the connectors
     """
     empty = sorted(name for name, options in inputs.items() if options.start_after == ())
     if empty:

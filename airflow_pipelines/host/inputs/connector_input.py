@@ -1,4 +1,4 @@
-"""Reads one declared input in a thread of its own."""
+"""The reader of one declared input, in a thread of its own."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from airflow_pipelines.program.relations import Table
 from airflow_pipelines.rows.changes import TableChanges
 
 CHUNK_RECORDS = 100_000
-"""Rows a connector is asked for at a time when its declaration sets no limit."""
+"""The number of rows that a connector is asked for at a time if its declaration sets no limit."""
 STEP_RECORDS = 1_000_000
-"""Rows a step takes from one connector at most when its declaration sets no limit: large steps load fastest."""
+"""The maximum number of rows that a step takes from one connector if its declaration sets no limit: large steps load fastest."""
 POLL_S = 0.25
 
 
 class ConnectorInput:
-    """Reads one declared connector in a thread of its own, as far ahead of the steps as its queue allows.
+    """A reader of one declared connector in a thread of its own, as far ahead of the steps as its queue allows.
 
-    What the table cannot take is left out and counted. What fails for the moment is tried again, where the position can be sought.
+    Rows that the table cannot take are left out and counted. After a transient failure it tries again, if it can seek the position.
     """
 
     def __init__(
@@ -58,28 +58,28 @@ class ConnectorInput:
         seekable: bool = True,
         refused_truncation: str | None = None,
     ) -> None:
-        """Make a reader that has not started.
+        """Create a reader that has not started.
 
-        :param endpoint: counts what is read
-        :param options: those that the connector was declared with
+        :param endpoint: the endpoint that counts the rows
+        :param options: the options that the connector was declared with
         :param open_transport: makes the transport
         :param arrived: called with records and bytes, from the thread, whenever there is something new to look at
-        :param table: what the rows are for
-        :param workers: those of the pipeline
-        :param seekable: whether the source can be opened in the middle
-        :param refused_truncation: why the table cannot be truncated; None for one that can
+        :param table: the table of the rows
+        :param workers: the number of the pipeline's workers
+        :param seekable: True if the source can be opened in the middle
+        :param refused_truncation: the reason why the table cannot be truncated, or None if it can
         """
         self._table = table
         self._refused_truncation = "with 'soft_delete' nothing is deleted" if options.soft_delete else refused_truncation
         self._seekable = seekable
         self._reached: Position | None = None
-        """Where the source stands after what was read."""
+        """The position in the source after the last row read."""
         self._has_read = False
         self._back_off = BackOff()
         self.endpoint = endpoint
         endpoint.measure_lag = self._lag
         self.failure: FatalConnectorFailure | None = None
-        """Why the pipeline cannot go on."""
+        """The error for which the pipeline cannot go on."""
         self.labels = frozenset(options.labels)
         self.start_after = frozenset(options.start_after or ())
         self.endpoint.waiting = bool(self.start_after)
@@ -104,12 +104,12 @@ class ConnectorInput:
         self._thread = threading.Thread(target=self._run, name=f"input {endpoint.name}", daemon=True)
 
     def restored(self, was_started: bool) -> None:
-        """The connector goes on from saved state; one that had been started does not wait for labels again."""
+        """Note that the connector goes on from saved state. If it had been started, it does not wait for labels again."""
         if was_started:
             self.endpoint.waiting = False
 
     def start(self) -> None:
-        """Start reading (as soon as the pipeline is active and the connector is not paused)."""
+        """Start to read (as soon as the pipeline is active and the connector is not paused)."""
         if not self.endpoint.metrics.end_of_input:
             self._thread.start()
 
@@ -120,7 +120,7 @@ class ConnectorInput:
             self._condition.notify_all()
 
     def set_paused(self, paused: bool) -> None:
-        """Pause or start the connector; a start by hand cancels ``start_after``."""
+        """Pause or start the connector. A start by hand cancels ``start_after``."""
         with self._condition:
             self.endpoint.paused = paused
             if not paused:
@@ -128,7 +128,7 @@ class ConnectorInput:
             self._condition.notify_all()
 
     def labels_done(self) -> None:
-        """All connectors that this one waits for have reached their end."""
+        """Start the connector, because all connectors that it waits for have reached their end."""
         with self._condition:
             if self.waiting_for_labels:
                 self.endpoint.waiting = False
@@ -136,11 +136,11 @@ class ConnectorInput:
             self._condition.notify_all()
 
     def take(self) -> list[InputChunk]:
-        """The chunks for one step: at least one when there is any, and no more rows than the connector's limit."""
+        """Remove and return the chunks for one step: at least one if there is any, and no more rows than the connector's limit."""
         return self._taken(self._step_records)
 
     def take_all(self) -> list[InputChunk]:
-        """The chunks that wait at the moment, whatever the connector's limit is, up to the end of a transaction of its own."""
+        """Remove and return all waiting chunks, regardless of the connector's limit, up to the end of a transaction of its own."""
         return self._taken(math.inf)
 
     def _taken(self, most: float) -> list[InputChunk]:
@@ -161,29 +161,29 @@ class ConnectorInput:
         return taken
 
     def commit(self) -> None:
-        """Tell the source from where on a restart may read."""
+        """Commit the position in the source from which a restart may read."""
         position = self.endpoint.kept_position
         if self._committing is not None and position is not None:
             self._committing.commit(position)
 
     @property
     def drained(self) -> bool:
-        """Whether steps have taken everything that was read."""
+        """True if steps have taken everything that was read."""
         return not self._queue
 
     @property
     def has_work(self) -> bool:
-        """Whether :meth:`take` would give anything."""
+        """True if :meth:`take` would return any chunk."""
         return bool(self._queue) and not self.endpoint.paused
 
     @property
     def is_without_position(self) -> bool:
-        """Whether it is in the middle of a source that can be read from its beginning only: no checkpoint could go on there."""
+        """True if it is in the middle of a source that can be read from its beginning only: no checkpoint could go on there."""
         at_end = self.endpoint.metrics.end_of_input and self.drained
         return not self._seekable and self._has_read and not at_end
 
     def close(self) -> None:
-        """Stop reading and let go of the source."""
+        """Stop reading and close the source."""
         with self._condition:
             self._closed = True
             self._condition.notify_all()
@@ -194,10 +194,10 @@ class ConnectorInput:
 
     @property
     def waiting_for_labels(self) -> bool:
-        """Whether the connector starts when others have reached their end."""
+        """True if the connector waits for others to reach their end."""
         return self.endpoint.waiting
 
-    def _ready(self) -> bool:
+    def _is_ready(self) -> bool:
         active = self._pipeline_active and not self.endpoint.paused and not self.waiting_for_labels
         return active and self._queued < self._max_queued and self._queued_bytes < self._max_queued_bytes
 
@@ -205,7 +205,7 @@ class ConnectorInput:
         try:
             self._read_all()
         except FatalConnectorFailure as error:
-            # It becomes the pipeline's own error, which is logged.
+            # The failure becomes the pipeline's own error, which is logged.
             self._show(self._log.redact(str(error)))
             self.failure = error
             self._arrived(0, 0)
@@ -235,14 +235,14 @@ class ConnectorInput:
                 self._wait_to_try_again(failure)
 
     def _read_on(self) -> None:
-        """Open the source where reading stopped, and read until its end or that of the pipeline."""
+        """Open the source at the position where reading stopped, and read until its end or that of the pipeline."""
         transport = self._transport = self._open_transport()
         self._resting = transport if isinstance(transport, Resting) else None
         transport.open(self._reached)
         gauged = transport if isinstance(transport, Gauged) else None
         if gauged is not None:
             self.endpoint.gauges = gauged.gauges()
-        # Not before it is open: commits come from the pipeline's thread.
+        # Set only once it is open: commits come from the pipeline's thread.
         self._committing = transport if isinstance(transport, Committing) else None
         self._lagging = transport if isinstance(transport, Lagging) else None
         self._log.info("connector %s: reading", self.endpoint.name)
@@ -255,7 +255,7 @@ class ConnectorInput:
                 return
 
     def _works(self) -> None:
-        """The source has answered."""
+        """Note that the source has answered."""
         if self.endpoint.health.trouble is not None:
             self.endpoint.health.trouble = None
             self._log.info("connector %s: works again", self.endpoint.name)
@@ -264,7 +264,7 @@ class ConnectorInput:
 
     def _wait_to_try_again(self, failure: TransientConnectorFailure) -> None:
         message = self._log.redact(str(failure))
-        self._let_go()
+        self._close_transport()
         wait_s = self._back_off.next_s()
         self.endpoint.health.trouble = message
         self.endpoint.metrics.transport_errors.add(ConnectorError("transport", message))
@@ -273,8 +273,8 @@ class ConnectorInput:
         with self._condition:
             self._condition.wait_for(lambda: self._closed, wait_s)
 
-    def _let_go(self) -> None:
-        """Close the source; what goes wrong there no longer matters."""
+    def _close_transport(self) -> None:
+        """Close the source, and ignore errors of that."""
         transport, self._transport = self._transport, None
         self._resting = self._committing = self._lagging = None
         if transport is not None:
@@ -290,13 +290,13 @@ class ConnectorInput:
     def _wait_ready(self) -> bool:
         with self._condition:
             resting = self._resting
-            if resting is not None and not self._condition.wait_for(self._goes_on, resting.idle_limit_s):
+            if resting is not None and not self._condition.wait_for(self._should_go_on, resting.idle_limit_s):
                 resting.rest()
-            self._condition.wait_for(self._goes_on)
+            self._condition.wait_for(self._should_go_on)
             return not self._closed
 
-    def _goes_on(self) -> bool:
-        return self._closed or self._ready()
+    def _should_go_on(self) -> bool:
+        return self._closed or self._is_ready()
 
     def _accept(self, chunk: InputChunk) -> bool:
         endpoint = self.endpoint
@@ -326,14 +326,14 @@ class ConnectorInput:
         return chunk.end_of_input
 
     def _truncated_if_possible(self, changes: TableChanges) -> TableChanges:
-        """Changes that a table can take which may not be truncated.
+        """Return changes that the table can take, even if it must not be truncated.
 
-        :raises ConnectorFailure: when it would have to be
+        :raises ConnectorFailure: if it would have to be truncated
         """
         if not changes.truncates or self._refused_truncation is None:
             return changes
         if self._reached is None:
-            # Of an input that begins the table has nothing yet.
+            # The input has just begun, so the table has no rows of it yet.
             return replace(changes, truncates=False)
         raise ConnectorFailure(
             f"the source was emptied or begins anew, so all rows of table {self._table.name} would have to go, and they cannot: "
@@ -352,5 +352,5 @@ class ConnectorInput:
 
 
 def _is_boundary(before: InputChunk, after: InputChunk) -> bool:
-    """Whether a transaction of the connector begins or ends between two chunks."""
+    """Return True if a transaction of the connector begins or ends between two chunks."""
     return before.transaction is ChunkInTransaction.LAST or (before.transaction is None) != (after.transaction is None)

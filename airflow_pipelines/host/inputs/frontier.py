@@ -1,4 +1,4 @@
-"""The newest place in its source up to which an input's rows are processed and delivered."""
+"""The newest position in its source up to which an input's rows are processed and delivered."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _Processed:
 
 
 class Frontier:
-    """Follows one input from step to step. The pipeline's thread moves it, any other may read it."""
+    """The frontier of one input from step to step. The pipeline's thread moves it, any other may read it."""
 
     def __init__(self) -> None:
         self._received_at = datetime.now(UTC)
@@ -28,19 +28,19 @@ class Frontier:
         self._completed: dict[str, Any] | None = None
 
     def receive(self) -> None:
-        """Rows have arrived."""
+        """Note that rows have arrived."""
         self._received_at = datetime.now(UTC)
 
     def process(self, position: Position, records: int) -> None:
-        """A step has consumed rows.
+        """Note that a step has consumed rows.
 
-        :param position: where the source stands after them
-        :param records: how many rows have been processed by then
+        :param position: the position of the source after these rows
+        :param records: the number of rows that have been processed by then
         """
         self._processed.append(_Processed(position, records, self._received_at, datetime.now(UTC)))
 
     def complete(self, records: int) -> None:
-        """All outputs of the first ``records`` rows have been delivered."""
+        """Note that the results of the first ``records`` rows have been delivered."""
         newest = None
         while self._processed and self._processed[0].records <= records:
             newest = self._processed.popleft()
@@ -53,5 +53,5 @@ class Frontier:
             }
 
     def to_wire(self) -> dict[str, Any] | None:
-        """The wire's ``completed_frontier``; None before anything was delivered in this run, and for pushed rows."""
+        """Return the wire's ``completed_frontier``, or None before the first delivery of this run, and for pushed rows."""
         return self._completed

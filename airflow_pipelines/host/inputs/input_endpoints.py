@@ -1,4 +1,4 @@
-"""All inputs of one running pipeline: connectors that read, and what requests push. Steps take what has come."""
+"""All inputs of one running pipeline: connectors that read, and pushes of requests. Steps take the rows that have arrived."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from airflow_pipelines.host.inputs.inputs import InputEndpoint
 from airflow_pipelines.program.streams import STREAM_END
 
 Wanted = Callable[[InputEndpoint], bool]
-"""Which inputs are meant."""
+"""A predicate that selects inputs."""
 
 
 def _all(_: InputEndpoint) -> bool:
@@ -25,24 +25,24 @@ class InputEndpoints:
     """The inputs of one incarnation, by name."""
 
     def __init__(self) -> None:
-        """Have none yet."""
+        """Start without inputs."""
         self._endpoints: dict[str, InputEndpoint] = {}
         self._readers: dict[str, ConnectorInput] = {}
 
     def add(self, reader: ConnectorInput) -> None:
-        """Have one more, which a connector reads.
+        """Add an input that a connector reads.
 
-        :param reader: the connector
+        :param reader: the connector's reader
         """
         self._endpoints[reader.endpoint.name] = reader.endpoint
         self._readers[reader.endpoint.name] = reader
 
     def pushed(self, name: str, table: str) -> InputEndpoint:
-        """The input of rows pushed into ``table`` under ``name``, made on first use."""
+        """Return the input of rows pushed into ``table`` under ``name``. It is created on first use."""
         return self._endpoints.setdefault(name, InputEndpoint(name, table))
 
     def get(self, name: str) -> InputEndpoint | None:
-        """The input with a name; None when there is none.
+        """Return the input with a name, or None if there is none.
 
         :param name: ``table.connector``
         """
@@ -55,14 +55,14 @@ class InputEndpoints:
 
     @property
     def shown(self) -> list[InputEndpoint]:
-        """Every input that users know of: not those that only say when a relation ends that a stream program reads."""
+        """Every input that users know, without those that only signal the end of a relation to a stream program."""
         return [endpoint for endpoint in self.all if endpoint.connector is None or endpoint.connector.transport != STREAM_END]
 
     def check_open(self, tables: Set[str]) -> None:
-        """Refuse rows that a stream program would not read any more.
+        """Refuse rows that a stream program would no longer read.
 
-        :param tables: those that the rows are for
-        :raises Problem: when a stream has ended that gets rows of one of them
+        :param tables: the tables of the rows
+        :raises Problem: if a stream has ended that gets rows of one of them
         """
         for endpoint in self.all:
             if endpoint.connector is None or endpoint.connector.transport != STREAM_END:
@@ -81,12 +81,12 @@ class InputEndpoints:
                 )
 
     def restore(self, name: str, state: InputState, kept: frozenset[str], relations: frozenset[str]) -> None:
-        """Give an input its saved state.
+        """Restore the saved state of an input.
 
         :param name: the input
-        :param state: what was saved
+        :param state: its saved state
         :param kept: the connectors that go on; others keep their counters but start from scratch
-        :param relations: those that are as they were; the inputs of requests to other tables are forgotten
+        :param relations: the unchanged relations; the inputs of requests to other tables are dropped
         """
         if name in self._endpoints:
             self._endpoints[name].restore(state, same=name in kept)
@@ -109,23 +109,23 @@ class InputEndpoints:
         self._readers[endpoint].set_paused(paused)
 
     def have_work(self, wanted: Wanted = _all) -> bool:
-        """Whether a connector has something for a step.
+        """Return True if a connector has rows for a step.
 
-        :param wanted: which connectors are asked
+        :param wanted: selects the connectors
         """
         return any(reader.has_work for reader in self._readers.values() if wanted(reader.endpoint))
 
     def take(self, wanted: Wanted = _all) -> dict[InputEndpoint, list[InputChunk]]:
-        """What each connector has for the next step.
+        """Remove and return the chunks that each connector has for the next step.
 
-        :param wanted: which connectors are asked
+        :param wanted: selects the connectors
         """
         return self._taken(wanted, ConnectorInput.take)
 
     def take_all(self, wanted: Wanted) -> dict[InputEndpoint, list[InputChunk]]:
-        """All that each connector has read.
+        """Remove and return all chunks that each connector has read.
 
-        :param wanted: which connectors are asked
+        :param wanted: selects the connectors
         """
         return self._taken(wanted, ConnectorInput.take_all)
 
@@ -147,12 +147,12 @@ class InputEndpoints:
 
     @property
     def all_ended(self) -> bool:
-        """Whether every declared input has reached its end and has been consumed."""
+        """True if every declared input has reached its end and has been consumed."""
         return all(reader.endpoint.metrics.end_of_input and reader.drained for reader in self._readers.values())
 
     @property
     def have_ended(self) -> bool:
-        """Whether there are declared inputs, and none has any more rows."""
+        """True if there are declared inputs, and none has any more rows."""
         return bool(self._readers) and self.all_ended
 
     @property
@@ -162,54 +162,54 @@ class InputEndpoints:
 
     @property
     def have_moved(self) -> bool:
-        """Whether a source stands elsewhere than the newest checkpoint and the journal say."""
+        """True if the position of a source differs from the one in the newest checkpoint and the journal."""
         return any(endpoint.has_moved for endpoint in self.all)
 
     @property
     def num_errors(self) -> int:
-        """Errors of all inputs."""
+        """The number of errors of all inputs."""
         return sum(endpoint.metrics.parse_errors.count + endpoint.metrics.transport_errors.count for endpoint in self.all)
 
     @property
     def failure(self) -> FatalConnectorFailure | None:
-        """Why the pipeline cannot go on: that of the first connector that says so."""
+        """The error for which the pipeline cannot go on, of the first connector that has one, or None."""
         return next((reader.failure for reader in self._readers.values() if reader.failure is not None), None)
 
     def states(self) -> dict[str, InputState]:
-        """What a checkpoint keeps of all inputs."""
+        """Return the state of all inputs for a checkpoint."""
         states = {endpoint.name: endpoint.to_state() for endpoint in self.all}
         for name, reader in self._readers.items():
             states[name] = replace(states[name], waiting=reader.waiting_for_labels)
         return states
 
     def processed(self) -> dict[InputEndpoint, int]:
-        """How many records of each input steps have taken."""
+        """Return the number of records of each input that steps have taken."""
         return {endpoint: endpoint.metrics.processed_records for endpoint in self.all}
 
     def completed(self) -> dict[InputEndpoint, int]:
-        """Return for each input the number of records of which all outputs have delivered everything."""
+        """Return for each input the number of records whose results all outputs have delivered."""
         return {endpoint: endpoint.metrics.completed_records for endpoint in self.all}
 
     def complete(self) -> None:
-        """All outputs of everything consumed so far have been delivered."""
+        """Note that the results of everything consumed so far have been delivered."""
         for endpoint in self.all:
             endpoint.complete()
 
     def complete_until(self, records: Mapping[InputEndpoint, int]) -> None:
-        """All outputs of what had been consumed at a certain time have been delivered.
+        """Note that the results of everything consumed up to an earlier time have been delivered.
 
-        :param records: how many of each input that were
+        :param records: the number of records consumed of each input by that time
         """
         for endpoint, count in records.items():
             endpoint.complete_until(count)
 
     def keep_positions(self) -> None:
-        """A checkpoint has the places of all sources."""
+        """Note that a checkpoint has the positions of all sources."""
         for endpoint in self.all:
             endpoint.keep(endpoint.position)
 
     def count_durable(self) -> None:
-        """The effect of everything consumed so far is on disk."""
+        """Note that the effect of everything consumed so far is on disk, and commit the positions in the sources."""
         for endpoint in self.all:
             endpoint.secure()
         for reader in self._readers.values():

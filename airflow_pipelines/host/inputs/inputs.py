@@ -1,4 +1,4 @@
-"""One input of a table: its counters, and where its source stands."""
+"""An input of a table: its counters, and the position of its source."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from airflow_pipelines.program.connectors import Connector
 
 @dataclass(frozen=True, slots=True)
 class Consumed:
-    """What one step takes from one input; ``position`` is where a declared connector's source stands then."""
+    """The rows that one step takes from one input; ``position`` is the position of a declared connector's source after them."""
 
     records: int
     size_bytes: int
     position: Position | None = None
 
     def plus(self, later: Consumed) -> Consumed:
-        """This and what is taken after it."""
+        """Return the sum of this and of a later consumption."""
         position = self.position if later.position is None else later.position
         return Consumed(self.records + later.records, self.size_bytes + later.size_bytes, position)
 
@@ -33,7 +33,7 @@ NOTHING_CONSUMED = Consumed(0, 0)
 
 
 class InputEndpoint:
-    """One input of a table as statistics show it: a declared connector, or the endpoint of pushed rows (``connector`` None)."""
+    """An input of a table as statistics show it: a declared connector, or the endpoint of pushed rows (``connector`` None)."""
 
     def __init__(self, name: str, table: str, connector: Connector | None = None) -> None:
         self.name = name
@@ -42,32 +42,32 @@ class InputEndpoint:
         self.metrics = InputMetrics()
         self.paused = False
         self.waiting = False
-        """Whether it starts by itself when others have reached their end."""
+        """True if it starts by itself once others have reached their end."""
         self.health = Health()
         self.measure_lag: Callable[[], Lag | None] = lambda: None
-        """Says how far it is behind its source."""
+        """A function that returns the lag behind its source."""
         self.gauges: Mapping[str, int] = {}
-        """Figures that only its source has, by their names."""
+        """The figures that only its source has, by their names."""
         self.position: Position | None = None
-        """Where the source stands after the last committed step."""
+        """The position of the source after the last committed step."""
         self.kept_position: Position | None = None
-        """The newest of these places that a checkpoint or the journal has: a restart goes on there at the latest."""
+        """The newest position that a checkpoint or the journal has: a restart goes on there at the latest."""
         self._frontier = Frontier()
         self._latencies = Latencies()
 
     @property
     def fatal_error(self) -> str | None:
-        """Why it cannot go on."""
+        """The reason why it cannot go on, or None."""
         return self.health.fatal
 
     @property
     def has_ended(self) -> bool:
-        """Return True if nothing follows, and steps have processed all that came."""
+        """True if nothing follows, and steps have processed all rows that came."""
         return self.metrics.end_of_input and self.metrics.processed_records == self.metrics.total_records
 
     @property
     def transient(self) -> bool:
-        """Whether the endpoint came from a request, so that it never counts for completion."""
+        """True if the endpoint came from a request, so that it never counts for completion."""
         return self.connector is None
 
     def received(self, records: int, size_bytes: int) -> None:
@@ -84,7 +84,7 @@ class InputEndpoint:
         self.metrics.collected_bytes += consumed.size_bytes
 
     def forget_collected(self) -> None:
-        """The transaction's step has come."""
+        """Reset the counts of the collected rows, once the transaction's step has come."""
         self.metrics.collected_records = self.metrics.collected_bytes = 0
 
     def consume(self, consumed: Consumed) -> None:
@@ -97,41 +97,41 @@ class InputEndpoint:
             self._frontier.process(consumed.position, self.metrics.processed_records)
 
     def complete(self) -> None:
-        """All outputs of what was consumed have been delivered."""
+        """Note that the results of everything consumed have been delivered."""
         self.complete_until(self.metrics.processed_records)
 
     def complete_until(self, records: int) -> None:
-        """All outputs of the first ``records`` rows have been delivered."""
+        """Note that the results of the first ``records`` rows have been delivered."""
         self.metrics.completed_records = records
         self._frontier.complete(records)
 
     @property
     def has_moved(self) -> bool:
-        """Whether the source stands elsewhere than the newest checkpoint and the journal say."""
+        """True if the position of the source differs from the one in the newest checkpoint and the journal."""
         return self.position != self.kept_position
 
     def keep(self, position: Position | None) -> None:
-        """A checkpoint or the journal has a place."""
+        """Note the position that a checkpoint or the journal has."""
         self.kept_position = position
 
     def secure(self) -> None:
-        """The effect of all that was consumed is on disk."""
+        """Note that the effect of everything consumed is on disk."""
         self.metrics.durable_records = self.metrics.processed_records
 
     def to_state(self, consumed: Consumed = NOTHING_CONSUMED) -> InputState:
-        """What a checkpoint keeps.
+        """Return the state for a checkpoint.
 
-        :param consumed: what the step takes after which it is to be, for a step that is not committed yet
+        :param consumed: the consumption of a step that is not committed yet, if the state is to be the one after it
         """
         counts = self.metrics.to_state(consumed.records, consumed.size_bytes)
         position = self.position if consumed.position is None else consumed.position
         return InputState(self.table, self.connector is not None, position, self.paused, counts)
 
     def restore(self, state: InputState, *, same: bool) -> None:
-        """Take over the saved counters.
+        """Restore the saved state: the counters, and the position if the connector is the same.
 
-        :param state: what was saved
-        :param same: whether the connector is still the same, so that it goes on from its position
+        :param state: the saved state
+        :param same: True if the connector has not changed, so that it goes on from its position
         """
         if same:
             self.position = self.kept_position = state.position
@@ -139,7 +139,7 @@ class InputEndpoint:
         self.metrics = InputMetrics.from_state(state.counts)
 
     def to_wire(self, *, errors: bool = False) -> dict[str, Any]:
-        """The wire's InputEndpointStatus."""
+        """Return the wire's InputEndpointStatus."""
         metrics = self.metrics
         wire: dict[str, Any] = {
             "endpoint_name": self.name,

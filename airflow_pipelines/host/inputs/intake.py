@@ -1,4 +1,4 @@
-"""What requests bring to the runner's thread: rows for the next step, and tasks to run between two steps."""
+"""The queues from requests to the runner's thread: rows for the next step, and tasks to run between two steps."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from airflow_pipelines.rows.changes import TableChanges
 
 @dataclass(eq=False, slots=True)
 class Push:
-    """Rows that a request wants in.
+    """Rows that a request pushes.
 
-    :param endpoint: the one that counts them; None for rows of ad-hoc statements
-    :param key: the key by which the same rows are known when they are sent again; None for rows that are added each time
-    :param repeats: whether the rows are there already, or under way
-    :param accepted: done when they count as received
-    :param committed: done when a step has them, with the step's number
+    :param endpoint: the endpoint that counts them, or None for rows of ad-hoc statements
+    :param key: the key that identifies the rows if they are sent again, or None for rows that are added each time
+    :param repeats: True if the rows are in the pipeline already, or in progress
+    :param accepted: done once they count as received
+    :param committed: done once a step has them, with the step's number
     """
 
     endpoint: InputEndpoint | None
@@ -37,13 +37,13 @@ class Push:
     committed: Future[int] = field(default_factory=Future)
 
     def done(self, step: int) -> None:
-        """Tell whoever waits that ``step`` has the rows."""
-        # Whoever waited may have gone, and with them the future.
+        """Tell the waiting request that ``step`` has the rows."""
+        # The waiting client may have gone, which cancels the future.
         with suppress(InvalidStateError):
             self.committed.set_result(step)
 
     def fail(self, problem: Problem) -> None:
-        """Tell whoever waits that the rows did not get in."""
+        """Tell the waiting request that the rows were not taken."""
         for future in (self.accepted, self.committed):
             with suppress(InvalidStateError):
                 future.set_exception(problem)
@@ -52,8 +52,8 @@ class Push:
 class Intake:
     """The queues between requests, which may come from any thread, and the runner's thread.
 
-    :param condition: the runner's: it is notified of everything new
-    :param received: called as ``received(records, bytes)``, counts accepted rows
+    :param condition: the runner's condition, notified of everything new
+    :param received: called as ``received(records, bytes)`` to count accepted rows
     """
 
     def __init__(self, condition: threading.Condition, received: Callable[[int, int], None]) -> None:
@@ -70,7 +70,7 @@ class Intake:
     def push(self, push: Push, *, force: bool) -> None:
         """Queue rows. While the pipeline is paused they are not accepted, unless ``force``.
 
-        :raises Problem: after the end
+        :raises Problem: if the pipeline has ended
         """
         with self._condition:
             if self._closed is not None:
@@ -82,9 +82,9 @@ class Intake:
             self._condition.notify_all()
 
     def force(self, key: str) -> None:
-        """Accept rows that wait because the pipeline is paused: they were sent again by somebody who does not want that.
+        """Accept rows that wait because the pipeline is paused, since they were sent again with ``force``.
 
-        :param key: their key; nothing happens when no such rows wait
+        :param key: their key; nothing happens if no such rows wait
         """
         with self._condition:
             for push in [push for push in self._blocked if push.key == key]:
@@ -93,9 +93,9 @@ class Intake:
             self._condition.notify_all()
 
     def submit(self, task: Callable[[], None]) -> Future[None]:
-        """Run ``task`` between two steps; its failure goes to whoever waits for the result.
+        """Run ``task`` between two steps; its failure goes to the waiting request.
 
-        :raises Problem: after the end
+        :raises Problem: if the pipeline has ended
         """
         done: Future[None] = Future()
 
@@ -122,7 +122,7 @@ class Intake:
                 self._accept(self._blocked.popleft())
 
     def take_tasks(self) -> list[Callable[[], None]]:
-        """The tasks to run now."""
+        """Remove and return the tasks to run now."""
         with self._condition:
             tasks = list(self._tasks)
             self._tasks.clear()
@@ -130,22 +130,22 @@ class Intake:
 
     @property
     def has_tasks(self) -> bool:
-        """Whether there are tasks."""
+        """True if there are tasks."""
         return bool(self._tasks)
 
     def mark(self) -> int:
-        """The number that the next accepted push gets."""
+        """Return the number that the next accepted push gets."""
         return self._next
 
     def has_before(self, mark: int | None) -> bool:
-        """Whether accepted pushes wait that came before a mark; None stands for all."""
+        """Return True if accepted pushes from before a mark wait; None stands for all."""
         with self._condition:
             return bool(self._accepted) and (mark is None or self._accepted[0].number < mark)
 
     def take(self, before: int | None = None) -> list[Push]:
-        """The rows for one step: requests that wait at the same time share it.
+        """Remove and return the rows for one step: requests that wait at the same time share it.
 
-        :param before: a mark from which on pushes stay where they are
+        :param before: a mark; pushes from there on stay in the queue
         """
         records = 0
         with self._condition:
@@ -156,7 +156,7 @@ class Intake:
             return self._taken
 
     def close(self, problem: Problem) -> None:
-        """Take nothing more; whoever waits gets ``problem``, as does whoever has rows in a step that failed."""
+        """Accept nothing more. Waiting requests get ``problem``, as do those with rows in a step that failed."""
         with self._condition:
             self._closed = problem
             waiting = [*self._taken, *self._accepted, *self._blocked]
@@ -167,12 +167,12 @@ class Intake:
         for push in waiting:
             push.fail(problem)
         for task in tasks:
-            # A task finds out by itself that the pipeline has ended.
+            # A task checks by itself if the pipeline has ended.
             task()
 
     def _accept(self, push: Push) -> None:
         if not push.accepted.set_running_or_notify_cancel():
-            # Whoever sent it has gone.
+            # The client has gone.
             return
         self._received(push.records, push.size_bytes)
         if push.endpoint is not None:

@@ -1,6 +1,6 @@
-"""The keys of pushes whose rows a pipeline has, so that a push that is sent again is told so instead of adding its rows twice.
+"""The idempotency keys of the pushes that a pipeline has, so that a repeated push does not add its rows twice.
 
-A key is kept exactly as the rows are: the journal has the keys of each step, and checkpoints those of the last days.
+A key is as durable as its rows: the journal has the keys of each step, and checkpoints have those of the last days.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from airflow_pipelines.host.inputs.intake import Push
 
 KEPT_S: Final = 7 * 24 * 3600
 MAX_KEPT: Final = 20_000
-"""Of more keys the oldest are forgotten: each checkpoint has all of them."""
+"""The maximum number of keys, because each checkpoint has all of them. If there are more, the oldest are dropped."""
 
 
 def kept_key(table: str, key: str) -> str:
-    """Make of a key what is kept of it. It begins with its table, for what an emptied table has got may come again.
+    """Return the stored form of a key. It begins with its table, because rows of a table that was emptied may come again.
 
     :param table: the table
     :param key: the key, as the client has chosen it
@@ -36,14 +36,17 @@ class PushKeys:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._under_way: dict[str, Future[None]] = {}
-        """Done when the rows of a key are accepted. Not the push itself: a transaction would have all its rows in memory."""
+        """The futures that are done when the rows of a key are accepted.
+
+        The push itself is not kept: during a transaction, this would keep all its rows in memory.
+        """
         self._kept: dict[str, int] = {}
-        """The keys whose rows are in a committed step, oldest first, each with when it was committed in seconds since the epoch."""
+        """The keys whose rows are in a committed step, oldest first, each with its commit time in seconds since the epoch."""
         self._has_unsaved = False
 
     @property
     def has_unsaved(self) -> bool:
-        """Return True if keys came after the newest checkpoint, maybe with rows that changed nothing."""
+        """True if keys came after the newest checkpoint, maybe with rows that changed nothing."""
         return self._has_unsaved
 
     def saved(self) -> None:
@@ -51,9 +54,9 @@ class PushKeys:
         self._has_unsaved = False
 
     def restore(self, keys: Mapping[str, int], emptied: Iterable[str] = ()) -> None:
-        """Know the keys of what a pipeline goes on from.
+        """Restore the keys of the state that a pipeline goes on from.
 
-        :param keys: what was saved
+        :param keys: the saved keys
         :param emptied: the tables that have lost their rows since
         """
         lost = frozenset(emptied)
@@ -63,7 +66,7 @@ class PushKeys:
             self._forget_oldest()
 
     def claim(self, key: str, push: Push) -> None:
-        """Have a push be the one with a key, or note on it that it repeats another one: then it is accepted when that one is.
+        """Register a push as the first one with a key, or mark it as a repetition of another: then it is accepted when that one is.
 
         :param key: its key
         :param push: the push
@@ -74,7 +77,7 @@ class PushKeys:
                 push.accepted.set_result(None)
                 return
             earlier = self._under_way.get(key)
-            # Whoever has sent the earlier one may have gone before it was accepted: then its rows do not come.
+            # The client of the earlier push may have gone before it was accepted. Then its rows are not taken.
             if earlier is not None and not earlier.cancelled():
                 push.repeats, push.accepted = True, earlier
             else:
@@ -90,20 +93,20 @@ class PushKeys:
         with self._lock:
             for key, at in keys.items():
                 self._under_way.pop(key, None)
-                # Behind all others, also when it was there before: they are in the order of their age.
+                # Moved behind all others, because the keys are in the order of their age.
                 self._kept.pop(key, None)
                 self._kept[key] = at
             self._forget_oldest()
             self._has_unsaved = True
 
     def kept(self) -> dict[str, int]:
-        """Give the keys that a checkpoint keeps; older ones are forgotten."""
+        """Return the keys that a checkpoint keeps; older ones are dropped."""
         with self._lock:
             self._forget_oldest()
             return dict(self._kept)
 
     def _forget_oldest(self) -> None:
-        """Forget keys that are too old or too many. Also between checkpoints, for where nothing is saved there are none."""
+        """Drop keys that are too old or too many. This also happens between checkpoints, because without storage there are none."""
         limit = time.time() - KEPT_S
         while self._kept:
             oldest = next(iter(self._kept))

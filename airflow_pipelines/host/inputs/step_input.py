@@ -1,4 +1,4 @@
-"""The input of one step, the inputs that it came from, and rows of it that tables did not take."""
+"""The input of one step, its sources, and its rows that tables did not take."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from airflow_pipelines.rows.changes import TableChanges
 
 @dataclass(frozen=True, slots=True)
 class Consumption:
-    """What a step takes from inputs, or a transaction so far.
+    """The rows that a step, or a transaction so far, takes from inputs.
 
-    :param records: rows
+    :param records: the number of rows
     :param size_bytes: their bytes
-    :param parts: what that is of each endpoint
-    :param transactions: how many transactions end with it
-    :param push_keys: the keys of pushes, each with when it was taken in seconds since the epoch
+    :param parts: the part of each endpoint
+    :param transactions: the number of transactions that end with it
+    :param push_keys: the keys of pushes, each with the time it was taken in seconds since the epoch
     """
 
     records: int = 0
@@ -32,7 +32,7 @@ class Consumption:
     push_keys: Mapping[str, int] = field(default_factory=dict)
 
     def plus(self, later: Consumption) -> Consumption:
-        """This and what is taken after it."""
+        """Return the sum of this and of a later consumption."""
         parts = dict(self.parts)
         for endpoint, part in later.parts.items():
             parts[endpoint] = parts[endpoint].plus(part) if endpoint in parts else part
@@ -43,14 +43,14 @@ class Consumption:
 
 @dataclass(frozen=True, slots=True)
 class StepInput:
-    """What one step is made of: pushed rows, and chunks of connectors."""
+    """The input of one step: pushed rows, and chunks of connectors."""
 
     pushes: list[Push]
     chunks: Mapping[InputEndpoint, list[InputChunk]]
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing in it, not even the end of an input."""
+        """True if there is nothing in it, not even the end of an input."""
         return not self.pushes and not self.chunks
 
     @property
@@ -68,22 +68,22 @@ class StepInput:
 
     @property
     def records(self) -> int:
-        """Rows in it."""
+        """The number of rows."""
         return sum(push.records for push in self.pushes) + sum(c.records for chunks in self.chunks.values() for c in chunks)
 
     @property
     def size_bytes(self) -> int:
-        """Bytes in it."""
+        """The number of bytes."""
         return sum(push.size_bytes for push in self.pushes) + sum(c.size_bytes for chunks in self.chunks.values() for c in chunks)
 
     def consumption(self) -> Consumption:
-        """What it takes from inputs."""
+        """Return the rows that it takes from inputs."""
         now = int(time.time())
         keys = {push.key: now for push in self.pushes if push.key is not None}
         return Consumption(self.records, self.size_bytes, self._parts(), push_keys=keys)
 
     def _parts(self) -> dict[InputEndpoint, Consumed]:
-        """What each endpoint contributes."""
+        """Return the part of each endpoint."""
         found = {
             endpoint: Consumed(sum(c.records for c in chunks), sum(c.size_bytes for c in chunks), chunks[-1].position)
             for endpoint, chunks in self.chunks.items()
@@ -95,7 +95,7 @@ class StepInput:
         return found
 
     def origins(self, table: str) -> list[tuple[InputEndpoint | None, int]]:
-        """For each change of a table the input that it came from, and how many rows the step has of that input before it."""
+        """Return, for each change of a table, its input and the number of the table's rows from that input before it."""
         found = []
         before: dict[InputEndpoint | None, int] = {}
         for endpoint, changes in self.sources:
@@ -106,11 +106,11 @@ class StepInput:
 
 
 def report_rejected(log: PipelineLog, found: Iterable[Rejected], taken: StepInput) -> None:
-    """Count what the engine left out with the input that it came from, and say which row was the first.
+    """Count rejected changes with the input that they came from, and log the first row of each kind.
 
     :param log: the pipeline's log
-    :param found: what was left out
-    :param taken: what the step was made of
+    :param found: the changes that the engine left out
+    :param taken: the input of the step
     """
     for rejected in found:
         sources = taken.origins(rejected.table)

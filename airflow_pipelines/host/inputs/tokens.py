@@ -14,14 +14,14 @@ from airflow_pipelines.contract.problems import Problem
 
 @dataclass(frozen=True, slots=True)
 class CompletionToken:
-    """The first ``records`` records received by ``endpoint`` in incarnation ``incarnation``."""
+    """A token for the first ``records`` records that ``endpoint`` received in incarnation ``incarnation``."""
 
     incarnation: UUID
     endpoint: str
     records: int
 
     def encode(self) -> str:
-        """The token as text."""
+        """Return the token as text."""
         payload = {"u": str(self.incarnation), "e": self.endpoint, "c": self.records}
         return base64.b64encode(json.dumps(payload, separators=(",", ":")).encode()).decode()
 
@@ -29,7 +29,7 @@ class CompletionToken:
     def decode(cls, text: str) -> CompletionToken:
         """Read a token.
 
-        :raises Problem: when it is malformed
+        :raises Problem: if it is malformed
         """
         try:
             # A "+" that was not escaped in a URL arrives as a space.

@@ -1,4 +1,4 @@
-"""What a pipeline has done in the last minutes: rows per second of all that rows go through, and the time of its views."""
+"""The activity of a pipeline in the last minutes: rows per second by connector and relation, and the time of its views."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from itertools import pairwise
 from typing import Any, Final
 
 EVERY_S: Final = 2.0
-"""Seconds between two samples."""
+"""The seconds between two samples."""
 KEPT: Final = 150
-"""So many intervals between samples are kept: five minutes."""
+"""The number of intervals between samples that are kept: five minutes."""
 COARSE_S: Final = 10.0
-"""Seconds that one number of a sparkline stands for."""
+"""The seconds that one number of a sparkline stands for."""
 _EARLY_S: Final = 0.5
-"""Who asks for samples may be so much too early."""
+"""The seconds by which a request for a sample may come too early."""
 
 
 class Measure(StrEnum):
-    """What a counter counts, by the names of the REST API."""
+    """The quantity that a counter counts, by its name in the REST API."""
 
     PROCESSED = "processed"
     BUSY = "busy"
@@ -33,23 +33,26 @@ class Measure(StrEnum):
 
 
 Counter = tuple[Measure, str]
-"""A counter that only grows: what it counts, and of which connector, relation or view (empty: of the whole pipeline)."""
+"""A counter that only grows: its quantity, and its connector, relation or view (empty for the whole pipeline)."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """All counters at one moment, in the order in which they came to be known. Those of later samples were 0."""
+    """The values of all counters at one moment, in the order in which the counters became known.
+
+    A counter that became known only later was 0.
+    """
 
     at_ms: int
     values: array[float]
 
     def value(self, place: int) -> float:
-        """One of the counters."""
+        """Return the value of one counter."""
         return self.values[place] if place < len(self.values) else 0.0
 
 
 class Activity:
-    """Samples of a pipeline's counters. One thread adds them, any other may read."""
+    """The samples of a pipeline's counters. One thread adds them, any other may read."""
 
     def __init__(self) -> None:
         self._places: dict[Counter, int] = {}
@@ -59,7 +62,7 @@ class Activity:
         """Add a sample, if one is due.
 
         :param measure: reads all counters
-        :param now_s: seconds since the epoch
+        :param now_s: the time in seconds since the epoch
         """
         now_ms = int((time.time() if now_s is None else now_s) * 1000)
         if self._samples and 0 <= now_ms - self._samples[-1].at_ms < (EVERY_S - _EARLY_S) * 1000:
@@ -70,18 +73,18 @@ class Activity:
         self._samples.append(_Sample(now_ms, array("d", (counters.get(counter, 0.0) for counter in self._places))))
 
     def rate(self, measure: Measure, since_ms: int) -> float | None:
-        """How much a counter of the whole pipeline has grown in each second since a moment; None without two samples since then.
+        """Return the growth per second of a counter of the whole pipeline since a moment, or None without two samples since then.
 
-        :param measure: what it counts
-        :param since_ms: in milliseconds since the epoch
+        :param measure: the quantity that it counts
+        :param since_ms: the moment, in milliseconds since the epoch
         """
         samples = [sample for sample in list(self._samples) if sample.at_ms >= since_ms]
         return _growth(samples[0], samples[-1], self._places[measure, ""]) if len(samples) > 1 else None
 
     def sparkline(self, now_ms: int) -> dict[str, Any]:
-        """The input rows per second of the last minutes, coarsely: the REST API's ``sparkline``.
+        """Return the input rows per second of the last minutes at a coarse resolution: the REST API's ``sparkline``.
 
-        :param now_ms: milliseconds since the epoch
+        :param now_ms: the time in milliseconds since the epoch
         """
         every_ms = int(COARSE_S * 1000)
         until = now_ms - now_ms % every_ms
@@ -89,22 +92,22 @@ class Activity:
         rates = []
         for number in range(round(KEPT * EVERY_S / COARSE_S), 0, -1):
             begin, end = until - number * every_ms, until - (number - 1) * every_ms
-            # With the sample at which the interval begins, or the last one before it.
-            within = _between(samples, begin, end)
+            # Includes the sample at the beginning of the interval, or the last one before it.
+            within = _find_between(samples, begin, end)
             rates.append(_growth(within[0], within[-1], self._places[Measure.PROCESSED, ""]) if len(within) > 1 else None)
-        return {"every_ms": every_ms, "until": until, "rows_per_second": [_rounded(rate) for rate in rates]}
+        return {"every_ms": every_ms, "until": until, "rows_per_second": [_round(rate) for rate in rates]}
 
     def to_wire(self, since_ms: int = 0) -> dict[str, Any]:
-        """The answer of ``GET activity``.
+        """Return the answer of ``GET activity``.
 
-        :param since_ms: the end of the last interval that is known already, in milliseconds since the epoch
+        :param since_ms: the end of the last interval that the caller knows already, in milliseconds since the epoch
         """
         pairs = [pair for pair in pairwise(list(self._samples)) if pair[1].at_ms > since_ms]
         groups: dict[str, dict[str, list[float | None]]] = {measure.value: {} for measure in Measure}
         for (measure, name), place in list(self._places.items()):
             # Times are milliseconds in each interval, all others are per second.
-            grown = _difference if measure is Measure.VIEWS else _growth
-            groups[measure.value][name] = [_rounded(grown(before, after, place)) for before, after in pairs]
+            grown = _subtract if measure is Measure.VIEWS else _growth
+            groups[measure.value][name] = [_round(grown(before, after, place)) for before, after in pairs]
         none: list[float | None] = [None] * len(pairs)
         return {
             "now": int(time.time() * 1000),
@@ -118,32 +121,32 @@ class Activity:
 
 
 def counters_of(measure: Measure, values: Mapping[str, float] | Iterable[tuple[str, float]]) -> dict[Counter, float]:
-    """Counters by name as :meth:`Activity.sample` takes them.
+    """Return counters by name in the form that :meth:`Activity.sample` takes.
 
-    :param measure: what they count
-    :param values: by connector, relation or view
+    :param measure: the quantity that they count
+    :param values: the values by connector, relation or view
     """
     return {(measure, name): value for name, value in dict(values).items()}
 
 
-def _between(samples: list[_Sample], begin_ms: int, end_ms: int) -> list[_Sample]:
-    """The samples of an interval, and the last one before it when that is not older than a sample should be."""
+def _find_between(samples: list[_Sample], begin_ms: int, end_ms: int) -> list[_Sample]:
+    """Return the samples of an interval, preceded by the last one before it unless that is older than a sample should be."""
     found = [sample for sample in samples if begin_ms < sample.at_ms <= end_ms]
     before = [sample for sample in samples if begin_ms - 2 * EVERY_S * 1000 < sample.at_ms <= begin_ms]
     return [*before[-1:], *found]
 
 
-def _difference(before: _Sample, after: _Sample, place: int) -> float | None:
-    """How much a counter has grown between two samples; None when it began anew."""
+def _subtract(before: _Sample, after: _Sample, place: int) -> float | None:
+    """Return the growth of a counter between two samples, or None if the counter began anew."""
     grown = after.value(place) - before.value(place)
     return grown if grown >= 0 else None
 
 
 def _growth(before: _Sample, after: _Sample, place: int) -> float | None:
-    """The same in each second."""
-    grown, milliseconds = _difference(before, after, place), after.at_ms - before.at_ms
+    """Return the growth per second of a counter between two samples, or None if the counter began anew."""
+    grown, milliseconds = _subtract(before, after, place), after.at_ms - before.at_ms
     return None if grown is None or milliseconds <= 0 else grown * 1000 / milliseconds
 
 
-def _rounded(value: float | None) -> float | None:
+def _round(value: float | None) -> float | None:
     return None if value is None else round(value, 3)

@@ -1,4 +1,4 @@
-"""Counters of connectors, in their wire form and as checkpoints keep them."""
+"""The counters of connectors, in their wire form and in the form of checkpoints."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from airflow_pipelines.host.state.error_list import ErrorList
 
 @dataclass
 class InputMetrics:
-    """Counters of one input. Records: rows received, then consumed by steps, then with all their outputs delivered.
+    """The counters of one input.
 
-    :param durable_records: those whose effect is on disk, in a checkpoint or in the journal, so that no kill can lose it
+    Records count rows that were received (``total``), then consumed by steps (``processed``), then delivered to all outputs
+    (``completed``).
+
+    :param durable_records: the records whose effect is on disk, in a checkpoint or in the journal, so that no kill can lose it
     """
 
     total_records: int = 0
@@ -29,7 +32,7 @@ class InputMetrics:
     transport_errors: ErrorList = field(default_factory=ErrorList)
 
     def to_wire(self) -> dict[str, Any]:
-        """The wire's ``metrics`` object."""
+        """Return the wire's ``metrics`` object."""
         return {
             "total_bytes": self.total_bytes,
             "total_records": self.total_records,
@@ -41,10 +44,10 @@ class InputMetrics:
         }
 
     def to_state(self, records: int = 0, size_bytes: int = 0) -> InputCounts:
-        """What a checkpoint keeps: buffered records are not part of it, because they will be read again.
+        """Return the counts that a checkpoint keeps. Buffered records are not part of them, because they will be read again.
 
-        :param records: rows that a step takes which is not committed yet
-        :param size_bytes: their bytes
+        :param records: the rows taken by a step that is not committed yet
+        :param size_bytes: the bytes of these rows
         """
         return InputCounts(
             self.processed_records + records,
@@ -55,7 +58,7 @@ class InputMetrics:
 
     @classmethod
     def from_state(cls, state: InputCounts) -> InputMetrics:
-        """The counters that :meth:`to_state` described."""
+        """Return the counters that :meth:`to_state` described."""
         records, size = state.records, state.bytes
         return cls(
             total_records=records,
@@ -71,9 +74,9 @@ class InputMetrics:
 
 @dataclass
 class OutputMetrics:
-    """Counters of one output.
+    """The counters of one output.
 
-    Queued is what waits for a target, or for a listener; buffered what an output keeps to write it in larger batches.
+    Queued rows wait for a target or a listener; buffered rows are kept by the output to write them in larger batches.
     """
 
     transmitted_records: int = 0
@@ -89,7 +92,7 @@ class OutputMetrics:
     transport_errors: ErrorList = field(default_factory=ErrorList)
 
     def to_wire(self) -> dict[str, Any]:
-        """The wire's ``metrics`` object."""
+        """Return the wire's ``metrics`` object."""
         return {
             "transmitted_records": self.transmitted_records,
             "transmitted_bytes": self.transmitted_bytes,
@@ -105,14 +108,14 @@ class OutputMetrics:
         }
 
     def to_state(self) -> OutputCounts:
-        """What a checkpoint keeps."""
+        """Return the counts that a checkpoint keeps."""
         return OutputCounts(
             self.transmitted_records, self.transmitted_bytes, self.encode_errors.to_state(), self.transport_errors.to_state()
         )
 
     @classmethod
     def from_state(cls, state: OutputCounts) -> OutputMetrics:
-        """The counters that :meth:`to_state` described."""
+        """Return the counters that :meth:`to_state` described."""
         return cls(
             transmitted_records=state.transmitted_records,
             transmitted_bytes=state.transmitted_bytes,

@@ -1,4 +1,4 @@
-"""Whether a connector works, as statistics show it."""
+"""The health of a connector, as statistics show it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Any
 
 
 class Health:
-    """What keeps a connector from working: for good, or for now.
+    """The problem that keeps a connector from working, for good or for now.
 
-    :param fatal: why it cannot go on
-    :param trouble: why it does not work at the moment, and is tried again
-    :param note: what is worth knowing of one that works
+    :param fatal: the reason why it cannot go on
+    :param trouble: the reason why it does not work at the moment; it is tried again
+    :param note: a remark about a connector that works
     """
 
     def __init__(self) -> None:
@@ -20,11 +20,11 @@ class Health:
 
     @property
     def is_good(self) -> bool:
-        """Whether it works."""
+        """True if the connector works."""
         return self.fatal is None and self.trouble is None
 
     def to_wire(self) -> dict[str, Any]:
-        """The wire's ``health`` object."""
+        """Return the wire's ``health`` object."""
         problem = self.fatal or self.trouble
         if problem is None:
             return {"status": "Healthy", "description": self.note}

@@ -1,4 +1,4 @@
-"""A pipeline's counters as metrics."""
+"""The counters of a pipeline as metrics of a monitoring system."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ _OUTPUT = (
 
 
 def measure(stats: Mapping[str, Any], pipeline: str, memory_limit: int | None) -> list[Metric]:
-    """The metrics of a pipeline.
+    """Return the metrics of a pipeline.
 
-    :param stats: its statistics (the wire's object)
-    :param pipeline: its name
-    :param memory_limit: the bytes of memory that its configuration allows; None for no limit
+    :param stats: the pipeline's statistics (the wire's object)
+    :param pipeline: the pipeline's name
+    :param memory_limit: the bytes of memory that its configuration allows, or None for no limit
     """
     labels = {"pipeline_name": pipeline}
     found = [Metric(name, kind, text, stats["global_metrics"][key], labels) for name, kind, text, key in _GLOBAL]
@@ -71,18 +71,21 @@ def measure(stats: Mapping[str, Any], pipeline: str, memory_limit: int | None) -
         for endpoint in stats["inputs"]
         if key in endpoint["metrics"]
     ]
-    return [*found, *_of_streams(stats.get("stream_metrics") or {}, labels)]
+    return [*found, *_measure_streams(stats.get("stream_metrics") or {}, labels)]
 
 
-def _of_streams(operators: Mapping[str, Any], labels: Mapping[str, str]) -> Iterator[Metric]:
-    """What the operators of a stream program say of themselves, task by task. Counters of functions may go down, too."""
+def _measure_streams(operators: Mapping[str, Any], labels: Mapping[str, str]) -> Iterator[Metric]:
+    """Yield the metrics that the operators of a stream program report, task by task.
+
+    They are gauges, because counters of functions may also go down.
+    """
     for uid, operator in operators.items():
         for task in operator["tasks"]:
             place = {**labels, "operator": uid, "task": str(task["task"])}
             yield Metric(
                 "stream_state_bytes", MetricKind.GAUGE, "Bytes of an operator's state at rest.", task["state_bytes"], place
             )
-            # After the end of all inputs there is no time any more.
+            # After the end of all inputs, the watermark is no longer a time.
             if task["watermark"] is not None and task["watermark"] < MAX_TIMESTAMP:
                 text = "How far event time has come, in seconds since the epoch."
                 yield Metric("stream_watermark_seconds", MetricKind.GAUGE, text, task["watermark"] / 1000, place)
@@ -92,7 +95,7 @@ def _of_streams(operators: Mapping[str, Any], labels: Mapping[str, str]) -> Iter
 
 
 def _numbers(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, int | float]]:
-    """What is a number, with its name; the parts of a distribution have its name before theirs."""
+    """Yield the numbers among some values, with their names. The name of a distribution precedes those of its parts."""
     for name, value in values.items():
         if isinstance(value, Mapping):
             yield from _numbers(value, f"{prefix}{name}.")

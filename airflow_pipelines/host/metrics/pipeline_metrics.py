@@ -1,4 +1,4 @@
-"""Record counters and times of a pipeline, and their wire form."""
+"""The record counters and times of a pipeline, and their wire form."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ class PipelineMetrics:
         self._collected = (0, 0)
 
     def restore(self, counters: Counters, initial_start_time: float) -> None:
-        """Go on counting where a checkpoint or the journal stopped.
+        """Go on counting from the counters of a checkpoint or of the journal.
 
-        :param counters: those of the checkpoint or the journal
-        :param initial_start_time: seconds since the epoch
+        :param counters: the counters of the checkpoint or the journal
+        :param initial_start_time: the first start of the pipeline, in seconds since the epoch
         """
         with self._lock:
             self._counters = asdict(counters)
-            # What had been received but not processed will be received again.
+            # Rows that were received but not processed will be received again.
             self._counters["input_records"] = counters.processed_records
             self._counters["input_bytes"] = counters.processed_bytes
-            # What outputs have not delivered then, they deliver first.
+            # Outputs first deliver the changes that they had not delivered by then.
             self.initial_start_time = initial_start_time
 
     def add(self, **deltas: int) -> None:
@@ -54,17 +54,17 @@ class PipelineMetrics:
                 self._counters[name] += delta
 
     def collected(self, records: int, size_bytes: int) -> None:
-        """Set what the transaction in progress has collected; its step has not come yet."""
+        """Set the rows and bytes that the transaction in progress has collected; its step has not come yet."""
         self._collected = (records, size_bytes)
 
     def complete(self) -> None:
-        """Everything processed so far has been delivered."""
+        """Note that everything processed so far has been delivered."""
         with self._lock:
             self._counters["completed_records"] = self._counters["processed_records"]
             self._counters["completed_steps"] = self._counters["initiated_steps"]
 
     def complete_until(self, reached: Counters) -> None:
-        """Everything has been delivered that had been processed at a certain time.
+        """Note that everything has been delivered that had been processed at an earlier time.
 
         :param reached: the counters at that time
         """
@@ -86,28 +86,28 @@ class PipelineMetrics:
         return self._busy_s
 
     def counters(self) -> Counters:
-        """The counters as they stand."""
+        """Return the current counters."""
         with self._lock:
             return Counters(**self._counters)
 
     def sample(self) -> Sample:
-        """Measures taken every :data:`~airflow_pipelines.host.metrics.time_series.EVERY_S` seconds."""
-        stored = self._stored()
+        """Return a sample of the measures; taken every :data:`~airflow_pipelines.host.metrics.time_series.EVERY_S` seconds."""
+        stored = self._measure_stored()
         self._storage_mb_s += stored / 1e6 * EVERY_S
         return Sample(int(time.time() * 1000), self.counters().processed_records, _rss_bytes(), stored)
 
     def to_wire(
         self, *, state: str, bootstrapping: bool, pipeline_complete: bool, stalled_s: float, transaction: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """The wire's ``global_metrics`` object.
+        """Return the wire's ``global_metrics`` object.
 
         :param state: the pipeline's status on the wire
-        :param bootstrapping: whether it evaluates views for a changed program
-        :param pipeline_complete: whether all inputs have ended and all of them is processed
-        :param stalled_s: for how long it has been waiting for an output
+        :param bootstrapping: True while it evaluates views for a changed program
+        :param pipeline_complete: True if all inputs have ended and all of their rows are processed
+        :param stalled_s: the seconds that it has been waiting for an output
         """
         counters = self.counters()
-        # A transaction has taken what it has collected, although its step comes later.
+        # A transaction has taken the rows that it has collected, although its step comes later.
         processed_records = counters.processed_records + self._collected[0]
         processed_bytes = counters.processed_bytes + self._collected[1]
         usage = resource.getrusage(resource.RUSAGE_SELF)
@@ -125,7 +125,7 @@ class PipelineMetrics:
             "start_time": int(self.start_time),
             "incarnation_uuid": str(self.incarnation),
             "initial_start_time": int(self.initial_start_time),
-            "storage_bytes": self._stored(),
+            "storage_bytes": self._measure_stored(),
             "storage_mb_secs": int(self._storage_mb_s),
             "runtime_elapsed_msecs": int(self._busy_s * 1000),
             "buffered_input_records": counters.input_records - processed_records,
@@ -141,7 +141,7 @@ class PipelineMetrics:
             "pipeline_complete": pipeline_complete,
         }
 
-    def _stored(self) -> int:
+    def _measure_stored(self) -> int:
         # Walking the folder on every poll of a waiting client would cost more than the pipeline itself.
         when, size = self._storage_bytes
         now = time.monotonic()

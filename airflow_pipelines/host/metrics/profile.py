@@ -1,4 +1,4 @@
-"""What the steps of a pipeline cost, operator by operator, and how Spark carries out its queries."""
+"""The cost of a pipeline's steps, operator by operator, and the physical plans of its queries in Spark."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from airflow_pipelines.engine.step_stats import StepStats
 
 @dataclass(slots=True)
 class OperatorProfile:
-    """What one operator did in the newest steps.
+    """The work of one operator in the newest steps.
 
-    :param relation: the view, or the internal relation of one, that it computes
-    :param view: the view that this belongs to
-    :param strategy: how the plan has it evaluated
-    :param reads: the relations whose changes it follows
-    :param kept_rows: rows of the relation that are kept; None when its contents are not
-    :param steps: steps in which it had something to do
-    :param rows_in: rows of the changes that it read in these
-    :param rows_out: rows of the changes that it gave
-    :param duration_ms: its time in these
-    :param longest_ms: its time in the longest of these
-    :param reason: why it computes the relation anew, where it does
+    :param relation: the view, or the internal relation of a view, that it computes
+    :param view: the view that the relation belongs to
+    :param strategy: the strategy by which the plan evaluates it
+    :param reads: the relations whose changes it reads
+    :param kept_rows: the number of rows of the relation that are kept, or None if its contents are not kept
+    :param steps: the number of steps in which it had something to do
+    :param rows_in: the number of rows in the changes that it read in these steps
+    :param rows_out: the number of rows in the changes that it produced
+    :param duration_ms: its total time in these steps
+    :param longest_ms: its time in the longest of these steps
+    :param reason: the reason why it computes the relation anew, if it does
     """
 
     relation: str
@@ -44,9 +44,9 @@ class OperatorProfile:
 
 
 def circuit_profile(circuit: Circuit, recent: Iterable[StepStats]) -> dict[str, Any]:
-    """The profile of a running pipeline.
+    """Return the profile of a running pipeline.
 
-    :param circuit: its circuit
+    :param circuit: the pipeline's circuit
     :param recent: its newest steps
     :returns: a JSON object: the steps, their sums for each operator and for each view, and the physical plans of the queries that
         are planned once and run again in each step
@@ -68,9 +68,9 @@ def circuit_profile(circuit: Circuit, recent: Iterable[StepStats]) -> dict[str, 
 
 
 def zipped(profile: dict[str, Any], dataflow: dict[str, Any]) -> bytes:
-    """A profile as a ZIP file: the profile and the dataflow graph as JSON, and each physical plan as a text.
+    """Return a profile as a ZIP file: the profile and the dataflow graph as JSON, and each physical plan as text.
 
-    :param profile: what :func:`circuit_profile` gave
+    :param profile: the result of :func:`circuit_profile`
     :param dataflow: the graph of the same program
     """
     content = io.BytesIO()

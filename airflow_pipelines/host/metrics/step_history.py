@@ -1,4 +1,4 @@
-"""What the steps of a running pipeline have cost: the newest one by one, and the sums of all."""
+"""The costs of a running pipeline's steps: the newest one by one, and the sums of all."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from airflow_pipelines.engine.step_stats import StepStats
 
 KEPT: Final = 100
-"""So many of the newest steps are kept."""
+"""The number of the newest steps that are kept."""
 
 
 class StepHistory:
@@ -26,7 +26,7 @@ class StepHistory:
             self._rows[relation] = self._rows.get(relation, 0) + rows
         for operator in stats.operators:
             self._milliseconds[operator.view] = self._milliseconds.get(operator.view, 0.0) + operator.duration_ms
-            # The last of a view's operators gives the view itself.
+            # The last of a view's operators produces the view itself.
             if operator.relation == operator.view:
                 self._rows[operator.view] = self._rows.get(operator.view, 0) + operator.rows_out
 
@@ -37,10 +37,10 @@ class StepHistory:
 
     @property
     def rows(self) -> dict[str, int]:
-        """The rows that the changes of each table and view have had in all steps."""
+        """The number of rows in the changes of each table and view, summed over all steps."""
         return dict(self._rows)
 
     @property
     def milliseconds(self) -> dict[str, float]:
-        """The time that the operators of each view have taken in all steps."""
+        """The time that the operators of each view have taken, summed over all steps."""
         return dict(self._milliseconds)

@@ -1,4 +1,4 @@
-"""What a stream program says of itself, as the statistics of its pipeline show it."""
+"""The statistics that a stream program reports about itself, as its pipeline shows them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _LARGEST = 2**63
 
 
 def statistics_to_wire(program: StreamProgram, statistics: StreamStatistics) -> dict[str, Any]:
-    """``stream_metrics`` by the uids of the operators, and ``warnings``.
+    """Return ``stream_metrics`` by the uids of the operators, and ``warnings``.
 
     :param program: the stream program
-    :param statistics: what it has said
+    :param statistics: the statistics that it has reported
     """
     operators: dict[str, dict[str, Any]] = {operator.uid: {"name": operator.name, "tasks": []} for operator in program.operators}
     for (uid, task), metrics in sorted(statistics.metrics.items()):
@@ -34,7 +34,7 @@ def statistics_to_wire(program: StreamProgram, statistics: StreamStatistics) -> 
 
 
 def _plain(value: Any) -> Any:
-    """A value that JSON and monitoring systems have: a gauge gives whatever its function returns."""
+    """Return a value in a form that JSON and monitoring systems can represent: a gauge may return anything."""
     if isinstance(value, Mapping):
         return {str(name): _plain(each) for name, each in value.items()}
     if value is None or isinstance(value, bool | str):

@@ -1,4 +1,4 @@
-"""How a pipeline's throughput, memory and storage have changed in the last minute."""
+"""The throughput, memory and storage of a pipeline in the last minute."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 EVERY_S: Final = 1.0
-"""Seconds between two samples."""
+"""The seconds between two samples."""
 KEPT: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What was measured at one moment.
+    """The measurements of one moment.
 
     :param at_ms: the moment, in milliseconds since the epoch
-    :param processed_records: input records that steps have consumed since the pipeline first started
-    :param memory_bytes: resident memory of the host's Python process
-    :param storage_bytes: what is in the pipeline's storage folder
+    :param processed_records: the number of input records that steps have consumed since the pipeline first started
+    :param memory_bytes: the resident memory of the host's Python process
+    :param storage_bytes: the size of the pipeline's storage folder
     """
 
     at_ms: int
@@ -30,7 +30,7 @@ class Sample:
     storage_bytes: int
 
     def to_wire(self) -> dict[str, int]:
-        """The sample as the REST contract has it."""
+        """Return the sample in the form of the REST contract."""
         return {"t": self.at_ms, "r": self.processed_records, "m": self.memory_bytes, "s": self.storage_bytes}
 
 
@@ -46,22 +46,22 @@ class TimeSeries:
 
     @property
     def newest(self) -> Sample | None:
-        """The newest sample; None before there is one."""
+        """The newest sample, or None before the first one."""
         samples = list(self._samples)
         return samples[-1] if samples else None
 
     def after(self, at_ms: int) -> list[Sample]:
-        """The samples of later moments than the given one, oldest first."""
+        """Return the samples later than the given moment, oldest first."""
         return [sample for sample in list(self._samples) if sample.at_ms > at_ms]
 
     def to_wire(self) -> dict[str, Any]:
-        """The answer of ``GET time_series``."""
+        """Return the answer of ``GET time_series``."""
         return {"now": int(time.time() * 1000), "samples": [sample.to_wire() for sample in self.after(0)]}
 
     async def stream(self, goes_on: Callable[[], bool]) -> AsyncIterator[dict[str, int]]:
-        """The samples that there are, then each new one.
+        """Yield the samples that exist, then each new one.
 
-        :param goes_on: whether there may be more
+        :param goes_on: returns True while there may be more samples
         """
         told = 0
         while True:

@@ -1,1 +1,1 @@
-"""Outputs: changes of views go to connectors and to those who listen."""
+"""Outputs: changes of views go to connectors and listeners."""

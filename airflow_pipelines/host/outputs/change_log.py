@@ -1,7 +1,7 @@
-"""What the newest steps changed in relations that somebody follows by asking again and again.
+"""The log of the newest steps' changes in relations that readers follow by repeated requests.
 
-A reader names the place up to which it has a relation, and gets what was changed since, as far as that is known; else it begins
-anew with the contents. So nothing is kept for readers that have gone, and no reader holds up the pipeline.
+A reader names the place up to which it has a relation, and gets the changes since then, as long as they are known; otherwise it
+begins anew with the contents. So nothing is kept for readers that have gone, and no reader holds up the pipeline.
 """
 
 from __future__ import annotations
@@ -18,23 +18,24 @@ from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.host.outputs.followed_note import FollowedNote
 
 MEMORY_BYTES: Final = 64 << 20
-"""The changes of a log that are in memory have about so many bytes at most, but for those of the newest step."""
+"""The approximate number of bytes in memory that the changes of a log may take, those of the newest step excepted."""
 STEPS: Final = 10_000
-"""A log has at most so many steps."""
+"""The greatest number of steps in a log."""
 ROWS: Final = 10_000_000
-"""The changes of a log are about so many rows at most, but for those of the newest step."""
+"""The approximate number of rows that the changes of a log may have, those of the newest step excepted."""
 FORGET_S: Final = 600.0
-"""A log that nobody has asked for so long is forgotten."""
+"""The seconds after which a log that nobody has read is dropped."""
 ANSWER_ROWS: Final = 500_000
-"""An answer ends with the step by which it has so many rows."""
+"""The number of rows at which an answer ends. An answer has at least one step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
     """A run of a pipeline, as places name it.
 
-    :param name: no other run, of this or any other pipeline, has it
-    :param before: the place of what the run began with; None when it began with nothing, or with what readers have not seen
+    :param name: a name that no other run has, of this or any other pipeline
+    :param before: the place of the state that the run began with, or None if it began empty or with a state that readers have not
+        seen
     """
 
     name: str
@@ -43,7 +44,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What a relation was after a step.
+    """The state of a relation after a step.
 
     :param run: the name of the run that committed the step
     :param step: the step
@@ -53,14 +54,14 @@ class Place:
     step: int
 
     def __str__(self) -> str:
-        """The place as readers name it, who need not understand it."""
+        """Return the text by which readers name the place. They need not understand it."""
         return f"{self.run}:{self.step}"
 
     @classmethod
     def read(cls, text: str) -> Place:
-        """The place that a reader names.
+        """Return the place that a reader names.
 
-        :raises ValueError: when it is none
+        :raises ValueError: if the text is not a place
         """
         run, _, step = text.rpartition(":")
         if not run:
@@ -70,9 +71,9 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class LoggedStep:
-    """What a step changed in a relation.
+    """The changes of a step in a relation.
 
-    :param step: its number
+    :param step: the step's number
     :param delta: rows with weights
     """
 
@@ -82,11 +83,11 @@ class LoggedStep:
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """What was changed since a place.
+    """The changes since a place.
 
-    :param steps: the oldest of the steps that changed something, in order
-    :param until: the step up to which that is all
-    :param behind: about how many rows later ones have
+    :param steps: the oldest of the steps with changes, in order
+    :param until: the step up to which these are all changes
+    :param behind: the approximate number of rows in later steps
     """
 
     steps: tuple[LoggedStep, ...]
@@ -95,12 +96,12 @@ class Since:
 
 
 class ChangeLog:
-    """What the newest steps changed in one relation."""
+    """The changes of the newest steps in one relation."""
 
     def __init__(self, step: int) -> None:
-        """Begin with what comes after a step.
+        """Begin the log after a step.
 
-        :param step: the newest one whose contents can be read
+        :param step: the newest step whose contents can be read
         """
         self._begin = self._newest = step
         self._steps: deque[LoggedStep] = deque()
@@ -109,13 +110,13 @@ class ChangeLog:
         self.asked = time.monotonic()
 
     def add(self, step: int, delta: Batch | None) -> None:
-        """A step is done.
+        """Add a step.
 
-        :param step: its number
-        :param delta: what it changed; None for nothing
+        :param step: the step's number
+        :param delta: its changes, or None if there are none
         """
         if step <= self._newest:
-            # It was the newest when the log began.
+            # The step was the newest when the log began.
             return
         self._newest = step
         if delta is None or not delta.rows:
@@ -130,7 +131,7 @@ class ChangeLog:
             self._begin = oldest.step
 
     def since(self, step: int) -> Since | None:
-        """What was changed after a step; None when that is no longer known.
+        """Return the changes after a step, or None if they are no longer known.
 
         :param step: the step, of this run
         """
@@ -150,7 +151,7 @@ class ChangeLog:
 
 
 class ChangeLogs:
-    """The logs of the relations of one run. Steps are added by the pipeline's thread, requests come from others."""
+    """The logs of the relations of one run. The pipeline's thread adds steps, requests come from other threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -162,24 +163,24 @@ class ChangeLogs:
         self._closed = False
 
     def begin(self, run: Run, step: int, note: FollowedNote) -> None:
-        """The pipeline is open.
+        """Begin to log, once the pipeline is open.
 
-        :param run: names its places
+        :param run: the run that the places name
         :param step: the step that it begins with
-        :param note: which relations were followed before, and where to note those that are from now on
+        :param note: the relations that were followed before; those that are followed from now on are noted there
         """
         with self._lock:
             self._run, self._note = run, note
             self._first = self._newest = step
-            # To those who have read the run before up to its end, the first steps of this one are changes, too.
+            # For readers that have read the previous run up to its end, the first steps of this run are changes, too.
             followed = note.read() if run.before is not None else frozenset()
             self._logs = {relation: ChangeLog(step) for relation in followed}
 
     def add(self, step: int, deltas: Mapping[str, Batch]) -> None:
-        """A step is done.
+        """Add a step.
 
-        :param step: its number
-        :param deltas: by relation
+        :param step: the step's number
+        :param deltas: its changes, by relation
         """
         with self._lock:
             self._newest = step
@@ -192,13 +193,13 @@ class ChangeLogs:
         self._wake()
 
     def place(self, step: int) -> Place:
-        """The place of a step of this run."""
+        """Return the place of a step of this run."""
         if self._run is None:
             raise RuntimeError("the pipeline is not open")
         return Place(self._run.name, step)
 
     def step_of(self, place: Place) -> int | None:
-        """The step of this run whose contents a place stands for; None when it is of another history."""
+        """Return the step of this run whose contents a place names, or None if the place is of another history."""
         run = self._run
         if run is None:
             return None
@@ -207,9 +208,9 @@ class ChangeLogs:
         return self._first if place == run.before else None
 
     def follow(self, relation: str) -> ChangeLog:
-        """The log of a relation, which begins now unless it is there.
+        """Return the log of a relation, which begins now unless it exists.
 
-        A step whose contents can be read and that is not in the log, because it is about to be added, will be.
+        A step whose contents can be read, but which is not in the log because it is about to be added, will still be added.
 
         :param relation: the relation
         """
@@ -217,11 +218,11 @@ class ChangeLogs:
             return self._followed(relation)
 
     async def changed(self, relation: str, step: int, wait_s: float) -> Since | None:
-        """What was changed in a relation after a step, once there is something, or after a while; None when it is not known.
+        """Return the changes in a relation after a step, once there are any or the time is over; None if they are not known.
 
         :param relation: the relation
         :param step: the step, of this run
-        :param wait_s: for how long to wait
+        :param wait_s: the seconds to wait at most
         """
         event = asyncio.Event()
         waiter = (asyncio.get_running_loop(), event)
@@ -245,7 +246,7 @@ class ChangeLogs:
                 self._waiting.discard(waiter)
 
     def close(self) -> None:
-        """Let nobody wait any more."""
+        """Wake all waiting requests, and let none wait any more."""
         self._closed = True
         self._wake()
 

@@ -1,4 +1,4 @@
-"""The progress of all outputs, of which some keep changes for a while, deliver them later, or have failed."""
+"""The delivery progress of all outputs, of which some buffer changes, deliver them later, or have failed."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _MOST_MARKS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What had been processed when a step was done.
+    """The counts of processed records at the end of a step.
 
-    :param step: its number
-    :param counters: those of the pipeline
-    :param records: how many records steps had taken from each input
+    :param step: the step's number
+    :param counters: the counters of the pipeline
+    :param records: the number of records that steps had taken from each input
     """
 
     step: int
@@ -26,54 +26,54 @@ class Mark:
 
 
 class Deliveries:
-    """Marks of the steps whose changes some output has not delivered, and what failed ones do not deliver.
+    """The marks of the steps whose changes some output has not delivered, and the losses of failed outputs.
 
-    Changed by the pipeline's thread only.
+    Only the pipeline's thread changes them.
     """
 
     def __init__(self) -> None:
         self._marks: list[Mark] = []
         self._losses: dict[str, Mapping[InputEndpoint, int]] = {}
         self.is_serving = False
-        """True when the pipeline has been opened, so that what its inputs bring can be told from what they had brought before."""
+        """True once the pipeline has been opened, so that new records of its inputs can be told from earlier ones."""
 
     @property
     def losses(self) -> Mapping[str, Mapping[InputEndpoint, int]]:
-        """The outputs that have failed before all was delivered, each with how many records of each input its target has all of.
+        """The outputs that have failed before everything was delivered.
 
-        May be read by any thread.
+        Each has the number of records of each input that its target has completely. Any thread may read it.
         """
         return self._losses
 
     def lose(self, output: str, step: int, completed: Mapping[InputEndpoint, int]) -> None:
-        """An output has failed.
+        """Note that an output has failed.
 
-        :param output: its name
-        :param step: the oldest step of which its target does not get all
-        :param completed: how many records of each input all outputs have delivered; none of a later step are
+        :param output: the output's name
+        :param step: the oldest step that its target does not get completely
+        :param completed: the number of records of each input that all outputs have delivered; none of them are of a later step
         """
         before = [mark for mark in self._marks if mark.step < step]
         records = before[-1].records if before else completed
         self._losses = {**self._losses, output: records if self.is_serving else {}}
 
     def forget(self) -> None:
-        """No output keeps anything."""
+        """Drop all marks, because no output buffers anything."""
         self._marks.clear()
 
     def reached(self, mark: Mark, first_kept: int) -> Mark | None:
-        """Add a mark, and find out how far all outputs have delivered.
+        """Add a mark, and determine the progress of all outputs.
 
-        :param mark: that of the newest step
-        :param first_kept: the oldest step of which an output has not delivered all changes
-        :returns: the newest mark with all of whose changes were delivered; None when that is no other than before
+        :param mark: the mark of the newest step
+        :param first_kept: the oldest step whose changes an output has not delivered completely
+        :returns: the newest mark whose changes have all been delivered, or None if it has not advanced
         """
         if self._marks and self._marks[-1].step == mark.step:
-            # The same step, and maybe more malformed records.
+            # The same step again, maybe with more malformed records.
             self._marks.pop()
         self._marks.append(mark)
         done = [each for each in self._marks if each.step < first_kept]
         self._marks = self._marks[len(done) :]
         if len(self._marks) > _MOST_MARKS:
-            # What is left tells less exactly how far deliveries are, and never too much.
+            # The remaining marks report progress less exactly, but never too much of it.
             self._marks = self._marks[1::2]
         return done[-1] if done else None

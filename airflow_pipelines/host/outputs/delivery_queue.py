@@ -1,4 +1,4 @@
-"""The changes that wait for the target of an output."""
+"""The queue of changes that wait for the target of an output."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from airflow_pipelines.engine.storage.connector_state import KeptStep
 from airflow_pipelines.host.outputs.step_changes import StepChanges
 
 MEMORY_BYTES: Final = 64 << 20
-"""Changes that wait in memory have about so many bytes at most; the others are in files."""
+"""The approximate number of bytes of waiting changes in memory; the others are in files."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueLimits:
-    """How much may wait before steps do.
+    """The limits of a queue, at which steps wait.
 
-    :param records: the most records
-    :param bytes: the most bytes
+    :param records: the maximum number of records
+    :param bytes: the maximum number of bytes
     """
 
     records: int
@@ -29,16 +29,16 @@ class QueueLimits:
 
 
 class DeliveryQueue:
-    """Changes in the order of their steps. The pipeline's thread adds to it; the output's thread takes from it.
+    """The changes of an output in the order of their steps. The pipeline's thread adds to it, the output's thread takes from it.
 
-    The first of them is taken out when it is delivered, so that a checkpoint that is taken meanwhile keeps it.
+    The first change is removed once it is delivered, so that a checkpoint taken meanwhile keeps it.
     """
 
     def __init__(self, limits: QueueLimits, store: BatchStore) -> None:
-        """Make an empty queue.
+        """Create an empty queue.
 
-        :param limits: how much may wait
-        :param store: takes what is too much for memory
+        :param limits: the limits at which steps wait
+        :param store: the store to which changes spill that are too large for memory
         """
         self._limits = limits
         self._store = store
@@ -49,12 +49,12 @@ class DeliveryQueue:
         self._full_since: float | None = None
         self._closed = False
         self.delivered: int | None = None
-        """The greatest number of changes that were delivered."""
+        """The greatest number of the changes that were delivered."""
 
     def put(self, part: StepChanges) -> None:
-        """Add changes, whether there is room or not: whoever makes them looks before.
+        """Add changes, even if the queue is full: the caller checks that first.
 
-        After the end they are kept for a checkpoint.
+        After the end, changes are kept for a checkpoint.
         """
         if self._bytes + part.delta.memory_bytes > MEMORY_BYTES:
             part = part.in_files(self._store)
@@ -64,23 +64,23 @@ class DeliveryQueue:
             self._condition.notify_all()
 
     def wait_first(self, seconds: float) -> bool:
-        """Wait for changes, or the end.
+        """Wait for changes or the end.
 
-        :returns: whether :meth:`first` gives its answer at once
+        :returns: True if :meth:`first` returns at once
         """
         with self._condition:
             return bool(self._condition.wait_for(lambda: self._parts or self._closed, seconds))
 
     def first(self) -> StepChanges | None:
-        """The oldest changes, as soon as there are any; None after the end."""
+        """Wait for changes and return the oldest, or None after the end."""
         with self._condition:
             self._condition.wait_for(lambda: self._parts or self._closed)
             return None if self._closed else self._parts[0]
 
     def delivered_first(self, number: int) -> None:
-        """The oldest changes are in the target.
+        """Remove the oldest changes, which are in the target.
 
-        :param number: theirs
+        :param number: the number of these changes
         """
         with self._condition:
             if self._parts and self._parts[0].number == number:
@@ -88,17 +88,17 @@ class DeliveryQueue:
                 self.delivered = number
 
     def wait_closed(self, seconds: float) -> bool:
-        """Wait, unless the end comes before.
+        """Wait for a time, or until the end.
 
-        :returns: whether it has come
+        :returns: True if the end has come
         """
         with self._condition:
             return self._condition.wait_for(lambda: self._closed, seconds)
 
     def clear(self) -> int:
-        """Forget all that waits, which nobody will deliver.
+        """Drop all waiting changes, because nobody will deliver them.
 
-        :returns: how many records it were
+        :returns: the number of records dropped
         """
         with self._condition:
             records = self._records
@@ -107,28 +107,28 @@ class DeliveryQueue:
             return records
 
     def close(self) -> None:
-        """Nothing is taken any more. What waits stays, for a checkpoint."""
+        """End the delivery. Waiting changes are kept for a checkpoint."""
         with self._condition:
             self._closed = True
             self._condition.notify_all()
 
     def kept(self) -> tuple[int | None, tuple[KeptStep, ...]]:
-        """What a checkpoint keeps: the greatest number that was delivered, and what was not, on disk."""
+        """Return the state for a checkpoint: the greatest delivered number, and the undelivered changes, flushed to disk."""
         with self._condition:
             parts = list(self._parts)
             delivered = self.delivered
-        # Files are written without holding up the delivery.
+        # Files are written without the lock, which would hold up the delivery.
         flushed = [part.kept(self._store) for part in parts]
         on_disk = {part.number: part for part, _ in flushed}
         with self._condition:
-            # Its files stay as long as this names them.
+            # The files are kept as long as the queue refers to them.
             self._parts = deque(on_disk.get(part.number, part) for part in self._parts)
         return delivered, tuple(kept for _, kept in flushed)
 
     def known_before(self, epoch: int) -> int | None:
-        """The greatest number of changes of earlier runs that were delivered or wait; None when there are none.
+        """Return the greatest number of the changes of earlier runs that were delivered or wait, or None if there are none.
 
-        :param epoch: that of this run
+        :param epoch: the epoch of this run
         """
         with self._condition:
             earlier = [part.number for part in self._parts if part.epoch < epoch]
@@ -136,33 +136,33 @@ class DeliveryQueue:
 
     @property
     def batches(self) -> int:
-        """How many steps wait."""
+        """The number of steps that wait."""
         return len(self._parts)
 
     @property
     def records(self) -> int:
-        """How many records wait."""
+        """The number of records that wait."""
         return self._records
 
     @property
     def memory_bytes(self) -> int:
-        """How many bytes wait in memory."""
+        """The number of bytes that wait in memory."""
         return self._bytes
 
     @property
     def oldest_step(self) -> int | None:
-        """The oldest step that waits."""
+        """The oldest step that waits, or None if none does."""
         with self._condition:
             return self._parts[0].first_step if self._parts else None
 
     @property
     def is_full(self) -> bool:
-        """Whether steps are to wait."""
+        """True if steps should wait."""
         return self._full_since is not None
 
     @property
     def full_s(self) -> float:
-        """For how many seconds it has been full."""
+        """The number of seconds for which the queue has been full."""
         since = self._full_since
         return 0.0 if since is None else time.monotonic() - since
 

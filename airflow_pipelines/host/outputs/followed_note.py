@@ -1,4 +1,4 @@
-"""Which relations others follow, as the next run of the pipeline reads it."""
+"""The note of followed relations that a run leaves for the next run of the pipeline."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ _FILE: Final = "followed.json"
 
 
 class FollowedNote:
-    """A file with the names of the relations that are followed.
+    """A file with the names of the followed relations.
 
-    The next run keeps their changes from its first step on, so that followers that were in step with this one need not take the
-    contents anew because a step was faster than their first question.
+    The next run logs their changes from its first step on. So followers that were up to date with this run need not read the
+    contents anew just because a step came before their first request.
     """
 
     def __init__(self, folder: Path | None) -> None:
-        """Write nothing yet.
+        """Remember the folder; nothing is written yet.
 
-        :param folder: in the pipeline's storage; None without storage
+        :param folder: a folder in the pipeline's storage, or None without storage
         """
         self._path = None if folder is None else folder / _FILE
 
     def read(self) -> frozenset[str]:
-        """The names that were written last."""
+        """Return the names that were written last."""
         path = self._path
         return frozenset() if path is None or not path.is_file() else frozenset(json.loads(path.read_bytes()))
 
     def write(self, relations: Iterable[str]) -> None:
-        """Have these names, and no others.
+        """Replace the names in the file.
 
         :param relations: the names
-        :raises OSError: when the storage does not take them
+        :raises OSError: if the storage cannot be written
         """
         if self._path is not None:
             write_atomically(self._path, json.dumps(sorted(relations)).encode())

@@ -18,13 +18,13 @@ from airflow_pipelines.rows.formats.json import JsonOptions
 KEEP_ALIVE_S = 3.0
 MAX_QUEUED = 100
 QUEUED_CHARACTERS = 16 << 20
-"""With backpressure no further chunk is queued while those in the queue have so many characters."""
+"""The number of queued characters from which, with backpressure, no further chunk is queued."""
 
 
 class Listener:
     """The queue between the steps of a pipeline and one egress response.
 
-    The first chunk is an empty one, because a client's start waits for it. ``metrics`` counts as those of a declared output do.
+    The first chunk is empty, because a client's start waits for it. ``metrics`` counts like those of a declared output.
     """
 
     def __init__(
@@ -38,15 +38,15 @@ class Listener:
         json: JsonOptions = JSON_CHANGES,
         key: tuple[str, ...] = (),
     ) -> None:
-        """Make a queue that nothing fills yet.
+        """Create a queue that nothing fills yet.
 
         :param view: the relation whose changes are read
         :param format_name: ``json`` or ``csv``
-        :param backpressure: whether a full queue makes the pipeline wait; otherwise chunks that do not fit are dropped
+        :param backpressure: True if a full queue makes the pipeline wait; otherwise chunks that do not fit are dropped
         :param loop: the event loop of the response
-        :param send_snapshot: whether the relation's contents come first
-        :param json: in which update format and flavor JSON is written
-        :param key: the columns of an index, by which updates are told from deletes and inserts
+        :param send_snapshot: True if the relation's contents come first
+        :param json: the update format and flavor of JSON
+        :param key: the columns of an index, which tells updates from deletes and inserts
         """
         self.view = view
         self.format = format_name
@@ -54,7 +54,7 @@ class Listener:
         self.key = key
         self.name = f"{view}.api-{uuid4()}"
         self.encoding = (format_name, json, self.name if self.json.is_numbered else "")
-        """Listeners for which this is equal get the same chunks."""
+        """The key of the listener's encoding: listeners with the same key get the same chunks."""
         self.metrics = OutputMetrics()
         self._empty = frame_empty_chunk(format_name, snapshot=send_snapshot)
         self._backpressure = backpressure
@@ -68,7 +68,7 @@ class Listener:
         self._sequence = 0
 
     def put(self, data: EgressData, *, snapshot: bool) -> None:
-        """Queue one chunk's data, as :func:`encode_egress` gives it. Called by the pipeline's thread."""
+        """Queue the data of one chunk, as :func:`encode_egress` returns it. The pipeline's thread calls it."""
         with self._condition:
             if self._backpressure:
                 self._stalled_at = time.monotonic()
@@ -86,24 +86,24 @@ class Listener:
 
     @property
     def stalled_s(self) -> float:
-        """For how many seconds the pipeline has been waiting for the client to read; 0 while it does not wait."""
+        """The seconds that the pipeline has been waiting for the client to read; 0 while it does not wait."""
         since = self._stalled_at
         return 0.0 if since is None else time.monotonic() - since
 
     @property
     def closed(self) -> bool:
-        """Whether no more chunks are taken."""
+        """True if no more chunks are taken."""
         return self._closed
 
     def close(self) -> None:
-        """No more chunks will come (or be read): the stream ends after what is queued."""
+        """End the stream after the queued chunks: no more chunks will come or be read."""
         with self._condition:
             self._closed = True
             self._condition.notify_all()
         self._wake()
 
     async def stream(self) -> AsyncIterator[bytes]:
-        """The response body."""
+        """Yield the response body."""
         try:
             yield self._empty
             while True:
@@ -127,7 +127,7 @@ class Listener:
         return len(self._queue) >= MAX_QUEUED or self._queued >= QUEUED_CHARACTERS
 
     def to_wire(self, *, errors: bool = False) -> dict[str, Any]:
-        """The wire's OutputEndpointStatus."""
+        """Return the wire's OutputEndpointStatus."""
         wire: dict[str, Any] = {
             "endpoint_name": self.name,
             "config": {"stream": self.view},
@@ -138,7 +138,7 @@ class Listener:
         return {**wire, "encode_errors": self.metrics.encode_errors.to_wire(), "transport_errors": []} if errors else wire
 
     def _taken(self) -> tuple[tuple[EgressData, bool] | None, bool]:
-        """The next chunk, if there is one, and whether the stream ends after what is queued."""
+        """Remove and return the next chunk, if there is one, and True if the stream ends after the queued chunks."""
         with self._condition:
             chunk = self._queue.popleft() if self._queue else None
             if chunk is not None:
@@ -172,7 +172,7 @@ class Listeners:
         self._closed = False
 
     def hold(self, listener: Listener) -> None:
-        """Register a listener that gets nothing before :meth:`add`; one that comes after the end is closed at once."""
+        """Register a listener that gets nothing before :meth:`add`. If the pipeline has ended, close the listener at once."""
         with self._lock:
             if not self._closed:
                 self._held.append(listener)
@@ -180,7 +180,10 @@ class Listeners:
         listener.close()
 
     def add(self, listener: Listener) -> None:
-        """Give a listener all that comes; one after the end is closed at once, and one whose client has gone is forgotten."""
+        """Give a listener all chunks from now on.
+
+        If the pipeline has ended, close the listener at once; if its client has gone, drop it.
+        """
         with self._lock:
             if listener in self._held:
                 self._held.remove(listener)
@@ -192,7 +195,7 @@ class Listeners:
         listener.close()
 
     def remove(self, listener: Listener) -> None:
-        """Forget a listener whose client has gone."""
+        """Remove a listener whose client has gone."""
         with self._lock:
             for known in (self._listeners, self._held):
                 if listener in known:
@@ -201,21 +204,21 @@ class Listeners:
 
     @property
     def stalled_s(self) -> float:
-        """For how many seconds the pipeline has been waiting for one of them; 0 while it does not wait."""
+        """The seconds that the pipeline has been waiting for one of the listeners; 0 while it does not wait."""
         return max((listener.stalled_s for listener in self.all()), default=0.0)
 
     @property
     def count(self) -> int:
-        """How many listeners there are."""
+        """The number of listeners."""
         return len(self._listeners) + len(self._held)
 
     def all(self) -> list[Listener]:
-        """Those that there are now."""
+        """Return the current listeners."""
         with self._lock:
             return [*self._listeners, *self._held]
 
     def of(self, view: str) -> list[Listener]:
-        """The listeners that get what comes of one view."""
+        """Return the listeners that get the changes of one view."""
         with self._lock:
             return [listener for listener in self._listeners if listener.view == view]
 

@@ -1,4 +1,4 @@
-"""Keeps the changes of a view for a while, so that an output writes a few large batches instead of many small ones."""
+"""A buffer for the changes of a view, so that an output writes a few large batches instead of many small ones."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from airflow_pipelines.rows.zsets import consolidate
 
 
 class OutputBuffer:
-    """The changes of some steps. Equal rows are added up when they are taken, so that what came and went is not written."""
+    """The changes of some steps.
+
+    Equal rows are consolidated when they are taken, so that rows that came and went are not written.
+    """
 
     def __init__(self, options: ConnectorOptions) -> None:
-        """Make a buffer with nothing in it.
+        """Create an empty buffer.
 
-        :param options: those of the output, with its bounds
+        :param options: the options of the output, with the buffer's bounds
         """
         self._most_records = options.max_output_buffer_size_records
         milliseconds = options.max_output_buffer_time_millis
@@ -25,33 +28,33 @@ class OutputBuffer:
         self._deltas: list[Batch] = []
         self._begun = 0.0
         self.first_step = 0
-        """The oldest step in it."""
+        """The oldest step in the buffer."""
         self.last_step = 0
-        """The newest step in it."""
+        """The newest step in the buffer."""
         self.records = 0
 
     @property
     def batches(self) -> int:
-        """How many steps have something in it."""
+        """The number of steps with changes in the buffer."""
         return len(self._deltas)
 
     @property
     def is_due(self) -> bool:
-        """Whether it has reached one of its bounds."""
+        """True if the buffer has reached one of its bounds."""
         until = self.until_due
         return self.records >= self._most_records or (until is not None and until <= 0)
 
     @property
     def until_due(self) -> float | None:
-        """Seconds until its first changes have been kept for long enough; None when they may be kept on."""
+        """The seconds until the buffer's time bound is reached, or None if it is empty or has no time bound."""
         if not self._deltas or self._longest_s is None:
             return None
         return self._begun + self._longest_s - time.monotonic()
 
     def add(self, step: int, delta: Batch) -> None:
-        """Keep a step's changes.
+        """Add the changes of a step.
 
-        :param step: its number
+        :param step: the step's number
         :param delta: the changes, which are in memory
         """
         if not self._deltas:
@@ -62,9 +65,9 @@ class OutputBuffer:
         self.records += delta.rows
 
     def take(self) -> Batch:
-        """What has been kept, as one delta; nothing is left.
+        """Remove all changes and return them as one delta.
 
-        :returns: the changes, with equal rows added up
+        :returns: the changes, with equal rows consolidated
         """
         deltas, self._deltas = self._deltas, []
         self.records = 0

@@ -1,4 +1,4 @@
-"""Outputs of a running pipeline: each step's view deltas go to the declared connectors of the view."""
+"""The outputs of a running pipeline: each step's view deltas go to the declared connectors of the view."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ from airflow_pipelines.program.connectors import Connector
 
 @dataclass(frozen=True, slots=True)
 class OutputServices:
-    """What outputs need of their pipeline.
+    """The services of a pipeline that its outputs need.
 
-    :param session: sorts large deltas
-    :param store: keeps what is not delivered
+    :param session: the session that sorts large deltas
+    :param store: the store of undelivered changes
     :param log: the pipeline's log
-    :param epoch: that of the run
-    :param positions: the folder in which outputs keep how far they are; None without storage
-    :param wake: lets the pipeline's thread look again: something was delivered, or an output failed
+    :param epoch: the epoch of the run
+    :param positions: the folder in which outputs keep their positions, or None without storage
+    :param wake: lets the pipeline's thread look again after a delivery or the failure of an output
     """
 
     session: SparkSession
@@ -59,7 +59,7 @@ class OutputServices:
 
 
 class OutputEndpoint:
-    """One declared output of a view. A failing sink ends this output only, and is shown with it."""
+    """A declared output of a view. A failing sink ends this output only; the output's status shows the failure."""
 
     def __init__(
         self,
@@ -71,15 +71,15 @@ class OutputEndpoint:
         left_out: LeftOutRows,
         key: tuple[str, ...] = (),
     ) -> None:
-        """Make an output that is not open yet.
+        """Create an output that is not open yet.
 
-        :param connector: as it was declared
-        :param options: those of its declaration that do not depend on the transport
-        :param open_transport: makes the sink
-        :param delivery: whether steps wait for the target
-        :param services: those of the pipeline
-        :param left_out: gets the rows that its target does not take
-        :param key: the columns of its index, by which updates are told from deletes and inserts
+        :param connector: the connector as it was declared
+        :param options: the options of its declaration that do not depend on the transport
+        :param open_transport: makes the transport of the sink
+        :param delivery: the kind of delivery: in the step, or later from a queue
+        :param services: the services of the pipeline
+        :param left_out: collects the rows that the target does not take
+        :param key: the columns of its index, which tells updates from deletes and inserts
         """
         self.key = key
         self.sends_snapshot = options.send_snapshot
@@ -90,7 +90,7 @@ class OutputEndpoint:
         self.metrics = OutputMetrics()
         self.health = Health()
         self.missing_since: int | None = None
-        """The first step that the target misses, because the output had failed and too much had to wait."""
+        """The first step that the target misses, because the output had failed and its queue was full."""
         self._lost_since: int | None = None
         self._services = services
         self._left_out = left_out
@@ -119,12 +119,13 @@ class OutputEndpoint:
             )
 
     def open(self, resumed_step: int | None, begun: float) -> None:
-        """Open the sink. With ``resumed_step`` it goes on from an earlier incarnation, and what came after that step is taken back.
+        """Open the sink.
 
-        A sink that cannot take anything back gets the steps after it once more.
+        With ``resumed_step``, it goes on from an earlier incarnation, and the changes after that step are rewound. A sink that
+        cannot rewind gets the steps after it once more.
 
-        :param resumed_step: the step after which the pipeline goes on; None when the output begins
-        :param begun: when the pipeline began with the storage that it has
+        :param resumed_step: the step after which the pipeline goes on, or None if the output begins
+        :param begun: the time at which the pipeline began with its current storage
         """
         self._opening.begun = begun
         self._resumed_step = resumed_step
@@ -132,10 +133,10 @@ class OutputEndpoint:
             self._sink.open(None if resumed_step is None else ResumedOutput(resumed_step))
 
     def start(self) -> None:
-        """Begin to deliver what waits."""
+        """Start to deliver the waiting changes."""
         queue, step = self._queue, self._resumed_step
         if queue is not None:
-            # A target that was never reached begins now, however long the pipeline has been running.
+            # A target that was never opened begins now, even if the pipeline has been running for long.
             goes_on = step is not None and self._opening.is_written
             self._sink.open(
                 ResumedOutput(step or 0, queue.delivered, queue.known_before(self._services.epoch)) if goes_on else None
@@ -143,20 +144,20 @@ class OutputEndpoint:
         self._sink.start()
 
     def stop(self) -> None:
-        """Deliver nothing more; what waits is kept."""
+        """Stop the delivery; waiting changes are kept."""
         if self._queue is not None:
             self._sink.close()
 
     @property
     def is_queue(self) -> bool:
-        """Whether changes are delivered later."""
+        """True if changes are delivered later, from a queue."""
         return self._sink.is_queue
 
     def write(self, part: StepChanges, changes: Callable[[], Changes]) -> None:
-        """Deliver one step's changes, or have them wait for their turn.
+        """Deliver the changes of one step, or queue them.
 
         :param part: the changes
-        :param changes: gives them in the output's order
+        :param changes: returns them in the output's order
         """
         if self._queue is not None and self.health.fatal is not None:
             self._keep_for_next_start(self._queue, part)
@@ -164,17 +165,17 @@ class OutputEndpoint:
         if self.health.fatal is None:
             self._sink.write(part, changes)
         if self._queue is None and self.health.fatal is not None:
-            self._misses(part.first_step)
+            self._note_miss(part.first_step)
 
-    def _misses(self, step: int) -> None:
-        """A target that gets each step at once has not got one."""
+    def _note_miss(self, step: int) -> None:
+        """Note that a target that gets each step at once has missed one."""
         if self.missing_since is None:
             self.missing_since = step
         if self._lost_since is None:
             self._lost_since = step
 
     def _keep_for_next_start(self, queue: DeliveryQueue, part: StepChanges) -> None:
-        """Have changes wait although nobody delivers them now, as far as there is room: the pipeline goes on."""
+        """Queue changes for the next start while there is room, although the output has failed: the pipeline goes on."""
         if self.missing_since is None:
             queue.put(part)
         if self._lost_since is None:
@@ -191,18 +192,19 @@ class OutputEndpoint:
             )
 
     def keep(self, step: int, delta: Batch) -> bool:
-        """Put a step's changes into the output's buffer, if it has one and they are small enough to be kept in memory.
+        """Put the changes of a step into the output's buffer, if it has one and they are small enough for memory.
 
         :param step: the step's number
         :param delta: the changes
-        :returns: whether they are in the buffer, from where they are written later
+        :returns: True if nothing is left to write now: the changes are in the buffer, or a failed output without a queue misses
+            them
         """
         if self._buffer is None or delta.table is None or not delta.is_small(DEFAULT_LIMITS):
             return False
         if self.health.fatal is not None:
-            # It goes to the queue, for a next start, or nowhere.
+            # The changes go to the queue, for the next start, or are lost.
             if self._queue is None:
-                self._misses(step)
+                self._note_miss(step)
             return self._queue is None
         self._buffer.add(step, delta)
         self._count_buffered(self._buffer)
@@ -210,7 +212,7 @@ class OutputEndpoint:
 
     @property
     def first_kept(self) -> int | None:
-        """The oldest step with changes that were not delivered, and are waited for; None when there is none."""
+        """The oldest step with undelivered changes that are still to be delivered, or None if there is none."""
         return None if self._lost_since is not None else self._oldest_undelivered
 
     @property
@@ -221,12 +223,12 @@ class OutputEndpoint:
         return self._buffer.first_step if self.has_buffered and self._buffer is not None else None
 
     def find_lost(self) -> int | None:
-        """Find out whether the target does not get something in this run, because the output has failed.
+        """Return the oldest step that the target does not get in this run because the output has failed, or None.
 
-        What the output has not delivered counts as kept until this has been called after its failure, which may happen at any
-        time, so that nobody takes it for delivered.
+        An output may fail at any time. Until this is called after the failure, undelivered changes count as kept, so that nobody
+        takes them for delivered.
 
-        :returns: the oldest step of that; None when there is none
+        :returns: the oldest lost step, or None if nothing is lost
         """
         if self._lost_since is None and self.health.fatal is not None:
             self._lost_since = self._oldest_undelivered
@@ -234,48 +236,48 @@ class OutputEndpoint:
 
     @property
     def has_buffered(self) -> bool:
-        """Whether there is something in the buffer."""
+        """True if the buffer has changes."""
         return self._buffer is not None and self._buffer.batches > 0
 
     @property
     def until_flush(self) -> float | None:
-        """Seconds until the buffer has to be written; None when nothing says so."""
+        """The seconds until the buffer has to be written, or None if it has no such time."""
         return None if self._buffer is None else self._buffer.until_due
 
     @property
     def has_to_flush(self) -> bool:
-        """Whether the buffer has reached one of its bounds."""
+        """True if the buffer has reached one of its bounds."""
         return self._buffer is not None and self._buffer.is_due
 
     @property
     def delivers(self) -> bool:
-        """Whether something waits that a target which works will have soon."""
+        """True if changes wait for a target that works, and so will soon be delivered."""
         return self._queue is not None and self._queue.batches > 0 and self.health.is_good
 
     @property
     def is_full(self) -> bool:
-        """Whether so much waits that steps are to wait."""
+        """True if the queue is full, so that steps should wait."""
         return self._queue is not None and self._queue.is_full and self.health.fatal is None
 
     @property
     def stalled_s(self) -> float:
-        """For how many seconds steps have been waiting for it."""
+        """The seconds that steps have been waiting for this output."""
         return self._queue.full_s if self._queue is not None and self.is_full else 0.0
 
     @property
     def waiting(self) -> tuple[int, int]:
-        """How many steps wait to be delivered, and how many records they have."""
+        """The number of steps that wait for delivery, and the number of their records."""
         return (0, 0) if self._queue is None else (self._queue.batches, self._queue.records)
 
     @property
     def failure(self) -> StorageError | FatalConnectorFailure | None:
-        """Why the pipeline cannot go on."""
+        """The error for which the pipeline cannot go on, or None."""
         return self._sink.failure if isinstance(self._sink, QueuedSink) else None
 
     def flush(self, part_of: Callable[[int, Batch], StepChanges]) -> None:
-        """Write what the buffer has as one batch.
+        """Write the contents of the buffer as one batch.
 
-        :param part_of: makes what is written of the number of a step and a delta
+        :param part_of: makes the changes to write from the number of a step and a delta
         """
         buffer = self._buffer
         if buffer is None or not buffer.batches:
@@ -294,7 +296,7 @@ class OutputEndpoint:
         self._sink.close()
 
     def to_state(self) -> OutputState:
-        """What a checkpoint keeps, with all that was not delivered on disk."""
+        """Return the state for a checkpoint, with all undelivered changes flushed to disk."""
         counts = self.metrics.to_state()
         if self._queue is None:
             return OutputState(self.view, counts, missing_since=self.missing_since)
@@ -302,11 +304,11 @@ class OutputEndpoint:
         return OutputState(self.view, counts, delivered, undelivered, self._opening.is_written, self.missing_since)
 
     def restore(self, state: OutputState, *, same: bool) -> None:
-        """Take over the saved counters.
+        """Restore the saved state: the counters, and the position if the connector is the same.
 
-        :param state: what was saved
-        :param same: whether the connector is still the same, so that it goes on where it was
-        :raises StorageError: when changes cannot be read that were not delivered
+        :param state: the saved state
+        :param same: True if the connector has not changed, so that it goes on from its position
+        :raises StorageError: if undelivered changes cannot be read
         """
         self.metrics = OutputMetrics.from_state(state.counts)
         if not same and state.undelivered:
@@ -318,7 +320,7 @@ class OutputEndpoint:
             return
         self.missing_since = state.missing_since
         if state.missing_since is not None:
-            self._log.warning("output %s: %s", self.name, self._missing(state.missing_since))
+            self._log.warning("output %s: %s", self.name, self._describe_missing(state.missing_since))
         if self._queue is not None:
             self._opening.was_written = state.opened
             self._queue.delivered = state.delivered
@@ -329,14 +331,14 @@ class OutputEndpoint:
                 self._log.info("output %s: %d changes of %d steps come first, which were not delivered", self.name, records, steps)
 
     def to_wire(self, *, errors: bool = False) -> dict[str, Any]:
-        """The wire's OutputEndpointStatus."""
+        """Return the wire's OutputEndpointStatus."""
         metrics = self.metrics
         if self._queue is not None:
             metrics.queued_batches, metrics.queued_records = self._queue.batches, self._queue.records
             metrics.memory = self._queue.memory_bytes
             self.health.note = self._note(self._queue, self.missing_since)
         elif self.missing_since is not None:
-            self.health.note = self._missing(self.missing_since)
+            self.health.note = self._describe_missing(self.missing_since)
         wire: dict[str, Any] = {
             "endpoint_name": self.name,
             "config": {"stream": self.view},
@@ -350,7 +352,7 @@ class OutputEndpoint:
         return wire
 
     @staticmethod
-    def _missing(step: int) -> str:
+    def _describe_missing(step: int) -> str:
         return (
             f"It had failed, and the target misses changes from step {step} on until it was put right. To have all, give the "
             "connector another name and 'send_snapshot': true."
@@ -358,7 +360,7 @@ class OutputEndpoint:
 
     def _note(self, queue: DeliveryQueue, missing_since: int | None) -> str | None:
         if missing_since is not None:
-            return self._missing(missing_since)
+            return self._describe_missing(missing_since)
         unknown = self._sink.unknown_until if isinstance(self._sink, QueuedSink) else None
         if unknown is not None:
             return (
@@ -375,10 +377,10 @@ class OutputEndpoint:
 
     @property
     def loss(self) -> str:
-        """Which output has failed, why, and what becomes of what its target has not got."""
+        """The message about a failed output: its name, the reason, and the fate of the changes that its target does not have."""
         then = "What it has not got waits, and comes first after a restart of the pipeline, once the target is put right."
         if self.missing_since is not None:
-            then = self._missing(self.missing_since)
+            then = self._describe_missing(self.missing_since)
         elif self._services.positions is None:
             then = "A restart loses all rows, for there is no storage: put the target right, restart, and push them again."
         return f"output {self.name} has failed: {self.health.fatal}. {then}"
@@ -388,7 +390,7 @@ class OutputEndpoint:
         self.metrics.transmitted_bytes += size_bytes
         errors, count = self._left_out.take()
         if count:
-            # They count as delivered: nothing waits for them.
+            # Left-out rows count as delivered: nothing waits for them.
             known = self.metrics.encode_errors
             listed = [replace(each, index=known.count + each.index, message=self._log.redact(each.message)) for each in errors]
             known.extend(listed, count)

@@ -1,4 +1,4 @@
-"""Writes an output's changes in a thread of its own, so that a target that is slow or gone holds up no step."""
+"""A sink that writes an output's changes in a thread of its own, so that a slow or missing target holds up no step."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from airflow_pipelines.host.outputs.sinks import Failed, ResumedOutput, Written
 from airflow_pipelines.host.outputs.step_changes import StepChanges, shown_number
 
 CLOSE_S: Final = 5.0
-"""How long the end of a write that is under way is waited for when the pipeline ends, and again after its target was closed."""
+"""The seconds to wait for a write in progress when the pipeline ends, and again after its target was closed."""
 
 
 class QueuedSink:
-    """Writes what a queue has, in order. What fails for the moment is tried again, with another transport.
+    """A sink that writes the changes of a queue in order. After a transient failure it tries again, with another transport.
 
-    A target that commits the numbers of steps gets none that it has.
+    A target that commits the numbers of steps gets none that it already has.
     """
 
     is_queue = True
@@ -50,24 +50,28 @@ class QueuedSink:
         troubled: Callable[[TransientConnectorFailure | None, float], None],
         wake: Callable[[], None],
     ) -> None:
-        """Open nothing yet.
+        """Create the sink; nothing is opened yet.
 
-        :param name: that of the output
+        :param name: the name of the output
         :param key: the columns of its index
-        :param queue: has what is to be written
-        :param session: sorts large deltas
-        :param inherit: called by the thread that starts the output; gives what makes the output's thread run its jobs
+        :param queue: the changes to write
+        :param session: the session that sorts large deltas
+        :param inherit: called by the thread that starts the output; returns a function with which the output's thread takes over
+            its job properties
         :param open_transport: makes the target's transport
         :param was_opened: called when the target was opened for the first time
-        :param written: called with what was written
+        :param written: called with the numbers of records and bytes that were written
         :param failed: called when the output cannot go on
-        :param troubled: called with what fails for the moment and the seconds until it is tried again; with None when it works
-        :param wake: called when something was delivered, or the output cannot go on
+        :param troubled: called with a transient failure and the seconds until the next try, and with None once the output works
+        :param wake: called when something was delivered, or when the output cannot go on
         """
         self.failure: StorageError | FatalConnectorFailure | None = None
-        """Why the pipeline cannot go on."""
+        """The error for which the pipeline cannot go on."""
         self.unknown_until: int | None = None
-        """The newest step that the target had when this run began and the pipeline does not know, where it was not taken back."""
+        """The newest step that the target had at the start of this run but the pipeline does not know.
+
+        It is set if the target could not be rewound.
+        """
         self._name = name
         self._key = key
         self._queue = queue
@@ -86,11 +90,11 @@ class QueuedSink:
         self._thread: threading.Thread | None = None
 
     def open(self, resumed: ResumedOutput | None) -> None:
-        """Note how the output was left. The target is opened by the thread."""
+        """Remember the state that the output was left in. The thread opens the target."""
         self._resumed = resumed
 
     def start(self) -> None:
-        """Begin to write."""
+        """Start the thread that writes."""
         self._thread = threading.Thread(target=self._run, args=(self._inherit(),), name=f"output {self._name}", daemon=True)
         self._thread.start()
 
@@ -99,14 +103,14 @@ class QueuedSink:
         self._queue.put(part)
 
     def close(self) -> None:
-        """End the thread, and close the target. What was not delivered stays in the queue."""
+        """End the thread, and close the target. Undelivered changes stay in the queue."""
         self._queue.close()
         if self._thread is None:
             return
         self._thread.join(CLOSE_S)
         transport = self._transport
         if self._thread.is_alive() and transport is not None:
-            # It hangs in its target, which this breaks off.
+            # The thread hangs in its target; closing the target interrupts it.
             self._close(transport)
             self._thread.join(CLOSE_S)
 
@@ -116,14 +120,14 @@ class QueuedSink:
             begin()
             self._write_all()
         except (StorageError, FatalConnectorFailure) as error:
-            # Not this output fails: the run has been replaced, or cannot write anything.
+            # The run fails, not this output: it has been replaced, or cannot write anything.
             self.failure = error
         except Exception as error:  # noqa: BLE001  whatever a sink raises ends this output only
             if not self._queue.wait_closed(0):
-                # What waits stays, for a next start that finds the target in order.
+                # Waiting changes stay in the queue, for a start with a repaired target.
                 self._failed(error)
         finally:
-            self._let_go()
+            self._close_transport()
             self._wake()
 
     def _write_all(self) -> None:
@@ -132,13 +136,13 @@ class QueuedSink:
                 self._write_on()
                 return
             except TransientConnectorFailure as failure:
-                self._let_go()
+                self._close_transport()
                 wait_s = self._back_off.next_s()
                 self._troubled(failure, wait_s)
                 self._queue.wait_closed(wait_s)
 
     def _write_on(self) -> None:
-        """Open the target, and write what comes until it fails or the pipeline ends."""
+        """Open the target, and write changes until it fails or the pipeline ends."""
         transport = self._transport = self._open_transport()
         transport.open(self._opened or self._resumed is not None)
         committed = transport.committed_step() if isinstance(transport, CommitsSteps) else None
@@ -158,7 +162,7 @@ class QueuedSink:
             self._wake()
 
     def _next(self, transport: OutputTransport, committed: int | None) -> StepChanges | None:
-        """The oldest changes, as soon as there are any; None after the end."""
+        """Wait for the oldest changes and return them, or None after the end."""
         if isinstance(transport, ForgetsSteps):
             while not self._queue.wait_first(transport.renewal_s):
                 newest = max(committed or 0, self._queue.delivered or 0)
@@ -167,7 +171,7 @@ class QueuedSink:
         return self._queue.first()
 
     def _go_on(self, transport: OutputTransport, committed: int | None, resumed: ResumedOutput) -> None:
-        """Bring the target to where the pipeline goes on."""
+        """Bring the target to the state from which the pipeline goes on."""
         if isinstance(transport, CommitsSteps):
             if committed is None and isinstance(transport, ForgetsSteps) and transport.was_written():
                 self._remind(transport, resumed)
@@ -183,7 +187,7 @@ class QueuedSink:
             transport.rewind(resumed.step if oldest is None else min(resumed.step, oldest - 1))
 
     def _remind(self, transport: ForgetsSteps, resumed: ResumedOutput) -> None:
-        """Go on with a target that may have forgotten which steps it has, where that is known here."""
+        """Go on with a target that may have forgotten which steps it has, if the pipeline knows them."""
         delivered, known = resumed.delivered, resumed.known
         if delivered is None:
             return
@@ -210,7 +214,7 @@ class QueuedSink:
         self._back_off.reset()
         self._troubled(None, 0.0)
 
-    def _let_go(self) -> None:
+    def _close_transport(self) -> None:
         transport, self._transport = self._transport, None
         if transport is not None:
             self._close(transport)

@@ -1,4 +1,4 @@
-"""What an output endpoint gives changes to: a transport that is written within the step, or a queue in front of one."""
+"""The sinks of an output endpoint: a transport that is written within the step, or a queue in front of one."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from airflow_pipelines.host.outputs.step_changes import StepChanges
 
 @dataclass(frozen=True, slots=True)
 class ResumedOutput:
-    """How an output was left that goes on.
+    """The state in which an output was left that goes on.
 
     :param step: the step after which the pipeline goes on
-    :param delivered: the greatest number of changes that were delivered then; None when there were none, or it is not known
-    :param known: the greatest number of changes that were delivered, or are delivered again; what the target has beyond it was lost
+    :param delivered: the greatest number of the changes delivered by then, or None if there were none or it is not known
+    :param known: the greatest number of the changes that were delivered or are delivered again; later ones in the target were lost
+        here
     """
 
     step: int
@@ -27,51 +28,51 @@ class ResumedOutput:
 
 
 class Sink(Protocol):
-    """Takes an output's changes. All methods are called by the pipeline's thread."""
+    """A consumer of an output's changes. The pipeline's thread calls all methods."""
 
     @property
     def is_queue(self) -> bool:
-        """Whether changes are written later."""
+        """True if changes are written later."""
 
     def open(self, resumed: ResumedOutput | None) -> None:
-        """Get ready; ``resumed`` is None for an output that begins."""
+        """Prepare the sink; ``resumed`` is None for an output that begins."""
 
     def start(self) -> None:
-        """Begin to write what is queued: all that an earlier run left is there."""
+        """Start to write the queued changes: all that an earlier run left are in the queue."""
 
     def write(self, part: StepChanges, changes: Callable[[], Changes]) -> None:
         """Write changes, or queue them.
 
         :param part: the changes
-        :param changes: gives them in the output's order
+        :param changes: returns them in the output's order
         """
 
     def close(self) -> None:
-        """Let go of the target."""
+        """Close the target."""
 
 
 Written = Callable[[int, int], None]
-"""Called with the records and bytes that were written."""
+"""A callback that gets the numbers of records and bytes that were written."""
 Failed = Callable[[Exception], None]
-"""Called with what a sink cannot go on after."""
+"""A callback that gets the error after which a sink cannot go on."""
 
 
 class InStepSink:
-    """Writes each step's changes before the step ends."""
+    """A sink that writes each step's changes before the step ends."""
 
     is_queue = False
 
     def __init__(self, open_transport: Callable[[], OutputTransport], written: Written, failed: Failed) -> None:
-        """Open nothing yet."""
+        """Create the sink; nothing is opened yet."""
         self._open_transport = open_transport
         self._written = written
         self._failed = failed
         self._transport: OutputTransport | None = None
 
     def open(self, resumed: ResumedOutput | None) -> None:
-        """Open the target, without what was written after the step from which the pipeline goes on.
+        """Open the target, and rewind it to the step from which the pipeline goes on.
 
-        :raises StorageError: when the run has been replaced, or cannot write anything
+        :raises StorageError: if the run has been replaced, or cannot write anything
         """
         try:
             transport = self._open_transport()
@@ -80,18 +81,18 @@ class InStepSink:
             if resumed is not None and isinstance(transport, Rewindable):
                 transport.rewind(resumed.step)
         except (StorageError, FatalConnectorFailure):
-            # Not this output fails.
+            # The run fails, not this output.
             raise
         except Exception as error:  # noqa: BLE001  whatever a sink raises ends this output only
             self._failed(error)
 
     def start(self) -> None:
-        """Nothing waits."""
+        """Do nothing: no changes wait."""
 
     def write(self, part: StepChanges, changes: Callable[[], Changes]) -> None:
         """Write changes.
 
-        :raises StorageError: when the run has been replaced, or cannot write anything
+        :raises StorageError: if the run has been replaced, or cannot write anything
         """
         if self._transport is None:
             return

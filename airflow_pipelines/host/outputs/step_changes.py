@@ -1,4 +1,4 @@
-"""What a step gives an output."""
+"""The changes that a step gives to an output."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from airflow_pipelines.engine.storage.batch_store import BatchStore
 from airflow_pipelines.engine.storage.connector_state import KeptStep
 
 STEPS_OF_RUN: Final = 10**12
-"""A run of a pipeline has fewer steps than this."""
+"""The limit of a run's steps: every run has fewer."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepChanges:
-    """The changes of one step to one relation, or its contents for an output that begins with them.
+    """The changes of one step to one relation, or the relation's contents for an output that begins with them.
 
     :param step: the number of the step
-    :param epoch: that of the run that committed the step first. A step that is computed again after its first result was lost has
-        the number of that one, and the epoch of another run
+    :param epoch: the epoch of the run that committed the step first. A step that is computed again after its first result was lost
+        has the same step number, and the epoch of another run
     :param delta: rows with weights
-    :param columns: those to show
-    :param since: of the changes of several steps the first one, None of those of one. It is not stored: what waits over a restart
-        is waited for as a whole
+    :param columns: the columns to show
+    :param since: the first step of changes that span several steps, or None for those of one step. It is not stored: after a
+        restart, waiting changes are delivered as a whole
     """
 
     step: int
@@ -46,33 +46,33 @@ class StepChanges:
 
     @property
     def number(self) -> int:
-        """Greater than those of all changes that came before, in this and in earlier runs; the same for the same changes."""
+        """The number of the changes: greater than all earlier ones, also of earlier runs, and the same for the same changes."""
         return self.epoch * STEPS_OF_RUN + self.step
 
     def in_order(self, session: SparkSession, key: Sequence[str]) -> Changes:
-        """The changes in the order in which outputs get them.
+        """Return the changes in the order in which outputs get them.
 
-        :param session: sorts those of a delta that is in files
+        :param session: the session that sorts a delta in files
         :param key: the columns of the output's index
         """
         delta = self.delta
         if delta.table is None and delta.rows <= DEFAULT_LIMITS.small_rows:
-            # Less work than a job of Spark.
+            # This is less work than a Spark job.
             delta = replace(delta, table=delta.to_arrow())
         return changes_of(delta, self.columns, session, key)
 
     def in_files(self, store: BatchStore) -> StepChanges:
-        """The same changes, whose rows are in no memory any more.
+        """Return the same changes with the rows spilled from memory to files.
 
-        :param store: has the files
+        :param store: the store of the files
         """
         flushed = self.delta.flush(store)
         return replace(self, delta=replace(flushed, table=None)) if flushed.files else self
 
     def kept(self, store: BatchStore) -> tuple[StepChanges, KeptStep]:
-        """The same changes on disk, and what a checkpoint keeps of them.
+        """Return the same changes on disk, and the state of them for a checkpoint.
 
-        :param store: has the files
+        :param store: the store of the files
         """
         flushed = replace(self, delta=self.delta.flush(store))
         schema = json.loads(self.delta.schema.json())
@@ -80,15 +80,15 @@ class StepChanges:
 
     @classmethod
     def from_kept(cls, kept: KeptStep, store: BatchStore) -> StepChanges:
-        """What :meth:`kept` described.
+        """Return the changes that :meth:`kept` described.
 
-        :raises StorageError: naming the file, when one is missing or damaged
+        :raises StorageError: if a file is missing or damaged; names the file
         """
         schema = StructType.fromJson(dict(kept.schema))
         return cls(kept.step, kept.epoch, Batch.from_manifest(kept.delta, schema, store), kept.columns)
 
 
 def shown_number(number: int) -> str:
-    """A :attr:`StepChanges.number` for people."""
+    """Return a :attr:`StepChanges.number` as text for people."""
     epoch, step = divmod(number, STEPS_OF_RUN)
     return f"step {step} of run {epoch}"

@@ -1,4 +1,4 @@
-"""A host's heartbeat in the store, which says that the host is well, and what the host learns there."""
+"""The heartbeat of a host: it tells the store that the host is well, and learns there whether the host is still wanted."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _UNANSWERED = "the store has not answered"
 
 
 class Heartbeat:
-    """Beats in a thread of its own: a store that is slow or gone must not keep the host from anything else."""
+    """A heartbeat in a thread of its own, so that a slow or missing store does not hold up the rest of the host."""
 
     def __init__(self, host_id: UUID, registry: Registry, store: DatabaseFile, *, every_s: float, grace_s: float) -> None:
         """Make a heartbeat that does not beat yet.
 
-        :param store: the file of the store's database, which may go without the database's notice
-        :param every_s: seconds between two beats
-        :param grace_s: how long the host goes on without the store
+        :param store: the file of the store's database, which may be deleted without the database noticing
+        :param every_s: the seconds between two beats
+        :param grace_s: the seconds that the host goes on without the store
         """
         self._host_id = host_id
         self._registry = registry
@@ -40,23 +40,24 @@ class Heartbeat:
         self._thread: threading.Thread | None = None
 
     def start(self, is_well: Callable[[], bool]) -> None:
-        """Begin to beat.
+        """Start to beat.
 
-        :param is_well: whether the host can be used; as long as it cannot it does not beat, so that the service asks it itself
+        :param is_well: returns True if the host can be used. While it returns False, no heartbeat is sent, so that the service asks
+            the host itself
         """
         self._last_contact = time.monotonic()
         self._thread = threading.Thread(target=self._beat, args=(is_well,), name="heartbeat", daemon=True)
         self._thread.start()
 
     def stop(self, timeout_s: float = 2.0) -> None:
-        """Beat no more; a beat in progress is waited for within the limit."""
+        """Stop beating, and wait for a beat in progress, at most ``timeout_s`` seconds."""
         self._stopped.set()
         if self._thread is not None:
             self._thread.join(timeout_s)
 
     @property
     def reason_to_end(self) -> str | None:
-        """Why the host should end; None while it is wanted, as far as it knows. Never waits for the store."""
+        """The reason why the host should end, or None while it is wanted as far as it knows. It never waits for the store."""
         if self._ended:
             return "the host's row was ended"
         silent = time.monotonic() - self._last_contact
@@ -65,7 +66,7 @@ class Heartbeat:
     def _beat(self, is_well: Callable[[], bool]) -> None:
         warned = 0.0
         while not self._stopped.wait(self._every_s) and not self._ended:
-            trouble = self._trouble_of_one(is_well)
+            trouble = self._beat_once(is_well)
             now = time.monotonic()
             if trouble is None:
                 self._last_contact = now
@@ -74,8 +75,8 @@ class Heartbeat:
                 logger.warning("%s; the host ends after %g s without its store", trouble, self._grace_s)
             self._trouble = trouble or _UNANSWERED
 
-    def _trouble_of_one(self, is_well: Callable[[], bool]) -> str | None:
-        """Beat once. What kept the host from it; None when the store has answered."""
+    def _beat_once(self, is_well: Callable[[], bool]) -> str | None:
+        """Beat once, and return the problem that prevented it, or None if the store has answered."""
         try:
             if is_well():
                 self._ended = not self._registry.update(self._host_id, heartbeat=time.time())

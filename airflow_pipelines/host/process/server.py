@@ -1,4 +1,4 @@
-"""Serving the data plane with uvicorn in a thread, on a port chosen when it is bound."""
+"""The server of the data plane: uvicorn in a thread, on a port chosen when it is bound."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from airflow_pipelines.serving.http_server import server_config
 
 
 class CannotListenError(RuntimeError):
-    """The address to listen on is none of this machine's."""
+    """The error of an address to listen on that this machine does not have."""
 
 
 class DataPlane:
@@ -25,7 +25,7 @@ class DataPlane:
 
         :param app: the application
         :param address: the address to listen on
-        :raises CannotListenError: when this machine has no such address
+        :raises CannotListenError: if this machine has no such address
         """
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         self._socket = socket.socket(family, socket.SOCK_STREAM)
@@ -45,7 +45,7 @@ class DataPlane:
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._socket]}, name="data plane", daemon=True)
 
     def start(self, timeout_s: float = 60.0) -> None:
-        """Serve; returns when requests are answered, which on a busy machine takes its time."""
+        """Start to serve, and return once requests are answered, which takes a while on a busy machine."""
         self._thread.start()
         deadline = time.monotonic() + timeout_s
         while not self._server.started:
@@ -54,7 +54,7 @@ class DataPlane:
             time.sleep(0.01)
 
     def answers(self, timeout_s: float = 2.0) -> bool:
-        """Whether a request gets an answer, whatever it is, as those of others would."""
+        """Return True if a request over HTTP gets any answer, as a request of another process would."""
         connection = HTTPConnection(*self._here, timeout=timeout_s)
         try:
             connection.request("GET", "/health", headers={"Connection": "close"})

@@ -1,1 +1,1 @@
-"""Ad-hoc queries, and their results as they are sent."""
+"""Ad-hoc queries, and their results in the formats in which they are sent."""

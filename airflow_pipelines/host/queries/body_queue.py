@@ -1,4 +1,4 @@
-"""The body of an answer on its way from the thread that makes it to the event loop that sends it."""
+"""The queue of an answer's body between the thread that makes it and the event loop that sends it."""
 
 from __future__ import annotations
 
@@ -12,26 +12,27 @@ from typing import Final
 from airflow_pipelines.engine.spark.result_connection import AbortedError
 
 QUEUED_BYTES: Final = 8 << 20
-"""No further part is made while so many bytes wait to be sent."""
+"""The number of unsent bytes from which no further part is made."""
 
 
 HELD_S: Final = 0.1
-"""What is there is sent when nothing went wrong for so many seconds."""
+"""The seconds without a failure after which the beginning of a body is sent."""
 
 
 class StalledError(Exception):
-    """The client takes nothing of what waits for it."""
+    """The error of a client that does not read the bytes that wait for it."""
 
 
 class BodyQueue:
-    """A queue of bytes that one thread fills and one coroutine empties. It never holds more than ``QUEUED_BYTES`` and one part.
+    """A queue of bytes that one thread fills and one coroutine empties. It holds at most ``QUEUED_BYTES`` and one part.
 
-    :param stalled_s: seconds after which a reader that takes nothing is given up
-    :param held_bytes: nothing is sent before so many bytes are there, or all of them, or ``HELD_S`` seconds after the first ones
+    :param stalled_s: the seconds after which a reader that takes nothing is given up
+    :param held_bytes: the number of bytes before which nothing is sent, unless the body is complete or ``HELD_S`` seconds have
+        passed since the first ones
     """
 
     def __init__(self, stalled_s: float, held_bytes: int) -> None:
-        """Make a queue for the running event loop."""
+        """Create a queue for the running event loop."""
         self._held_bytes = held_bytes
         self._loop = asyncio.get_running_loop()
         self._stalled_s = stalled_s
@@ -45,11 +46,11 @@ class BodyQueue:
         self._failure: Exception | None = None
 
     def put(self, part: bytes) -> None:
-        """Add a part, and wait before that while the queue is full. Called by the thread.
+        """Add a part; wait before that while the queue is full. The thread calls it.
 
         :param part: some bytes
         :raises AbortedError: after :meth:`abort`
-        :raises StalledError: when nothing was taken for too long
+        :raises StalledError: if nothing was taken for too long
         """
         with self._condition:
             deadline = time.monotonic() + self._stalled_s
@@ -67,9 +68,9 @@ class BodyQueue:
         self._wake()
 
     def end(self, failure: Exception | None = None) -> None:
-        """Nothing more will come. Called by the thread.
+        """Mark the end of the body. The thread calls it.
 
-        :param failure: why, unless the body is complete
+        :param failure: the failure, or None if the body is complete
         """
         with self._condition:
             self._ended = self._begun = True
@@ -77,36 +78,36 @@ class BodyQueue:
         self._wake()
 
     def abort(self) -> None:
-        """Take nothing more from the thread. From any thread."""
+        """Take nothing more from the thread. Any thread may call it."""
         with self._condition:
             self._aborted = True
             self._condition.notify_all()
 
     @property
     def ended(self) -> bool:
-        """Whether the thread has put all that it will."""
+        """True if the thread will put no more parts."""
         return self._ended
 
     async def begun(self) -> None:
         """Wait until there is something to send.
 
-        :raises Exception: what the thread ended with, when that was before anything had to be sent
+        :raises Exception: the failure of the thread, if it occurred before anything had to be sent
         """
         while not self._begun and not self._size:
-            await self._next_change()
+            await self._wait_for_change()
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._until_begun(), HELD_S)
+            await asyncio.wait_for(self._wait_until_begun(), HELD_S)
         if self._failure is not None and self._size < self._held_bytes:
             raise self._failure
 
-    async def _until_begun(self) -> None:
+    async def _wait_until_begun(self) -> None:
         while not self._begun:
-            await self._next_change()
+            await self._wait_for_change()
 
     async def next(self) -> bytes | None:
-        """The next part, None after the last one.
+        """Wait for the next part and return it, or None after the last one.
 
-        :raises Exception: what the thread ended with, after the parts before it
+        :raises Exception: the failure of the thread, after the parts before it
         """
         while True:
             with self._condition:
@@ -119,9 +120,9 @@ class BodyQueue:
                     if self._failure is not None:
                         raise self._failure
                     return None
-            await self._next_change()
+            await self._wait_for_change()
 
-    async def _next_change(self) -> None:
+    async def _wait_for_change(self) -> None:
         await self._changed.wait()
         self._changed.clear()
 

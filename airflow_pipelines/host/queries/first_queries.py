@@ -1,8 +1,8 @@
-"""Begins a query over each large relation before a client does.
+"""The first query over each large relation, begun before a client does so.
 
-The first query over a relation takes seconds: the JVM loads and compiles what reads its files, or what merges its batches. So when
-there is nothing else to do after a step that has filled a relation with more rows than memory keeps, or has taken rows away from it
-for the first time, the first rows of a query are read in a thread of its own and thrown away.
+The first query over a relation takes seconds: the JVM loads and compiles the code that reads its files or merges its batches. So
+the first rows of a query are read in a thread of its own and thrown away. This happens when there is nothing else to do after a
+step that has filled a relation with more rows than memory keeps, or has removed rows from it for the first time.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from airflow_pipelines.program.names import display, quote
 from airflow_pipelines.program.relations import ViewKind
 
 REPEATS = 3
-"""So often the first query of a form is begun: the JVM compiles in earnest what it has run some times."""
+"""The number of times that the first query of a form is run: the JVM optimises code only after it has run some times."""
 END_S = 10.0
-"""How long the end of an incarnation waits for a query that has been cancelled."""
+"""The seconds that the end of an incarnation waits for a cancelled query."""
 
 
 class FirstQueries:
-    """Begins these queries for one incarnation. Used by the pipeline's thread.
+    """The first queries of one incarnation. The pipeline's thread uses it.
 
     :param group: the name of their Spark job group
-    :param log: says which of them failed
+    :param log: the log of failed queries
     """
 
     def __init__(self, context: SparkContext, group: str, log: PipelineLog) -> None:
@@ -42,16 +42,19 @@ class FirstQueries:
         self._group = group
         self._log = log
         self._begun: set[tuple[str, bool]] = set()
-        """Relations, and whether each row was stored once when their query was begun: there are two forms of queries."""
+        """The relations whose queries were begun, each with True if each row was stored once then.
+
+        There are two forms of queries.
+        """
         self._connection = ResultConnection()
         self._thread: threading.Thread | None = None
 
     def look(self, circuit: Circuit) -> None:
-        """Begin queries over what has become large since the last look; returns at once."""
+        """Start queries over relations that have become large since the last call; return at once."""
         if self._thread is not None and self._thread.is_alive():
             return
         names: list[str] = []
-        for name, plain in tuple(_large(circuit, self._begun)):
+        for name, plain in tuple(_find_large(circuit, self._begun)):
             is_new = all(known is not plain for _, known in self._begun)
             names += [name] * (REPEATS if is_new else 1)
             self._begun.add((name, plain))
@@ -60,7 +63,7 @@ class FirstQueries:
             self._thread.start()
 
     def close(self) -> None:
-        """Break off what runs."""
+        """Abort the queries in progress."""
         if self._thread is not None:
             self._connection.abort()
             cancel_jobs(self._context, self._group)
@@ -77,12 +80,12 @@ class FirstQueries:
             except AbortedError:
                 return
             except (*SPARK_ERRORS, AdhocError, StorageError, LookupError) as error:
-                # A client who asks gets the same error, or the batches are gone because the incarnation ends.
+                # A client's query gets the same error, or the batches are gone because the incarnation ends.
                 self._log.info("the first query over %s failed: %s", display(name), error)
 
 
-def _large(circuit: Circuit, known: set[tuple[str, bool]]) -> Iterator[tuple[str, bool]]:
-    """The relations for queries that have files in a form that is not known."""
+def _find_large(circuit: Circuit, known: set[tuple[str, bool]]) -> Iterator[tuple[str, bool]]:
+    """Yield the relations for queries that have files in a form that is not known."""
     program, traces = circuit.program, circuit.snapshot.traces
     for name, trace in traces.items():
         table, view = program.tables.get(name), program.views.get(name)

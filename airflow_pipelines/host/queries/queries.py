@@ -1,4 +1,4 @@
-"""Ad-hoc requests of one pipeline: so many at once, each within its limits, none for a client that has gone."""
+"""The ad-hoc requests of one pipeline: a limited number at once, each within its limits, none for a client that has gone."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ T = TypeVar("T")
 POOL: Final = "queries"
 """The scheduler pool of ad-hoc requests: see engine/spark/scheduler.xml."""
 HELD_BYTES: Final = 4 << 20
-"""So many bytes, or all of them, are there before anything is sent, where a failure until then is to be an answer of its own."""
+"""The number of bytes before which a failure can still replace the answer: they are held back, unless the body is complete."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueryLimits:
-    """What ad-hoc requests may take.
+    """The limits of ad-hoc requests.
 
-    :param time_s: seconds from its arrival to the beginning of its result, then from one part of the result to the next, and
-        for its client to take one
-    :param result_bytes: bytes in Arrow's form of what has to be collected: rows to insert or delete
-    :param at_once: so many of one pipeline run at the same time, the others wait
-    :param waiting: so many of one pipeline may wait
-    :param heap_share: above this share of the JVM's memory in use they are cancelled
+    :param time_s: the seconds from a request's arrival to the beginning of its result, then from one part of the result to the
+        next, and for its client to take one
+    :param result_bytes: the bytes in Arrow's form of rows that have to be collected: rows to insert or delete
+    :param at_once: the number of requests of one pipeline that run at the same time; others wait
+    :param waiting: the number of requests of one pipeline that may wait
+    :param heap_share: the share of the JVM's memory in use above which requests are cancelled
     """
 
     time_s: float = 300.0
@@ -51,12 +51,12 @@ DEFAULT_QUERY_LIMITS = QueryLimits()
 
 
 class Query:
-    """One request."""
+    """An ad-hoc request."""
 
     def __init__(self, context: SparkContext, group: str, limits: QueryLimits, held_bytes: int) -> None:
         self.group = group
         self.problem: Problem | None = None
-        """Why it was cancelled, None while it was not."""
+        """The reason why it was cancelled, or None if it was not."""
         self.result_bytes = limits.result_bytes
         self.connection = ResultConnection()
         self.collector = Collector(self.connection, limits.result_bytes)
@@ -65,7 +65,7 @@ class Query:
         self._lock = threading.Lock()
 
     def cancel(self, problem: Problem) -> None:
-        """End it, with its Spark jobs and those that it would start next; the first reason counts. From any thread."""
+        """Cancel it, with its Spark jobs and those that it would start next; the first reason counts. Any thread may call it."""
         with self._lock:
             if self.problem is not None:
                 return
@@ -81,10 +81,10 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[T]):
-    """What a request comes to.
+    """The answer to a request.
 
-    :param head: what has to be known before anything is sent
-    :param body: what is sent, made part by part
+    :param head: the part that has to be known before anything is sent
+    :param body: the bytes to send, made part by part
     """
 
     head: T
@@ -92,10 +92,10 @@ class Answer(Generic[T]):
 
 
 class Reply(Generic[T]):
-    """An answer whose body has begun to come, or is complete.
+    """An answer whose body has begun to arrive, or is complete.
 
-    :param head: that of the answer
-    :param parts: what is still to be sent
+    :param head: the head of the answer
+    :param parts: the parts still to be sent
     :param cancel: ends the request
     """
 
@@ -106,10 +106,10 @@ class Reply(Generic[T]):
 
 
 class Queries:
-    """Runs the ad-hoc requests of one incarnation in threads of their own.
+    """The ad-hoc requests of one incarnation, each run in a thread of a pool.
 
     :param name: the pipeline's name
-    :param group: begins the names of their Spark job groups
+    :param group: the prefix of their Spark job groups
     """
 
     def __init__(self, context: SparkContext, name: str, group: str, limits: QueryLimits, watch: QueryWatch) -> None:
@@ -127,19 +127,19 @@ class Queries:
     async def run(
         self, work: Callable[[Query], Answer[T]], left: Callable[[], Awaitable[object]], *, holds: bool = True
     ) -> Reply[T]:
-        """Answer a request in another thread; it is cancelled when the client goes first or the time is up.
+        """Answer a request in another thread; cancel it if the client leaves first or the time is up.
 
-        :param work: what to do; the body of its answer is made in the same thread
+        :param work: computes the answer; the body of the answer is made in the same thread
         :param left: waits until the client has gone
-        :param holds: whether the beginning of the body is held back for a while, so that a failure is an answer of its own
+        :param holds: True if the beginning of the body is held back for a while, so that a failure can replace the answer
         :returns: the answer, as soon as there is something to send
-        :raises Problem: when the request is refused or cancelled, with the reason
+        :raises Problem: if the request is refused or cancelled, with the reason
         """
-        query = self._admitted(HELD_BYTES if holds else 1)
+        query = self._admit(HELD_BYTES if holds else 1)
         heads: list[T] = []
         begun = asyncio.ensure_future(query.body.begun())
         gone = asyncio.ensure_future(left())
-        self._threads.submit(self._carried, query, work, heads)
+        self._threads.submit(self._carry_out, query, work, heads)
         try:
             waited: set[asyncio.Future[Any]] = {begun, gone}
             await asyncio.wait(waited, timeout=self._limits.time_s, return_when=asyncio.FIRST_COMPLETED)
@@ -155,7 +155,7 @@ class Queries:
         return Reply(heads[0], self._parts(query), lambda: self._cancel_soon(query, self._left()))
 
     def cancel(self, problem: Problem) -> None:
-        """Cancel the requests that there are."""
+        """Cancel all current requests."""
         with self._lock:
             queries = list(self._queries)
         for query in queries:
@@ -168,7 +168,7 @@ class Queries:
         self.cancel(problem)
         self._threads.shutdown(wait=False)
 
-    def _admitted(self, held_bytes: int) -> Query:
+    def _admit(self, held_bytes: int) -> Query:
         with self._lock:
             if self._closed is not None:
                 raise self._closed
@@ -181,8 +181,8 @@ class Queries:
             self._queries.add(query)
             return query
 
-    def _carried(self, query: Query, work: Callable[[Query], Answer[T]], heads: list[T]) -> None:
-        """Do the work of a request, in a thread of its own."""
+    def _carry_out(self, query: Query, work: Callable[[Query], Answer[T]], heads: list[T]) -> None:
+        """Do the work of a request, in a thread of the pool."""
         failure: Exception | None = None
         try:
             if query.problem is not None:
@@ -209,9 +209,9 @@ class Queries:
             query.body.end(failure)
 
     async def _parts(self, query: Query) -> AsyncIterator[bytes]:
-        """The body of an answer as it comes.
+        """Yield the body of an answer as it arrives.
 
-        :raises Problem: when the request ends before its answer does
+        :raises Problem: if the request ends before its answer does
         """
         try:
             while (part := await asyncio.wait_for(query.body.next(), self._limits.time_s)) is not None:
@@ -225,7 +225,7 @@ class Queries:
                 self._cancel_soon(query, self._left())
 
     def _cancel_soon(self, query: Query, reason: Problem) -> None:
-        """Cancel without waiting: a JVM in trouble must not hold up whoever asks for something else."""
+        """Cancel a request without waiting: a JVM in trouble must not hold up other requests."""
         if not query.body.ended:
             threading.Thread(target=query.cancel, args=(reason,), name="cancel query", daemon=True).start()
 

@@ -1,4 +1,4 @@
-"""While ad-hoc requests run: they give way to the pipelines' steps, and end before the JVM is out of memory."""
+"""A watch over running ad-hoc requests: they give way to the pipelines' steps, and end before the JVM is out of memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 class Cancellable(Protocol):
-    """A request that runs."""
+    """A running request."""
 
     @property
     def group(self) -> str:
@@ -29,14 +29,14 @@ class Cancellable(Protocol):
         ...
 
     def cancel(self, problem: Problem) -> None:
-        """End it for a reason."""
+        """Cancel it for a reason."""
         ...
 
 
 class QueryWatch:
-    """Looks at a host's Spark application ten times a second as long as a request runs in it.
+    """A watch over a host's Spark application, ten times a second while a request runs in it.
 
-    :param heap_share: above this share of the JVM's memory in use all requests are cancelled
+    :param heap_share: the share of the JVM's memory in use above which all requests are cancelled
     """
 
     def __init__(self, context: SparkContext, heap_share: float) -> None:
@@ -49,7 +49,7 @@ class QueryWatch:
 
     @contextmanager
     def over(self, query: Cancellable) -> Iterator[None]:
-        """Look after a request within the block."""
+        """Watch a request within the block."""
         with self._lock:
             self._running.append(query)
             if len(self._running) == 1:
@@ -69,7 +69,7 @@ class QueryWatch:
             if not queries:
                 return
             try:
-                # Looking the pools up takes many calls, and most requests end before the first look.
+                # Looking up the memory pools takes many calls, and most requests end before the first check.
                 self._heap = self._heap or OldGeneration(self._context)
                 self._save_memory(queries, self._heap)
                 self._make_way(queries)
@@ -78,10 +78,10 @@ class QueryWatch:
                 logger.exception("The ad-hoc requests could not be looked after; it is tried again")
 
     def _save_memory(self, queries: list[Cancellable], heap: OldGeneration) -> None:
-        """What is in use after a garbage collection is in use; nobody can tell which request uses it, so all of them go."""
+        """Cancel all requests if the memory is full even after a garbage collection: nobody can tell which request uses it."""
         if not self._is_full(heap.usage()):
             return
-        # The last collection may have been while a request ran that has failed since.
+        # The last collection may have been during a request that has failed since.
         collect_garbage(self._context)
         usage = heap.usage()
         if not self._is_full(usage):
@@ -101,7 +101,7 @@ class QueryWatch:
         return usage.most > 0 and usage.used > self._heap_share * usage.most
 
     def _make_way(self, queries: list[Cancellable]) -> None:
-        """Let a step have a core when requests hold all of them: Spark itself takes none away. The task is begun again later."""
+        """Free a core for a step if requests hold all of them: Spark itself takes none away. The task is run again later."""
         tracker = self._context.statusTracker()
         jobs = [tracker.getJobInfo(job) for query in queries for job in tracker.getJobIdsForGroup(query.group)]
         theirs = {stage for job in jobs if job is not None for stage in job.stageIds}
@@ -112,7 +112,7 @@ class QueryWatch:
             for stage, info in found.items()
             if info is not None and not info.numActiveTasks and info.numCompletedTasks < info.numTasks
         )
-        # Twice, because what Spark tells is a little late.
+        # A stage must wait at two checks, because Spark's status is a little late.
         starved, self._waiting = waiting & self._waiting, waiting
         if not starved:
             return

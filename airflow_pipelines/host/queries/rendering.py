@@ -1,6 +1,6 @@
-"""A query's result in the formats of the query endpoint, made table by table.
+"""The formats of the query endpoint, in which a query's result is rendered table by table.
 
-Each format takes an iterator of pyarrow Tables of one schema, at least one, and gives the parts of a body.
+Each format takes an iterator of pyarrow Tables of one schema, at least one, and yields the parts of a body.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from airflow_pipelines.rows.formats.encode import encode_rows, json_texts
 from airflow_pipelines.rows.formats.scalar_texts import READABLE_SCALARS
 
 CELL_WIDTH = 64
-"""Characters of a value that the text format shows."""
+"""The number of characters of a value that the text format shows."""
 ROW_GROUP_BYTES = 16 << 20
-"""A row group of a Parquet file has about so many bytes of Arrow data."""
+"""The approximate number of bytes of Arrow data in a row group of a Parquet file."""
 LINES_AT_ONCE = 1000
 _MODULUS = 1 << 256
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One format.
+    """A format of results.
 
-    :param media_type: what the answer says that it is
+    :param media_type: the media type of the answer
     :param render: makes the body
-    :param failure: the part that says what a body breaks off with, for a format that has a place for it
+    :param failure: makes the part that describes the failure of an incomplete body, for a format that has a place for it
     """
 
     media_type: str
@@ -43,20 +43,20 @@ class Format:
 
 
 class NotRepresentableError(ValueError):
-    """A result has a value that its format has no form for."""
+    """The error of a result with a value that its format cannot represent."""
 
 
 def as_text(tables: Iterator[pa.Table]) -> Iterator[bytes]:
-    """Boxes of ASCII characters, one line per row; long values are cut.
+    """Yield boxes of ASCII characters, one line per row; long values are cut.
 
-    A box is as wide as its first rows need. It ends, and one with wider columns begins, where later rows need more.
+    A box is as wide as its first rows need. If later rows need more, it ends, and one with wider columns begins.
     """
     box: _Box | None = None
     for rows in _blocks(tables):
         if not rows.num_columns:
             return
-        names = list(map(_one_line, rows.column_names))
-        cells = [[_cell(text) for text in json_texts(column, READABLE_SCALARS)] for column in rows.columns]
+        names = list(map(_escape_line_breaks, rows.column_names))
+        cells = [[_format_cell(text) for text in json_texts(column, READABLE_SCALARS)] for column in rows.columns]
         widths = [max(map(len, column), default=0) for column in cells]
         lines = []
         if box is None or not box.holds(widths):
@@ -70,7 +70,7 @@ def as_text(tables: Iterator[pa.Table]) -> Iterator[bytes]:
 
 
 def _blocks(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """The rows in tables of ``LINES_AT_ONCE`` rows, however they come; at least one table."""
+    """Yield the rows in tables of ``LINES_AT_ONCE`` rows, regardless of their chunks; at least one table."""
     rest: pa.Table | None = None
     begun = False
     for table in tables:
@@ -84,7 +84,7 @@ def _blocks(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
 
 @dataclass(frozen=True, slots=True)
 class _Box:
-    """A box of so many characters for each column."""
+    """A box with a width in characters for each column."""
 
     widths: list[int]
 
@@ -100,9 +100,9 @@ class _Box:
 
 
 def as_json(tables: Iterator[pa.Table]) -> Iterator[bytes]:
-    """One JSON object per row and line.
+    """Yield one JSON object per row and line.
 
-    :raises NotRepresentableError: for a map whose keys are no texts
+    :raises NotRepresentableError: if there is a map whose keys are not strings
     """
     for table in tables:
         if has_map_without_text_keys(table.schema):
@@ -118,7 +118,7 @@ def as_json(tables: Iterator[pa.Table]) -> Iterator[bytes]:
 
 
 def as_parquet(tables: Iterator[pa.Table]) -> Iterator[bytes]:
-    """A Parquet file, compressed with snappy."""
+    """Yield a Parquet file, compressed with snappy."""
     first = next(tables)
     sink = _Sink()
     with pq.ParquetWriter(sink, first.schema, compression="snappy") as writer:
@@ -139,7 +139,7 @@ def as_parquet(tables: Iterator[pa.Table]) -> Iterator[bytes]:
 
 
 def as_arrow(tables: Iterator[pa.Table]) -> Iterator[bytes]:
-    """An Arrow IPC stream."""
+    """Yield an Arrow IPC stream."""
     first = next(tables)
     sink = _Sink()
     with pa.ipc.new_stream(sink, first.schema) as writer:
@@ -152,7 +152,7 @@ def as_arrow(tables: Iterator[pa.Table]) -> Iterator[bytes]:
 
 
 def as_hash(tables: Iterator[pa.Table]) -> Iterator[bytes]:
-    """SHA-256 over the schema and all rows in whatever order, in upper-case hexadecimal."""
+    """Yield the SHA-256 hash of the schema and all rows, independent of their order, in upper-case hexadecimal."""
     total = rows = 0
     schema = pa.schema([])
     for table in tables:
@@ -184,10 +184,10 @@ FORMATS: dict[str, Format] = {
 
 
 def format_of(name: str) -> Format:
-    """A format by its name.
+    """Return a format by its name.
 
-    :param name: as a request has it
-    :raises Problem: when there is no such format
+    :param name: the name in a request
+    :raises Problem: if there is no such format
     """
     if name not in FORMATS:
         raise Problem(ErrorCode.INVALID_PARAM, f"Unknown query format {name!r}; known formats: {', '.join(FORMATS)}.")
@@ -195,7 +195,7 @@ def format_of(name: str) -> Format:
 
 
 def counted(rows: int) -> pa.Table:
-    """The result of a statement that changes rows: a table with one column ``count``."""
+    """Return the result of a statement that changes rows: a table with one column ``count``."""
     return pa.table({"count": pa.array([rows], pa.uint64())})
 
 
@@ -219,18 +219,18 @@ class _Sink(io.RawIOBase):
         return self._position
 
     def taken(self) -> bytes:
-        """What was written since the last time."""
+        """Remove and return everything written since the last call."""
         parts, self._parts = self._parts, []
         return b"".join(parts)
 
 
-def _cell(text: str) -> str:
+def _format_cell(text: str) -> str:
     if text == "null":
         return ""
-    value = _one_line(json.loads(text) if text.startswith('"') else text)
+    value = _escape_line_breaks(json.loads(text) if text.startswith('"') else text)
     return value if len(value) <= CELL_WIDTH else value[: CELL_WIDTH - 3] + "..."
 
 
-def _one_line(value: str) -> str:
-    # A line end within a cell would break the box.
+def _escape_line_breaks(value: str) -> str:
+    # A line break within a cell would break the box.
     return value.replace("\r", "\\r").replace("\n", "\\n")

@@ -1,4 +1,4 @@
-"""Values of a query's result in the types that its readers know: VARIANTs are texts, unsigned integers have types of their own."""
+"""The values of a query's result in types that readers know: VARIANTs are strings, unsigned integers have their own types."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ Convert = Callable[[pa.Array], pa.Array]
 
 
 def with_variants_as_json(table: pa.Table) -> pa.Table:
-    """The table with each VARIANT, those within nested values too, as the text of its JSON.
+    """Return the table with each VARIANT, also within nested values, as the text of its JSON.
 
     :param table: a result; names may repeat
-    :returns: NULL stays NULL, and a JSON null is the text ``null``
+    :returns: the table, in which NULL stays NULL, and a JSON null is the text ``null``
     """
-    return _converted(table, is_variant, _json)
+    return _convert_columns(table, is_variant, _json)
 
 
 def with_timestamps_as_text(table: pa.Table) -> pa.Table:
-    """The table with each timestamp, those within nested values too, as ISO 8601 text: ``2026-01-02T03:04:05.678``.
+    """Return the table with each timestamp, also within nested values, as ISO 8601 text: ``2026-01-02T03:04:05.678``.
 
     :param table: a result; names may repeat
-    :returns: of a fraction milliseconds are written, or microseconds when there are any; with a time zone ``Z`` is appended
+    :returns: the table; fractions have milliseconds, or microseconds if there are any, and ``Z`` is appended with a time zone
     """
-    return _converted(table, pat.is_timestamp, _iso)
+    return _convert_columns(table, pat.is_timestamp, _iso)
 
 
 def with_unsigned_integers(table: pa.Table, schema: StructType) -> pa.Table:
-    """The table with columns of unsigned integers, which Spark holds in wider types, in Arrow's own types for them.
+    """Return the table with unsigned integers, which Spark holds in wider types, in Arrow's own types for them.
 
     :param table: a result; names may repeat
     :param schema: its schema in Spark, with hints about types
@@ -54,7 +54,7 @@ def with_unsigned_integers(table: pa.Table, schema: StructType) -> pa.Table:
 
 
 def has_map_without_text_keys(schema: pa.Schema) -> bool:
-    """Whether any column is or holds a map whose keys are no texts, which JSON has no form for."""
+    """Return True if any column is or holds a map whose keys are not strings, which JSON cannot represent."""
     return any(_holds(field.type, lambda kind: pat.is_map(kind) and not pat.is_string(kind.key_type)) for field in schema)
 
 
@@ -66,33 +66,33 @@ def _holds(kind: pa.DataType, wanted: Callable[[pa.DataType], bool]) -> bool:
     return pat.is_nested(kind) and any(_holds(kind.field(at).type, wanted) for at in range(kind.num_fields))
 
 
-def _converted(table: pa.Table, wanted: Callable[[pa.DataType], bool], convert: Convert) -> pa.Table:
+def _convert_columns(table: pa.Table, wanted: Callable[[pa.DataType], bool], convert: Convert) -> pa.Table:
     if not any(_holds(field.type, wanted) for field in table.schema):
         return table
     columns = []
     for column in table.columns:
         if _holds(column.type, wanted):
             whole = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-            columns.append(_nested(whole, wanted, convert))
+            columns.append(_convert_nested(whole, wanted, convert))
         else:
             columns.append(column)
     return pa.Table.from_arrays(columns, names=table.column_names)
 
 
-def _nested(array: pa.Array, wanted: Callable[[pa.DataType], bool], convert: Convert) -> pa.Array:
+def _convert_nested(array: pa.Array, wanted: Callable[[pa.DataType], bool], convert: Convert) -> pa.Array:
     kind = array.type
     if wanted(kind):
         return convert(array)
     if not _holds(kind, wanted):
         return array
     if pat.is_struct(kind):
-        members = [_nested(pc.struct_field(array, [at]), wanted, convert) for at in range(kind.num_fields)]
+        members = [_convert_nested(pc.struct_field(array, [at]), wanted, convert) for at in range(kind.num_fields)]
         fields = [pa.field(field.name, member.type) for field, member in zip(kind, members, strict=True)]
         return pa.StructArray.from_arrays(members, fields=fields, mask=array.is_null())
     if pat.is_map(kind):
-        keys, items = _nested(array.keys, wanted, convert), _nested(array.items, wanted, convert)
+        keys, items = _convert_nested(array.keys, wanted, convert), _convert_nested(array.items, wanted, convert)
         return pa.MapArray.from_arrays(array.offsets, keys, items, mask=array.is_null())
-    return pa.ListArray.from_arrays(array.offsets, _nested(array.values, wanted, convert), mask=array.is_null())
+    return pa.ListArray.from_arrays(array.offsets, _convert_nested(array.values, wanted, convert), mask=array.is_null())
 
 
 def _json(array: pa.Array) -> pa.Array:

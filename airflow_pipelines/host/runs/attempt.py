@@ -1,4 +1,4 @@
-"""One attempt to run an incarnation: its parts, made anew for each, so that nothing of one that failed gets into the next."""
+"""An attempt to run an incarnation. Its parts are created anew, so that nothing of a failed attempt gets into the next."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from airflow_pipelines.program.streams import StreamProgram
 class Attempt:
     """The parts of an incarnation between their opening and their end.
 
-    ``requests`` answers what is asked of the running pipeline, ``opening`` has what was opened.
+    ``requests`` answers requests to the running pipeline, ``opening`` has the opened parts.
     """
 
     def __init__(
@@ -46,11 +46,11 @@ class Attempt:
         log: PipelineLog,
         failed: Mapping[UUID, str],
     ) -> None:
-        """Open nothing yet.
+        """Create the parts; nothing is opened yet.
 
-        :param number: from 1
+        :param number: the number of the attempt, from 1
         :param checkpoints: the requests for checkpoints of all attempts
-        :param failed: why each attempt before this one has ended, by its :func:`run_id`
+        :param failed: the reason for the end of each earlier attempt, by its :func:`run_id`
         """
         self._state = state
         self._fence = fence
@@ -72,13 +72,13 @@ class Attempt:
 
     @property
     def stream_program(self) -> StreamProgram | None:
-        """The stream program that runs; None without one, or before it could be opened."""
+        """The stream program that runs, or None without one or before it could be opened."""
         return None if self.opening.live is None else self.opening.live.program.streams
 
     def run(self) -> None:
         """Open the parts, and run steps until the pipeline is suspended.
 
-        :raises Exception: for whatever ends it otherwise
+        :raises Exception: if it ends in another way
         """
         with within_storage(self._storage):
             live = self.opening.open()
@@ -88,13 +88,13 @@ class Attempt:
             ).run()
 
     def keep_last_step(self) -> None:
-        """Save the steps before one that failed, where no journal has them."""
+        """Save the steps before one that failed, if no journal has them."""
         self._checkpointer.keep_last_step()
 
     def end(self, reason: Problem) -> None:
-        """Let go of waiting requests, connectors and processes, and keep hold of the storage folder. More than once does no harm.
+        """Release waiting requests, connectors and processes, but keep the storage folder. Calling it again does no harm.
 
-        :param reason: what those are told who wait
+        :param reason: the problem for waiting requests
         """
         if self._has_ended:
             return
@@ -105,7 +105,7 @@ class Attempt:
         self.opening.close_parts()
 
     def close(self) -> None:
-        """Let go of the storage folder."""
+        """Release the storage folder."""
         self.opening.close_storage()
 
     def _received(self, records: int, size_bytes: int) -> None:
@@ -117,9 +117,9 @@ class Attempt:
 
 
 def run_id(incarnation: UUID, attempt: int) -> UUID:
-    """What the counters of an attempt are counted under: those of two attempts cannot be compared.
+    """Return the id under which the counters of an attempt are kept: those of two attempts cannot be compared.
 
     :param incarnation: the incarnation
-    :param attempt: from 1
+    :param attempt: the number of the attempt, from 1
     """
     return incarnation if attempt == 1 else uuid5(incarnation, str(attempt))

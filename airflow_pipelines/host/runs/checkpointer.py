@@ -1,4 +1,4 @@
-"""Taking checkpoints: those that are asked for, those that are due, and the last one before a graceful stop."""
+"""The taking of checkpoints: requested ones, periodic ones, and the last one before a graceful stop."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from airflow_pipelines.host.steps.transactions import Transactions
 
 SHORTEST_WAIT_S = 0.05
 DELIVER_S = 10.0
-"""How long a graceful stop waits for outputs to deliver what they have."""
+"""The seconds that a graceful stop waits for outputs to deliver their changes."""
 TRANSACTION_IN_PROGRESS = "TransactionInProgress"
-"""Why a checkpoint has to wait, in wire form."""
+"""The reason why a checkpoint has to wait, in wire form."""
 
 
 class Checkpointer:
-    """Decides when checkpoints are taken and says what became of them; ``requests`` has them by number."""
+    """The schedule of checkpoints, and their results; ``requests`` has them by number."""
 
     def __init__(
         self,
@@ -52,32 +52,32 @@ class Checkpointer:
         self._delayed: list[int] = []
         self._lock = threading.Lock()
         self._durable_request: int | None = None
-        """The checkpoint that was asked for to make rows durable."""
+        """The request for a checkpoint that makes rows durable, or None."""
         self._last = time.monotonic()
 
-    # What requests ask.
+    # Called by requests.
 
     def request(self, live: LivePipeline) -> int:
-        """Ask for a checkpoint between two steps.
+        """Request a checkpoint between two steps.
 
         :param live: the pipeline
         :returns: the number of the request
-        :raises Problem: when storage is switched off, or an input is where no checkpoint can go on
+        :raises Problem: if storage is switched off, or no checkpoint could go on from the position of an input
         """
         self._opening.require_storage()
         _require_positions(live)
         number = self.requests.request()
         if self._transactions.current is not None:
-            # Whoever has asked sees at once that it waits.
+            # The client sees at once that the checkpoint waits.
             self.requests.delayed([TRANSACTION_IN_PROGRESS])
         self._intake.submit(lambda: self._take_or_delay(live, number))
         return number
 
     def make_durable(self, live: LivePipeline) -> None:
-        """Ask for a checkpoint, unless one that was asked for by this is on its way.
+        """Request a checkpoint, unless an earlier call has requested one that is still pending.
 
         :param live: the pipeline
-        :raises Problem: when that one failed, or storage is switched off
+        :raises Problem: if that one failed, or storage is switched off
         """
         with self._lock:
             asked = self._durable_request
@@ -92,15 +92,15 @@ class Checkpointer:
                 f"{error} Put that right and wait again; the rows are lost only if the pipeline is killed before.",
             )
 
-    # What the pipeline's thread does.
+    # Called by the pipeline's thread.
 
     def begin(self) -> None:
-        """The pipeline serves from now on: count the time to the first periodic checkpoint."""
+        """Start to count the time to the first periodic checkpoint, because the pipeline serves from now on."""
         self._last = time.monotonic()
 
     @property
     def until_due(self) -> float | None:
-        """Seconds until a periodic checkpoint or copy may be due, None when there are none."""
+        """The seconds until a periodic checkpoint or copy may be due, or None if there are none."""
         options = self._opening.options
         waits = []
         if options.checkpoint_interval_s is not None and options.storage:
@@ -110,7 +110,7 @@ class Checkpointer:
         return max(min(waits), SHORTEST_WAIT_S) if waits else None
 
     def take_if_due(self, live: LivePipeline) -> None:
-        """Take a periodic checkpoint when there is something new to keep, and start a copy when one is due."""
+        """Take a periodic checkpoint if one is due and there is something new, and start a copy if one is due."""
         options = self._opening.options
         interval = options.checkpoint_interval_s
         if interval is not None and options.storage and time.monotonic() - self._last >= interval:
@@ -124,23 +124,24 @@ class Checkpointer:
             self._opening.sync.push_if_due()
 
     def take_delayed(self, live: LivePipeline) -> None:
-        """Take the checkpoint that was asked for during a transaction, which has committed."""
+        """Take the checkpoint that was requested during a transaction, which has committed."""
         numbers, self._delayed = self._delayed, []
         if numbers:
-            # It holds what each of those asked for would have held.
+            # One checkpoint is enough for all delayed requests.
             self._take_requested(live, numbers[-1])
 
     def shorten_journal(self, live: LivePipeline) -> None:
-        """Replace a journal that has grown long by a recovery point, where no periodic checkpoint does."""
+        """Replace a journal that has grown long by a recovery point, unless periodic checkpoints do this."""
         if live.durability.needs_recovery_point and not self._opening.options.checkpoint_interval_s:
             save_recovery_point(live)
 
     def take_last(self, live: LivePipeline) -> None:
         """Take the checkpoint of a graceful stop.
 
-        :raises Problem: when it cannot be written, storage is switched off, or an input is where no checkpoint can go on
-        :raises OvertakenError: when a later run uses the storage
-        :raises StreamProgramFailure: when the stream program fails at it
+        :raises Problem: if it cannot be written, storage is switched off, or no checkpoint could go on from the position of an
+            input
+        :raises OvertakenError: if a later run uses the storage
+        :raises StreamProgramFailure: if the stream program fails at it
         """
         live.endpoints.inputs.set_active(False)
         self._opening.require_storage()
@@ -153,14 +154,14 @@ class Checkpointer:
         except (OvertakenError, StreamProgramFailure):
             raise
         except Exception as error:
-            # Whatever it is, the stop goes on without the checkpoint.
+            # For any other error, the stop goes on without the checkpoint.
             self._state.check()
             raise self._stopped_without(live, error) from error
 
     def _wait_for_outputs(self, live: LivePipeline) -> None:
-        """Let outputs that work deliver what they have, for a while. The checkpoint keeps the rest."""
+        """Let working outputs deliver their changes, for a while. The checkpoint keeps the rest."""
         endpoints, until = live.endpoints, time.monotonic() + DELIVER_S
-        # Nothing more comes for which buffers would wait, and after the stop of the outputs it would be too late.
+        # No more rows will fill the buffers, and after the stop of the outputs it would be too late to write them.
         endpoints.outputs.flush(live.program)
         live.flush_outputs()
         while endpoints.outputs.delivers and (left := until - time.monotonic()) > 0 and not self._state.taken_down:
@@ -183,8 +184,9 @@ class Checkpointer:
                 )
 
     def show_end_of_streams(self, live: LivePipeline) -> None:
-        """Let sinks make visible what they have written when all inputs of the stream program have ended: nothing comes any more
-        that would lead to a checkpoint.
+        """Let sinks make their writes visible once all inputs of the stream program have ended.
+
+        Nothing more would cause a checkpoint then.
 
         :param live: the pipeline
         """
@@ -192,9 +194,9 @@ class Checkpointer:
             show_end_of_streams(live)
 
     def give_up(self, reason: Problem) -> None:
-        """Tell those who wait for a checkpoint that was to come after a transaction that there is none.
+        """Fail the checkpoint requests that wait for the end of a transaction.
 
-        :param reason: what has ended the transaction
+        :param reason: the problem that has ended the transaction
         """
         numbers, self._delayed = self._delayed, []
         for number in numbers:
@@ -224,7 +226,7 @@ class Checkpointer:
         except Exception as error:  # noqa: BLE001  a checkpoint that fails is reported; the pipeline lives on
             self._log.failure("checkpoint %d failed: %s", number, failure_text(error), cause=error)
             self.requests.failed(number, failure_text(error))
-            # A stream program that cannot be asked for its state, or a sink of it that cannot show its output, has ended.
+            # These failures mean that the run is replaced, or that the stream program has ended: the pipeline cannot go on.
             if isinstance(error, OvertakenError | StreamProgramFailure):
                 self._state.fail(error)
             return
@@ -238,7 +240,7 @@ class Checkpointer:
         self._state.checkpointed(live.durability.listed())
 
     def _stopped_without(self, live: LivePipeline, failure: Exception) -> Problem:
-        """The deployment error of a graceful stop whose checkpoint could not be written."""
+        """Return the deployment error of a graceful stop whose checkpoint could not be written."""
         cause = as_problem(failure, self._pipeline)
         if cause.code not in STORAGE_CODES:
             self._log.failure("the last checkpoint failed", cause=failure)
@@ -258,7 +260,7 @@ class Checkpointer:
 def _require_positions(live: LivePipeline) -> None:
     """Refuse a checkpoint from which inputs could not go on.
 
-    :raises Problem: naming the inputs
+    :raises Problem: if there are such inputs; names them
     """
     names = live.endpoints.inputs.without_position
     if names:

@@ -1,4 +1,4 @@
-"""The figures of one pipeline among many: what a list of all pipelines shows of it, and the counters that are sampled for it."""
+"""The figures of one pipeline for a list of all pipelines, and the counters that are sampled for it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from airflow_pipelines.host.steps.live import LivePipeline
 
 
 def counters(live: LivePipeline, metrics: PipelineMetrics) -> dict[Counter, float]:
-    """All counters of a pipeline that activity is made of. Cheap: it is called every few seconds.
+    """Return all counters that the activity of a pipeline consists of. It is cheap, because it is called every few seconds.
 
     :param live: the pipeline
     :param metrics: its own counters
     """
     inputs = ((endpoint.name, float(endpoint.metrics.total_records)) for endpoint in live.endpoints.inputs.shown)
-    # Those who listen come and go, and each has a name of its own.
+    # Listeners are left out: they come and go, and each has a name of its own.
     outputs = ((output.name, float(output.metrics.transmitted_records)) for output in live.endpoints.outputs.declared)
     return {
         (Measure.PROCESSED, ""): metrics.counters().processed_records,
@@ -36,7 +36,7 @@ def counters(live: LivePipeline, metrics: PipelineMetrics) -> dict[Counter, floa
 
 
 def figures(live: LivePipeline, metrics: PipelineMetrics, activity: Activity, series: TimeSeries) -> dict[str, Any]:
-    """What a list of all pipelines shows of one.
+    """Return the figures of one pipeline for a list of all pipelines.
 
     :param live: the pipeline
     :param metrics: its own counters
@@ -53,7 +53,7 @@ def figures(live: LivePipeline, metrics: PipelineMetrics, activity: Activity, se
     return {
         "rows_per_second": None if rate is None else round(rate, 3),
         "sparkline": activity.sparkline(now_ms),
-        "lag": _worst(endpoint.measure_lag() for endpoint in inputs),
+        "lag": _find_worst(endpoint.measure_lag() for endpoint in inputs),
         "buffered_records": max(0, counted.input_records - counted.processed_records),
         "processed_records": counted.processed_records,
         "connectors": sum(endpoint.connector is not None for endpoint in inputs) + len(outputs),
@@ -70,8 +70,8 @@ def _errors(metrics: InputMetrics | OutputMetrics) -> int:
     return metrics.transport_errors.count + of_format.count
 
 
-def _worst(lags: Iterable[Lag | None]) -> dict[str, float | None] | None:
-    """The largest of each figure; None when no input knows its lag."""
+def _find_worst(lags: Iterable[Lag | None]) -> dict[str, float | None] | None:
+    """Return the largest value of each figure, or None if no input knows its lag."""
     known = [lag for lag in lags if lag is not None]
     if not known:
         return None

@@ -34,13 +34,13 @@ from airflow_pipelines.program.sources import ProgramSource
 logger = logging.getLogger(__name__)
 
 COMPILE_LIMIT_S = 100.0
-"""No further view of a program is compiled after so many seconds of processor time: others wait for the compiler."""
+"""The seconds of processor time after which no further view of a program is compiled: others wait for the compiler."""
 IMPORTS = 4
-"""So many Python modules of programs are imported at once."""
+"""The number of Python modules of programs that may be imported at the same time."""
 
 
 class Fleet:
-    """Runs deployments side by side in one Spark application, each with Spark sessions of its own."""
+    """The deployments that run side by side in one Spark application, each with Spark sessions of its own."""
 
     def __init__(
         self,
@@ -51,8 +51,8 @@ class Fleet:
     ) -> None:
         """Run deployments in ``spark``.
 
-        :param limits: what the ad-hoc requests of each may take
-        :param references: what configurations may name of what the host has
+        :param limits: the limits of each deployment's ad-hoc requests
+        :param references: the values of the host that configurations may refer to
         """
         self._spark = spark
         self._registry = registry
@@ -77,15 +77,15 @@ class Fleet:
 
     @property
     def idle(self) -> bool:
-        """Whether no deployment is up."""
+        """True if no deployment is up."""
         with self._lock:
             return self._is_idle()
 
     def retire(self, idle_s: float) -> bool:
-        """Take nothing more if nothing has run or been compiled here for a while.
+        """Close the host to new work if nothing has run or been compiled here for a while.
 
         :param idle_s: the while, in seconds
-        :returns: whether nothing more is taken
+        :returns: True if the host takes no new work
         """
         with self._lock:
             if not self._is_idle() or self._compilations:
@@ -95,13 +95,13 @@ class Fleet:
             return self._closed
 
     def deploy(self, deployment: Deployment) -> PipelineRunner:
-        """Start a deployment; the same one again is no change."""
+        """Start a deployment. If it was started before, return its runner."""
         with self._lock:
             self._check_open()
             known = self._runners.get(deployment.deployment_id)
         if known is not None:
             return known
-        # Made without the lock, which every request takes to find its pipeline.
+        # Created without the lock, which every request takes to find its pipeline.
         sessions = self._sessions()
         with self._lock:
             self._check_open()
@@ -118,9 +118,9 @@ class Fleet:
         return runner
 
     def get(self, deployment_id: UUID) -> PipelineRunner:
-        """A deployment's runner.
+        """Return the runner of a deployment.
 
-        :raises Problem: when it is not here
+        :raises Problem: if it is not on this host
         """
         with self._lock:
             runner = self._runners.get(deployment_id)
@@ -129,12 +129,12 @@ class Fleet:
         return runner
 
     def application(self) -> dict[str, Any]:
-        """The Spark application: its id, its name, and the address of its own web page, which is None when it has none."""
+        """Return the Spark application: its id, its name, and the address of its own web page, which is None if it has none."""
         context = self._spark.sparkContext
         return {"id": context.applicationId, "name": context.appName, "web_url": context.uiWebUrl}
 
     def figures(self) -> dict[str, Any]:
-        """What a list shows of each deployment that can be read now, by its id."""
+        """Return the list's figures of each deployment that can be read now, by its id."""
         with self._lock:
             runners = dict(self._runners)
         found = {}
@@ -144,22 +144,22 @@ class Fleet:
             except Problem:
                 continue
             except Exception:
-                # The others are still worth a list.
+                # The list is still useful for the others.
                 logger.exception("Pipeline %s has no figures", runner.deployment.pipeline_name)
         return found
 
     def take_down(self, deployment_id: UUID) -> None:
-        """End a deployment at once and forget it; one that is not here is no error.
+        """End a deployment at once and remove it; an unknown one is no error.
 
         :raises Problem: 503 while it has not certainly ended
         """
-        if self._taken_down(deployment_id):
-            # Python's objects for Java ones are in cycles. Until they are collected the JVM keeps the sessions and plans, and a
-            # host on which little happens would not collect for hours.
+        if self._take_down(deployment_id):
+            # The Python proxies of Java objects are in cycles. Until they are collected, the JVM keeps the sessions and plans, and
+            # an idle host would not collect for hours.
             gc.collect()
 
-    def _taken_down(self, deployment_id: UUID) -> bool:
-        """End a deployment and forget it; whether it was here.
+    def _take_down(self, deployment_id: UUID) -> bool:
+        """End a deployment and remove it; return True if it was here.
 
         :raises Problem: as :meth:`take_down` does
         """
@@ -178,7 +178,7 @@ class Fleet:
     def compile(self, source: ProgramSource) -> Program:
         """Compile a program without running it.
 
-        :raises Problem: 410 when the host ends, 400 ``SqlError`` with the messages in its details, and 422 ``CompilerFailed`` for a
+        :raises Problem: 410 if the host ends, 400 ``SqlError`` with the messages in its details, and 422 ``CompilerFailed`` for a
             fault of the compiler
         """
         with self._lock:
@@ -220,7 +220,7 @@ class Fleet:
     def _sample(self) -> None:
         """Add to the time series of all pipelines, every second."""
         while not self._ending.wait(EVERY_S):
-            # In a function of its own, so that nothing here refers to a pipeline while it waits.
+            # In a function of its own, so that no local variable refers to a pipeline during the wait.
             self._sample_all()
 
     def _sample_all(self) -> None:
@@ -230,7 +230,7 @@ class Fleet:
             try:
                 runner.requests.sample()
             except OSError as error:
-                # What the pipeline needs its storage for says more of it.
+                # The pipeline's own use of its storage reports the error better.
                 logger.debug("Pipeline %s could not be measured: %s", runner.deployment.pipeline_name, error)
 
     def _is_idle(self) -> bool:
@@ -249,9 +249,9 @@ class Fleet:
         return Queries(context, deployment.pipeline_name, str(deployment.deployment_id), self._limits, self._watch)
 
     def _check_spark(self, failure: Exception) -> None:
-        """Give up when what failed is Spark as a whole: another host may do what was asked.
+        """Give up if Spark as a whole has failed: another host may be able to serve the request.
 
-        :raises Problem: 410, when it is
+        :raises Problem: 410, if Spark has failed
         """
         problem = spark_problem(self._spark)
         if problem is not None:

@@ -1,4 +1,4 @@
-"""Opening and recovery: from a deployment and what an earlier incarnation left to a pipeline that can run steps."""
+"""Opening and recovery: from a deployment and the state of an earlier incarnation to a pipeline that can run steps."""
 
 from __future__ import annotations
 
@@ -52,16 +52,16 @@ from airflow_pipelines.program.identity import ProgramIdentity
 from airflow_pipelines.program.sources import ProgramSource
 
 OUTPUTS: Final = "outputs"
-"""The folder of a pipeline's storage in which its outputs keep how far they are."""
+"""The folder in a pipeline's storage in which its outputs keep their positions."""
 STANDBY: Final = "standby"
-"""What a pipeline that is to stand by first is started as."""
+"""The initial status of a pipeline that is to stand by first."""
 
 
 class Opening:
-    """Opens the parts of one incarnation, in order, and closes those that it has opened.
+    """The opening of the parts of one incarnation, in order, and the closing of those that were opened.
 
     ``options`` are the defaults until the deployment's configuration was read; ``durability``, ``endpoints``, ``sync`` and ``live``
-    are None until they are there. All methods are called by the pipeline's thread; the attributes may be read by any.
+    are None until they exist. The pipeline's thread calls all methods; any thread may read the attributes.
     """
 
     def __init__(
@@ -77,9 +77,9 @@ class Opening:
         arrived: Callable[[int, int], None],
         attempt: int = 1,
     ) -> None:
-        """Open nothing yet.
+        """Remember the services; nothing is opened yet.
 
-        :param arrived: called with records and bytes when a connector has read something
+        :param arrived: called with records and bytes when a connector has read rows
         :param attempt: the number of the attempt to run the incarnation, from 1
         """
         self.options = RuntimeOptions()
@@ -100,15 +100,15 @@ class Opening:
         self._stream_processes: dict[str, StreamProcesses] = {}
 
     def open(self) -> LivePipeline:
-        """Bring the pipeline up, as it was after the last committed step that is saved.
+        """Open the pipeline in the state after the last committed step that is saved.
 
         :returns: the pipeline, whose connectors wait to be activated
-        :raises SuspendedEarly: when it was suspended instead of approved
-        :raises TakenDown: when it is to end at once
-        :raises Exception: for what the pipeline cannot start with
+        :raises SuspendedEarly: if it was suspended instead of approved
+        :raises TakenDown: if it is to end at once
+        :raises Exception: if the pipeline cannot start
         """
         deployment = self._deployment
-        self.options = self._configured()
+        self.options = self._read_options()
         self._log.redact = self.options.references.redact
         durability = self.durability = Durability(Path(deployment.storage), self.options)
         self._fence.begin(durability.check)
@@ -120,7 +120,7 @@ class Opening:
         if program.streams is not None:
             self.options = self.options.completed(program.streams.run)
         saved = self._saved_state(durability)
-        live = self._assembled(program, durability)
+        live = self._assemble(program, durability)
         if saved is None:
             self._log.info("nothing saved: starting from scratch")
             live.endpoints.open_outputs(frozenset(), frozenset(), 0, self._metrics.initial_start_time)
@@ -138,7 +138,7 @@ class Opening:
         return live
 
     def close_parts(self) -> None:
-        """Let go of connectors, copies of checkpoints, the circuit and its processes."""
+        """Close connectors, copies of checkpoints, the circuit and its processes."""
         if self.endpoints is not None:
             self.endpoints.close()
         if self.sync is not None and not self._state.taken_down:
@@ -149,14 +149,14 @@ class Opening:
             processes.close()
 
     def close_storage(self) -> None:
-        """Let go of the storage folder. Everything else was let go of before."""
+        """Release the storage folder, after everything else."""
         if self.durability is not None:
             self.durability.close()
 
     def require_storage(self) -> None:
-        """Refuse what needs storage where there is none.
+        """Refuse operations that need storage if there is none.
 
-        :raises Problem: when storage is switched off
+        :raises Problem: if storage is switched off
         """
         if not self.options.storage:
             raise Problem(
@@ -165,7 +165,7 @@ class Opening:
                 "Stop it with force, or switch storage on.",
             )
 
-    def _configured(self) -> RuntimeOptions:
+    def _read_options(self) -> RuntimeOptions:
         config = self._deployment.config()
         try:
             return RuntimeOptions.of(config, self._references)
@@ -189,7 +189,7 @@ class Opening:
         return saved
 
     def _state_of_last_attempt(self, durability: Durability) -> SavedState | None:
-        """What the attempt before this one has left, whatever the deployment was told to begin with."""
+        """Return the state that the previous attempt has left, regardless of the deployment's choice of a state to begin with."""
         expected = self._deployment.newest_checkpoint if self.options.sync is None else None
         return durability.saved_state(self._deployment.from_checkpoint or expected)
 
@@ -221,15 +221,15 @@ class Opening:
 
     @property
     def _owner(self) -> Owner:
-        """The pipeline as an object store knows it."""
+        """The pipeline as an object store identifies it."""
         return Owner(f"pipeline-{self._deployment.pipeline_id}", self._deployment.pipeline_name)
 
     @property
     def _outputs_folder(self) -> Path | None:
-        """Where the storage has what outputs and followers have got; None without storage."""
+        """The folder for the positions of outputs and followers, or None without storage."""
         return Path(self._deployment.storage) / OUTPUTS if self.options.storage else None
 
-    def _assembled(self, program: Program, durability: Durability) -> LivePipeline:
+    def _assemble(self, program: Program, durability: Durability) -> LivePipeline:
         deployment, options = self._deployment, self.options
         clock = Clock(options.clock)
         services = ConnectorServices(
@@ -265,7 +265,7 @@ class Opening:
         return live
 
     def _stream_runtime(self, program: Program, source: ProgramSource) -> StreamRuntime | None:
-        """What runs the stream program of a program; None for one without."""
+        """Return the runtime for the stream program of a program, or None if it has none."""
         processes = self._processes_of(program, source)
         if processes is None:
             return None
@@ -273,7 +273,10 @@ class Opening:
         return StreamRuntime(lambda: started_worker(processes, schemas, self._attempt - 1))
 
     def _processes_of(self, program: Program, source: ProgramSource) -> StreamProcesses | None:
-        """What starts the processes of a program's stream program; the same for the same source."""
+        """Return the processes for the stream program of a program, or None if it has none.
+
+        The same source gets the same processes.
+        """
         if program.streams is None:
             return None
         name = source.digest[:16]
@@ -290,12 +293,12 @@ class Opening:
         return self._stream_processes[name]
 
     def _resume(self, live: LivePipeline, saved: SavedState) -> None:
-        """Go on from saved state: decide about changes, restore, replay the journal, evaluate what is new."""
+        """Go on from saved state: decide about changes, restore, replay the journal, evaluate new and changed views."""
         front_end = front_end_for(saved.program.source, self._sessions)
         operators = partial(self._kept_operators, saved)
         before = SavedProgram(saved.program, saved.holdings, front_end, saved.layouts, operators=operators)
         plan = plan_bootstrap(before, live.program, live.circuit.wiring)
-        # Whoever approves may still choose another mode.
+        # The approval may still choose another mode.
         plan.check(self._approval.mode if self._approval.is_given else BootstrapMode.PLAIN)
         base = "the recovery point" if saved.base is None or not saved.base.listed else f"checkpoint {saved.base.uuid}"
         self._log.info("going on from %s: step %d, %d processed records", base, saved.step, saved.counters.processed_records)
@@ -333,32 +336,35 @@ class Opening:
             save_recovery_point(live)
 
     def _run(self, live: LivePipeline, saved: SavedState | None) -> Run:
-        """What tells this run from others, and from which place it goes on."""
+        """Return the identity of this run, and the place from which it goes on."""
         durability = live.durability
         if not self.options.storage:
             return Run(uuid4().hex)
-        # With cleared storage epochs begin anew, at another time.
+        # After the storage was cleared, epochs begin anew, but with another start time.
         history = f"{self._deployment.pipeline_id.hex}:{int(self._metrics.initial_start_time * 1000):x}"
         run = f"{history}:{durability.fence.epoch}"
         if saved is None or live.identity.fingerprints != saved.program.fingerprints:
-            # Of another program tables may be empty, and views evaluated anew.
+            # After a program change, tables may be empty, and views evaluated anew.
             return Run(run)
         return Run(run, Place(f"{history}:{saved.reached_in}", saved.step))
 
     def _kept_operators(self, saved: SavedState) -> tuple[KeptOperator, ...]:
-        """The operators of a saved stream program. Without a checkpoint there is a journal alone, and nothing that they keep."""
+        """Return the operators of a saved stream program.
+
+        Without a checkpoint there is only a journal, and they have no saved state.
+        """
         if saved.base is not None and self.durability is not None:
             return saved_operators(saved.base.contents.snapshot, self.durability.batches)
         program = front_end_for(saved.program.source, self._sessions).compile(saved.program.source)
         return () if program.streams is None else tuple(map(KeptOperator, program.streams.operators))
 
     def _await_listeners(self, live: LivePipeline) -> None:
-        """Keep what comes out from now on for those who listen before a pipeline that starts paused is resumed."""
+        """Keep outgoing changes for those who listen before a pipeline that starts paused is resumed."""
         if self._state.desired is RuntimeStatus.PAUSED:
             live.endpoints.outputs.await_listeners()
 
     def _note_evaluation(self, live: LivePipeline, planned: PlannedChange, taken_s: float) -> None:
-        """Have later estimates know what this evaluation has taken."""
+        """Record the time of this evaluation for later estimates."""
         if not planned.plan.evaluated:
             return
         expected = f"{planned.plan.seconds:g} to {planned.plan.seconds_at_most:g} s were expected"
@@ -369,12 +375,12 @@ class Opening:
             self._log.warning("later estimates will not know what this evaluation has taken: %s", error)
 
     def _bootstrap(self, recovery: Recovery, plan: BootstrapPlan) -> None:
-        """Evaluate what is new, and give outputs what they are to have of it."""
+        """Evaluate new and changed views, and give outputs the contents that they are to get."""
         mode = self._approval.mode
         silent, concurrent = mode is BootstrapMode.SILENT, mode is BootstrapMode.CONCURRENT
         self._state.record(RuntimeStatus.CONCURRENT_BOOTSTRAPPING if concurrent else RuntimeStatus.BOOTSTRAPPING)
         recovery.bootstrap(plan, silent=silent)
         if concurrent:
             self._state.record(RuntimeStatus.SYNCHRONIZING)
-        # Outputs that go on had the contents before, or have got all steps from the journal.
+        # Outputs that go on had the contents before, or got all steps from the journal.
         recovery.send_snapshots(plan.kept_connectors, frozenset() if silent else {*plan.evaluated, *plan.renamed})

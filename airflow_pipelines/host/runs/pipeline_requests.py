@@ -1,6 +1,6 @@
-"""What requests ask of a running pipeline: rows in, tokens, checkpoints, the clock, listeners, statistics.
+"""The requests to a running pipeline: rows in, tokens, checkpoints, the clock, listeners, statistics.
 
-All methods may be called from any thread. What has to happen between two steps is handed to the pipeline's thread.
+Any thread may call all methods. Work that has to be done between two steps is handed to the pipeline's thread.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from airflow_pipelines.rows.changes import TableChanges
 
 
 class PipelineRequests:
-    """The face of one incarnation. Each method raises Problem when the pipeline is not (or no longer) serving.
+    """The interface of one incarnation to requests. Each method raises Problem if the pipeline is not (or no longer) serving.
 
     ``series`` has the samples of the last minute, ``activity`` those of the last minutes.
     """
@@ -61,7 +61,7 @@ class PipelineRequests:
     ) -> None:
         """Answer for one attempt to run the incarnation.
 
-        :param failed_attempts: why each attempt before this one has ended, by what its counters are counted under
+        :param failed_attempts: the reason for the end of each earlier attempt, by the id of its counters
         """
         self._deployment = deployment
         self._state = state
@@ -75,17 +75,17 @@ class PipelineRequests:
         self.activity = Activity()
 
     def serving(self) -> LivePipeline:
-        """The running pipeline.
+        """Return the running pipeline.
 
-        :raises Problem: when it is in another phase
+        :raises Problem: if it is in another phase
         """
         self._state.check_serving()
         return self._live()
 
     def readable(self) -> LivePipeline:
-        """The pipeline, running or while its changed views are evaluated.
+        """Return the pipeline if it runs, or while its changed views are evaluated.
 
-        :raises Problem: when it is in another phase
+        :raises Problem: if it is in another phase
         """
         self._state.check_readable()
         return self._live()
@@ -107,16 +107,16 @@ class PipelineRequests:
         endpoint: InputEndpoint | None = None,
         key: str | None = None,
     ) -> Push:
-        """Hand rows to the next step. While the pipeline is paused they wait.
+        """Hand rows to the next step. While the pipeline is paused, they wait.
 
         :param changes: the rows
-        :param records: how many they are
-        :param size_bytes: what was sent
-        :param force: take them also while the pipeline is paused
-        :param endpoint: the input that counts them; None for those of ad-hoc statements
-        :param key: the key by which they are known when they come again; None for rows that are added each time
-        :returns: what to wait for; it says whether the rows are there already
-        :raises Problem: when a stream has ended that would read them
+        :param records: the number of rows
+        :param size_bytes: the size of the request in bytes
+        :param force: True to take them also while the pipeline is paused
+        :param endpoint: the input that counts them, or None for rows of ad-hoc statements
+        :param key: the key that identifies them if they come again, or None for rows that are added each time
+        :returns: the push to wait for; it records if the rows are there already
+        :raises Problem: if a stream has ended that would read them
         """
         live = self.serving()
         push = Push(endpoint, changes, records, size_bytes, key)
@@ -129,24 +129,24 @@ class PipelineRequests:
         try:
             live.endpoints.inputs.check_open({change.table for change in changes})
         except Problem:
-            # Nobody who sends the same rows again waits for these.
+            # A repetition of the push must not wait for this one.
             push.accepted.cancel()
             raise
         self._intake.push(push, force=force)
         return push
 
     def token(self, endpoint: InputEndpoint) -> str:
-        """A completion token for everything that an input has received so far."""
+        """Return a completion token for everything that an input has received so far."""
         return CompletionToken(self._metrics.incarnation, endpoint.name, endpoint.metrics.total_records).encode()
 
     def completion(self, text: str, *, checkpoint: bool) -> dict[str, Any]:
-        """The answer of ``GET completion_status``.
+        """Return the answer of ``GET completion_status``.
 
         :param text: the token
-        :param checkpoint: whether it is complete only when no kill can lose what it stands for; takes a checkpoint where needed
-        :returns: status, step, and whether what it stands for is durable
-        :raises Problem: for a token that cannot be used, without storage, when the checkpoint failed, or when an output has failed
-            before it had delivered what the token stands for
+        :param checkpoint: True if it counts as complete only once no kill can lose its rows; takes a checkpoint if needed
+        :returns: the status, the step, and True if the token's rows are durable
+        :raises Problem: if the token cannot be used, there is no storage, the checkpoint failed, or an output has failed before it
+            had delivered the results of the token's rows
         """
         token = CompletionToken.decode(text)
         if (reason := self._failed_attempts.get(token.incarnation)) is not None:
@@ -177,17 +177,17 @@ class PipelineRequests:
         return {"status": "complete" if done else "inprogress", "step": step, "durable": durable}
 
     def listen(self, listener: Listener, *, send_snapshot: bool) -> None:
-        """Attach a listener. Returns when it is attached, so that its client can read while its queue is filled.
+        """Attach a listener. Return once it is attached, so that its client can read while its queue is filled.
 
-        :param listener: where the changes go
-        :param send_snapshot: whether the relation's contents come first
+        :param listener: the listener that gets the changes
+        :param send_snapshot: True if the relation's contents come first
         """
         live = self.serving()
         attached: Future[None] = Future()
 
         def attach() -> None:
             live.endpoints.outputs.attach(listener)
-            # Contents that are larger than the queue wait for the client, who reads only when this request is answered.
+            # Contents that are larger than the queue wait for the client, which reads only after this request is answered.
             attached.set_result(None)
             live.begin_stream(listener, send_snapshot=send_snapshot)
 
@@ -202,7 +202,7 @@ class PipelineRequests:
 
         live.endpoints.outputs.listeners.hold(listener)
         if self._transactions.after_commit(attach):
-            # Whoever comes in the middle of a transaction gets nothing of it.
+            # A listener that comes during a transaction is attached after it.
             return
         if not send_snapshot and not live.endpoints.outputs.has_first(listener.view):
             # Deltas of the steps from now on need no consistent cut.
@@ -212,16 +212,16 @@ class PipelineRequests:
         attached.result()
 
     def wake(self) -> None:
-        """Look at the inputs again: a connector was started or paused, or has had errors."""
+        """Make the pipeline's thread look at the inputs again: a connector was started or paused, or has had errors."""
         self._state.notify()
 
     # Changes of the program.
 
     def plan(self, source: ProgramSource, compiled: Program) -> PlannedChange:
-        """What it would mean to go on with another program. Nothing is stopped for it.
+        """Return the consequences of going on with another program. Nothing is stopped for it.
 
         :param source: the other program's source
-        :param compiled: what compiling it gave
+        :param compiled: the compiled program
         """
         live = self.serving()
         running = SavedProgram(
@@ -237,19 +237,19 @@ class PipelineRequests:
     # Checkpoints.
 
     def request_checkpoint(self) -> int:
-        """Ask for a checkpoint between two steps.
+        """Request a checkpoint between two steps.
 
         :returns: the request's number
-        :raises Problem: when storage is switched off
+        :raises Problem: if storage is switched off
         """
         return self._checkpointer.request(self.serving())
 
     def checkpoints(self) -> list[dict[str, Any]]:
-        """The listed checkpoints, newest first."""
+        """Return the listed checkpoints, newest first."""
         return [] if self._opening.durability is None else self._opening.durability.listed()
 
     def sync(self) -> CheckpointSync:
-        """The copies of checkpoints."""
+        """Return the copies of checkpoints."""
         self.serving()
         if self._opening.sync is None:
             raise self._state.terminating()
@@ -261,15 +261,15 @@ class PipelineRequests:
         """Open a transaction.
 
         :returns: its number
-        :raises Problem: when one is in progress
+        :raises Problem: if one is in progress
         """
         self.serving()
         return self._transactions.start()
 
     def commit_transaction(self) -> None:
-        """Commit the transaction that was started; its step is run by the pipeline's thread.
+        """Commit the transaction that was started; the pipeline's thread runs its step.
 
-        :raises Problem: when none is in progress
+        :raises Problem: if none is in progress
         """
         self.serving()
         self._transactions.commit()
@@ -277,13 +277,13 @@ class PipelineRequests:
     # The clock.
 
     def advance_clock(self, delta_ms: int | None) -> dict[str, Any]:
-        """Move a clock that is driven by requests; answers when a step has the new time.
+        """Move a clock that is driven by requests. Return once a step has the new time.
 
-        :param delta_ms: by how much; None for one tick
+        :param delta_ms: the milliseconds to add, or None for one tick
         :returns: the new time in wire form
-        :raises Problem: when the clock goes by itself, or should go back
+        :raises Problem: if the clock goes by itself, or should go back
         """
-        live = self._driven()
+        live = self._require_driven()
         if delta_ms is not None and delta_ms < 0:
             raise Problem(ErrorCode.INVALID_PARAM, f"The clock cannot go back: delta_ms is {delta_ms}.")
         return self._set_clock(live, lambda: live.clock.advanced(None if delta_ms is None else delta_ms * 1000))
@@ -293,12 +293,12 @@ class PipelineRequests:
 
         :param at_us: the time in microseconds since the epoch
         :returns: the new time in wire form
-        :raises Problem: when the clock goes by itself
+        :raises Problem: if the clock goes by itself
         """
-        live = self._driven()
+        live = self._require_driven()
         return self._set_clock(live, lambda: live.clock.moved_to(at_us))
 
-    def _driven(self) -> LivePipeline:
+    def _require_driven(self) -> LivePipeline:
         live = self.serving()
         if not live.clock.options.http_driven:
             raise Problem(
@@ -316,13 +316,13 @@ class PipelineRequests:
             reached.append(move())
             transaction = self._transactions.current
             if transaction is not None:
-                # Views follow with the commit.
+                # The views follow with the commit.
                 transaction.clock = reached[0]
                 return
             try:
                 live.move_clock(reached[0])
             except Exception as failure:
-                # A step that fails ends the incarnation, whoever asked for it.
+                # A failed step ends the incarnation, even if a request caused it.
                 self._state.fail(failure)
                 raise as_problem(failure) from failure
 
@@ -340,7 +340,7 @@ class PipelineRequests:
             try:
                 merged = live.circuit.compact()
             except Exception as failure:
-                # As with the merging that goes on by itself: without its traces the pipeline cannot go on.
+                # As in automatic merging, the pipeline cannot go on without its traces.
                 self._state.fail(failure)
                 raise
             live.log.info("compaction: %s, %.0f ms", "done" if merged else "nothing to merge", (time.monotonic() - started) * 1000)
@@ -350,7 +350,7 @@ class PipelineRequests:
     # Statistics.
 
     def begin_activity(self, live: LivePipeline) -> None:
-        """Take the first sample of the activity, before anything comes in: what comes in is told from this one on.
+        """Take the first sample of the activity before any rows come in; later samples are compared with it.
 
         :param live: the pipeline
         """
@@ -364,37 +364,37 @@ class PipelineRequests:
             self.activity.sample(lambda: counters(live, self._metrics))
 
     def figures(self) -> dict[str, Any]:
-        """What a list of all pipelines shows of this one."""
+        """Return the figures of this pipeline for a list of all pipelines."""
         transaction = {"transaction": self._transactions.current is not None}
         return figures(self.readable(), self._metrics, self.activity, self.series) | transaction
 
     @property
     def is_serving(self) -> bool:
-        """Whether requests are answered."""
+        """True if requests are answered."""
         return self._state.is_serving
 
     def profile(self) -> dict[str, Any]:
-        """What the newest steps cost, and how Spark carries out their queries."""
+        """Return the costs of the newest steps, and the physical plans of their queries."""
         live = self.serving()
         return circuit_profile(live.circuit, live.history.recent)
 
     def dataflow(self) -> dict[str, Any]:
-        """The dataflow graph of the program that runs."""
+        """Return the dataflow graph of the program that runs."""
         return dataflow(self.serving().program, self._deployment.source.sql)
 
     @property
     def memory_limit(self) -> int | None:
-        """The bytes of memory that the configuration allows; None when it sets no limit."""
+        """The bytes of memory that the configuration allows, or None if it sets no limit."""
         return self._opening.options.memory_limit
 
     def recent_steps(self) -> list[dict[str, Any]]:
-        """Statistics of the newest steps, oldest first."""
+        """Return statistics of the newest steps, oldest first."""
         return [stats.to_wire() for stats in self.serving().history.recent]
 
     def stats(self, *, errors: bool = False) -> dict[str, Any]:
-        """The answer of ``GET stats``.
+        """Return the answer of ``GET stats``.
 
-        :param errors: whether the errors of connectors are listed
+        :param errors: True if the errors of connectors are listed
         """
         live = self.readable()
         endpoints = live.endpoints
@@ -418,12 +418,12 @@ class PipelineRequests:
             "suspend_error": suspend_error,
             "checkpoint_activity": self._checkpointer.requests.activity(),
             "permanent_checkpoint_errors": None if suspend_error is None else suspend_error.get("Permanent"),
-            **_of_streams(live),
-            **_of_bootstrap(live),
+            **_describe_streams(live),
+            **_describe_bootstrap(live),
         }
 
     def _commit_progress(self) -> dict[str, int] | None:
-        """How far the commit of a transaction is, in operators. Spark does not say how far a single one is."""
+        """Return the progress of a transaction's commit, in operators. Spark does not report the progress of a single one."""
         transaction, live = self._transactions.current, self._opening.live
         if transaction is None or live is None or not transaction.has_all:
             return None
@@ -437,7 +437,7 @@ class PipelineRequests:
         }
 
     def _suspend_error(self) -> dict[str, list[Any]] | None:
-        """Why no checkpoint can be taken now."""
+        """Return the reason why no checkpoint can be taken now, or None."""
         if not self._opening.options.storage:
             return {"Permanent": ["StorageRequired"]}
         live = self._opening.live
@@ -448,13 +448,13 @@ class PipelineRequests:
         return None if self._transactions.current is None else {"Temporary": [TRANSACTION_IN_PROGRESS]}
 
 
-def _of_bootstrap(live: LivePipeline) -> dict[str, Any]:
-    """How far the evaluation of changed views is; nothing at other times."""
+def _describe_bootstrap(live: LivePipeline) -> dict[str, Any]:
+    """Return the progress of the evaluation of changed views; empty at other times."""
     progress = live.circuit.bootstrap_progress
     return {} if progress is None else {"bootstrap_progress": {"rows_read": progress[0], "rows": progress[1]}}
 
 
-def _of_streams(live: LivePipeline) -> dict[str, Any]:
-    """What the stream program of a pipeline says of itself; nothing where there is none."""
+def _describe_streams(live: LivePipeline) -> dict[str, Any]:
+    """Return the statistics of the pipeline's stream program; empty if it has none."""
     streams, runtime = live.program.streams, live.circuit.streams
     return {} if streams is None or runtime is None else statistics_to_wire(streams, runtime.statistics)

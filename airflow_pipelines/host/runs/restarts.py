@@ -1,4 +1,4 @@
-"""Whether an incarnation whose stream program has failed runs it again, as the program asks for."""
+"""The decision to run an incarnation again after its stream program has failed, as the program asks for."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ class Restart:
     """Another attempt.
 
     :param attempt: its number, from 2
-    :param delay_s: seconds until it begins
-    :param most: how many attempts there may be; None when failures are counted over a time
-    :param recent: of failures that are counted over a time, how many there were and how many there may be; else empty
+    :param delay_s: the seconds until it begins
+    :param most: the maximum number of attempts, or None if failures are counted over a time
+    :param recent: the number of failures in that time and the allowed number, as text; empty if failures are not counted over a
+        time
     """
 
     attempt: int
@@ -30,15 +31,15 @@ class Restart:
     recent: str = ""
 
     def describe(self) -> str:
-        """A phrase for the log, as ``attempt 2 of 3 in 1 s``."""
+        """Return a phrase for the log, such as ``attempt 2 of 3 in 1 s``."""
         most = "" if self.most is None else f" of {self.most}"
         recent = f" ({self.recent})" if self.recent else ""
         return f"attempt {self.attempt}{most} in {self.delay_s:g} s{recent}"
 
     def to_wire(self, reason: str) -> dict[str, Any]:
-        """What the transition to the attempt tells.
+        """Return the details of the transition to the attempt.
 
-        :param reason: why there is another one
+        :param reason: the reason for another attempt
         """
         return {"restart": {"attempt": self.attempt, "delay_ms": round(self.delay_s * 1000), "reason": reason}}
 
@@ -46,22 +47,22 @@ class Restart:
 class Restarts:
     """The restarts of one incarnation.
 
-    :param now: gives seconds, from any time on
+    :param now: returns seconds, counted from any time
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self.attempt = 1
-        """The number of the attempt that goes on."""
+        """The number of the current attempt."""
         self._now = now
         self._policy: RestartPolicy | None = None
         self._decisions = RestartDecisions(None)
 
     def after(self, failure: Exception, program: StreamProgram | None) -> Restart | None:
-        """What follows the end of the attempt that goes on.
+        """Return the restart that follows the end of the current attempt, or None.
 
-        :param failure: what has ended it
-        :param program: the stream program that ran; None when none did
-        :returns: the next attempt; None when there is none
+        :param failure: the failure that has ended it
+        :param program: the stream program that ran, or None if none did
+        :returns: the next attempt, or None if there is none
         """
         if program is None or not _is_of_stream_program(failure):
             return None
@@ -82,7 +83,7 @@ class Restarts:
 def _is_of_stream_program(failure: Exception) -> bool:
     if isinstance(failure, StepError):
         return failure.view == STREAM_PROGRAM
-    # The connectors that cannot go on after a failure are those of sources of stream programs.
+    # Only the connectors of a stream program's sources raise fatal failures.
     return isinstance(failure, FatalConnectorFailure | StreamProgramFailure)
 
 

@@ -1,4 +1,4 @@
-"""One incarnation of a pipeline: the thread that opens its parts, runs its steps and closes it, in one attempt or several."""
+"""The runner of one incarnation: the thread that opens its parts, runs its steps and closes it, in one attempt or several."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from airflow_pipelines.host.state.pipeline_log import PipelineLog
 from airflow_pipelines.host.state.run_state import RunState, SuspendedEarly, TakenDown
 
 _FORESEEN = (StepError, FatalConnectorFailure, StreamProgramFailure)
-"""What says by itself what has failed."""
+"""The failures that describe by themselves what has failed."""
 CANCEL_AGAIN_S = 0.5
-"""How often a step in progress is cancelled until the thread that runs it has ended."""
+"""The seconds between two cancellations of a step in progress, until the thread that runs it has ended."""
 
 
 class PipelineRunner:
-    """Runs one deployment. The public methods may be called from any thread; everything that changes contents happens in its own.
+    """The runner of one deployment. Any thread may call the public methods; all changes of contents happen in its own thread.
 
-    ``requests`` answers what is asked of the running pipeline, ``queries`` runs ad-hoc requests, ``checkpoints`` has the requests
-    for checkpoints, and ``approval`` takes the answer to a question about a changed program.
+    ``requests`` answers requests to the running pipeline, ``queries`` runs ad-hoc requests, ``checkpoints`` has the requests for
+    checkpoints, and ``approval`` takes the answer to a question about a changed program.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class PipelineRunner:
         self._thread = threading.Thread(target=self._run, name=f"pipeline {deployment.pipeline_name}", daemon=True)
 
     def start(self) -> None:
-        """Bring the pipeline up; returns at once."""
+        """Start the pipeline; return at once."""
         self._thread.start()
 
     def pause(self) -> None:
@@ -74,8 +74,8 @@ class PipelineRunner:
     def activate(self, desired: RuntimeStatus) -> None:
         """Leave standby.
 
-        :param desired: running or paused: what the pipeline becomes
-        :raises Problem: when it does not stand by
+        :param desired: the desired status: running or paused
+        :raises Problem: if it does not stand by
         """
         self._state.activate(desired)
 
@@ -86,8 +86,8 @@ class PipelineRunner:
     def take_down(self, timeout_s: float = 20.0) -> bool:
         """End the incarnation without a checkpoint.
 
-        :param timeout_s: seconds to wait for the end
-        :returns: whether it has ended
+        :param timeout_s: the seconds to wait for the end
+        :returns: True if it has ended
         """
         self._state.take_down()
         self.queries.close(self._state.terminating())
@@ -109,24 +109,24 @@ class PipelineRunner:
 
     @property
     def status(self) -> RuntimeStatus | None:
-        """The status recorded last."""
+        """The status recorded last, or None before the first one."""
         return self._state.status
 
     @property
     def ended(self) -> bool:
-        """Whether the incarnation is over and has let go of everything."""
+        """True if the incarnation is over and has released everything."""
         return self._state.ended
 
     @property
     def requests(self) -> PipelineRequests:
-        """Answers what is asked of the running pipeline."""
+        """The object that answers requests to the running pipeline."""
         return self._attempt.requests
 
     def _run(self) -> None:
         end: RuntimeStatus | None = None
         problem: Problem | None = None
         try:
-            # So that a step in progress can be cancelled when the pipeline is taken down.
+            # The job group allows to cancel a step in progress when the pipeline is taken down.
             begin_jobs(self._sessions.small.sparkContext, self._job_group, f"pipeline {self.deployment.pipeline_name}")
             self.log.info("starting incarnation %s", self.deployment.deployment_id)
             self._state.record(RuntimeStatus.INITIALIZING)
@@ -149,9 +149,9 @@ class PipelineRunner:
             self._state.end()
 
     def _run_attempts(self) -> None:
-        """Run until the pipeline is suspended, again after failures that its stream program asks to be restarted after.
+        """Run until the pipeline is suspended, and restart after failures if the stream program asks for it.
 
-        :raises Exception: for whatever ends the last attempt otherwise
+        :raises Exception: if the last attempt ends in another way
         """
         while True:
             try:
@@ -165,23 +165,23 @@ class PipelineRunner:
                 self._prepare(restart, failure)
 
     def _restart_after(self, failure: Exception) -> Restart | None:
-        """The attempt that follows a failure; None when the failure ends the incarnation."""
+        """Return the restart that follows a failure, or None if the failure ends the incarnation."""
         ends = self._state.taken_down or self._state.desired is RuntimeStatus.SUSPENDED
         if ends or spark_problem(self._sessions.small) is not None:
             return None
         return self._restarts.after(failure, self._attempt.stream_program)
 
     def _prepare(self, restart: Restart, failure: Exception) -> None:
-        """End the attempt that has failed, and wait until the next one is due.
+        """End the failed attempt, and wait until the next one is due.
 
-        :raises SuspendedEarly: when the pipeline is suspended instead
-        :raises TakenDown: when it is taken down instead
+        :raises SuspendedEarly: if the pipeline is suspended instead
+        :raises TakenDown: if it is taken down instead
         """
         problem = as_problem(failure, self.deployment.pipeline_name)
         self._log_failure(failure, problem)
         self._failed[run_id(self.deployment.deployment_id, restart.attempt - 1)] = self.log.redact(problem.message)
         self.log.warning("the stream program is restarted: %s: %s", restart.describe(), problem.message)
-        # Before anybody who waits is told of the failure, and asks again.
+        # Done before waiting requests get the failure, because their clients ask again.
         self._state.restart(restart.to_wire(self.log.redact(problem.message)))
         self.queries.cancel(problem)
         self._attempt.end(problem)
@@ -190,7 +190,7 @@ class PipelineRunner:
         self._attempt = self._next_attempt()
 
     def _wait(self, delay_s: float) -> None:
-        """Wait for the next attempt. The storage is held meanwhile: a later run that took it must not be overtaken."""
+        """Wait for the next attempt. Hold the storage meanwhile: if a later run has taken it, this run must end."""
         until = time.monotonic() + delay_s
         while (left := until - time.monotonic()) > 0 and not self._has_to_end():
             self._state.wait(self._has_to_end, min(left, self._fence.until_due))
@@ -219,9 +219,12 @@ class PipelineRunner:
         )
 
     def _problem(self, failure: Exception) -> Problem | None:
-        """The deployment error for what ended the incarnation, which is logged; None when the incarnation itself did not fail."""
+        """Log the failure that ended the incarnation, and return its deployment error.
+
+        Return None if the incarnation itself did not fail.
+        """
         if (lost := spark_problem(self._sessions.small)) is not None:
-            # Its host ends, which the service notices and says.
+            # The host ends, which the service notices and reports.
             self.log.failure("the host cannot go on: %s", lost)
             return None
         if self._state.taken_down:
@@ -234,7 +237,7 @@ class PipelineRunner:
 
     def _log_failure(self, failure: Exception, problem: Problem) -> None:
         unexpected = problem is not failure and problem.code is ErrorCode.WORKER_PANIC
-        # What a step fails on is in the message; its stack would only push that out of a log's last lines.
+        # The message has the cause of a failed step; a stack would only push it out of the log's last lines.
         foreseen = isinstance(failure, _FORESEEN)
         if isinstance(failure, StepError) and failure.trace is not None:
             self.log.failure("what %s failed with:\n%s", failure.view, failure.trace)
@@ -243,7 +246,7 @@ class PipelineRunner:
         self.log.failure("%s: %s", problem.code, problem.message, cause=None if foreseen or not unexpected else failure)
 
     def _close(self, problem: Problem | None) -> None:
-        """Let go of everything: waiting requests, connectors, the storage folder."""
+        """Release everything: waiting requests, connectors, the storage folder."""
         reason = problem or self._state.terminating()
         self.queries.close(reason)
         self._attempt.end(reason)

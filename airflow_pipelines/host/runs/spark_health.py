@@ -1,4 +1,4 @@
-"""Whether the Spark application of this process still works. Python's heartbeat says nothing about that."""
+"""The health of this process's Spark application, about which Python's heartbeat says nothing."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ from airflow_pipelines.engine.spark.application import application_problem
 
 LOOK_S: Final = 1.0
 SILENCE_S: Final = 120.0
-"""A JVM that does not answer for this long counts as dead. Collecting garbage on a busy machine takes a good part of it."""
+"""The seconds without an answer after which a JVM counts as dead.
+
+A garbage collection on a busy machine takes a good part of them.
+"""
 STANDSTILL_S: Final = 10.0
-"""A JVM that neither answers nor uses a processor at all for so long does not collect garbage: it hangs."""
+"""The seconds after which a JVM that neither answers nor uses a processor counts as hanging: it does not collect garbage."""
 FAILURES: Final = 3
-"""So many looks in a row that are answered by no JVM are no accident."""
+"""The number of failed checks in a row after which the JVM counts as unreachable."""
 
 
 class SparkHealth:
-    """Looks at the application once a second. It does so in a thread of its own, because a JVM in trouble does not answer."""
+    """A check of the application once a second, in a thread of its own, because a JVM in trouble does not answer."""
 
     def __init__(
         self,
@@ -32,9 +35,9 @@ class SparkHealth:
         silence_s: float = SILENCE_S,
         standstill_s: float = STANDSTILL_S,
     ) -> None:
-        """Look at the application of ``spark`` once it is told to start.
+        """Prepare to check the application of ``spark``.
 
-        :param process: the process of its JVM, None when it is not known or not of this machine
+        :param process: the process of its JVM, or None if it is not known or not on this machine
         """
         self._spark = spark
         self._process = process
@@ -49,18 +52,18 @@ class SparkHealth:
         self._thread = threading.Thread(target=self._watch, name="spark health", daemon=True)
 
     def start(self) -> SparkHealth:
-        """Begin to look."""
+        """Start to check."""
         self._answered = time.monotonic()
         self._thread.start()
         return self
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop checking."""
         self._closed.set()
 
     @property
     def problem(self) -> str | None:
-        """Why Spark can do nothing any more; None while it can."""
+        """The reason why Spark cannot work any more, or None while it can."""
         if self._found is not None or self._closed.is_set():
             return self._found
         silent = time.monotonic() - self._answered
@@ -69,7 +72,7 @@ class SparkHealth:
         return f"its JVM did not answer for {silent:.0f} s" if silent > self._silence_s else None
 
     def _still_s(self) -> float:
-        """Seconds since the JVM was last seen to have used a processor."""
+        """Return the seconds since the JVM was last seen to have used a processor."""
         used = None if self._process is None else cpu_time(self._process)
         if used is None or used != self._used:
             self._used, self._moved = used, time.monotonic()
@@ -83,19 +86,22 @@ class SparkHealth:
             except Exception as error:  # noqa: BLE001  whatever keeps the JVM from answering
                 failures += 1
                 if failures >= FAILURES:
-                    self._found = _unreachable(error)
+                    self._found = _describe_unreachable(error)
                 continue
             failures = 0
             self._answered = time.monotonic()
 
 
 def spark_problem(spark: SparkSession) -> str | None:
-    """Why Spark can do nothing any more, as far as it can be seen at once; None while it can. For whoever has just met an error."""
+    """Return the reason why Spark cannot work any more, as far as it is visible at once, or None while it can.
+
+    It is for callers that have just met an error.
+    """
     try:
         return application_problem(spark.sparkContext)
     except Exception as error:  # noqa: BLE001  whatever keeps the JVM from answering
-        return _unreachable(error)
+        return _describe_unreachable(error)
 
 
-def _unreachable(error: Exception) -> str:
+def _describe_unreachable(error: Exception) -> str:
     return f"its JVM cannot be reached ({type(error).__name__})"

@@ -1,4 +1,4 @@
-"""The step loop: takes input, runs a step over it, and does between steps what is due."""
+"""The step loop: it takes input, runs a step over it, and between steps does the work that is due."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from airflow_pipelines.host.steps.transactions import Transaction, Transactions
 
 
 class StepLoop:
-    """Runs an open pipeline until it is told to end. Used by the pipeline's thread only."""
+    """The loop that runs an open pipeline until it is to end. Only the pipeline's thread uses it."""
 
     def __init__(
         self,
@@ -37,9 +37,9 @@ class StepLoop:
     def run(self) -> None:
         """Run steps until the pipeline is suspended.
 
-        :raises TakenDown: when it is to end at once
-        :raises Exception: when a step or the last checkpoint fails, a connector that the pipeline cannot go on without fails, or
-            a later run uses the storage
+        :raises TakenDown: if it is to end at once
+        :raises Exception: if a step or the last checkpoint fails, a connector fails without which the pipeline cannot go on, or a
+            later run uses the storage
         """
         self._checkpointer.begin()
         while True:
@@ -47,7 +47,7 @@ class StepLoop:
             desired = self._state.desired
             self._state.check()
             if desired is RuntimeStatus.SUSPENDED:
-                # The stop waits for the end of a transaction, which goes on meanwhile.
+                # The stop waits for the end of an open transaction, which goes on meanwhile.
                 if self._transactions.current is None:
                     self._checkpointer.take_last(self._live)
                     return
@@ -75,7 +75,7 @@ class StepLoop:
         if self._intake.has_tasks or self._live.endpoints.failure is not None or self._live.endpoints.outputs.has_delivered:
             return True
         if self._live.endpoints.outputs.is_held_up:
-            # What has come in waits, until outputs have delivered some of what they have.
+            # Backpressure: input waits until outputs have delivered some changes.
             return False
         if transaction is None:
             return self._intake.has_before(None) or (state.is_running and self._live.endpoints.inputs.have_work())
@@ -84,7 +84,7 @@ class StepLoop:
         return state.is_running and self._live.endpoints.inputs.have_work(transaction.takes_from)
 
     def _until_due(self) -> float | None:
-        """Seconds until there is something to do even if nothing comes in: a tick, a full buffer, a checkpoint, a look around."""
+        """Return the seconds until work is due even if no input comes: a tick, a full buffer, a checkpoint or a fence check."""
         live = self._live
         ticks = self._state.is_running and self._transactions.current is None and not live.endpoints.outputs.is_held_up
         tick = live.until_tick() if ticks else None
@@ -92,7 +92,7 @@ class StepLoop:
         return min((wait for wait in waits if wait is not None), default=None)
 
     def _switch(self, desired: RuntimeStatus) -> None:
-        """Begin to take inputs, or stop taking them."""
+        """Start to take inputs, or stop taking them."""
         live, running = self._live, desired is RuntimeStatus.RUNNING
         live.endpoints.inputs.release_labels()
         live.endpoints.inputs.set_active(running)
@@ -102,7 +102,7 @@ class StepLoop:
         self._intake.set_open(running)
 
     def _step_or_maintain(self) -> None:
-        """Run a step over what has come in, or with the next tick of the clock; without input, merge traces that need it."""
+        """Run a step over the input that has come, or with the next tick of the clock; without input, merge traces that need it."""
         if self._live.endpoints.outputs.is_held_up:
             return
         transaction = self._transactions.current
@@ -130,9 +130,9 @@ class StepLoop:
             self._checkpointer.shorten_journal(live)
 
     def _collect_or_commit(self, transaction: Transaction) -> None:
-        """Add what has come in to the transaction, or commit it when its participants have nothing to add."""
+        """Add the input that has come to the transaction, or commit it if its participants have nothing to add."""
         live = self._live
-        taken = self._taken_for(transaction)
+        taken = self._take_for(transaction)
         if not taken.is_empty:
             self._transactions.note(transaction, taken)
             live.collect(taken, transaction)
@@ -141,14 +141,14 @@ class StepLoop:
         if not transaction.has_all:
             live.circuit.maintain()
             return
-        live.commit(transaction, self._clock_of(transaction))
+        live.commit(transaction, self._find_clock(transaction))
         self._transactions.close()
         live.endpoints.inputs.release_labels()
         self._checkpointer.take_delayed(live)
         self._checkpointer.shorten_journal(live)
 
-    def _taken_for(self, transaction: Transaction) -> StepInput:
-        """What there is for a transaction. What has come since its commit was asked for belongs to later steps."""
+    def _take_for(self, transaction: Transaction) -> StepInput:
+        """Take the input for a transaction. Input that came after the request to commit belongs to later steps."""
         if transaction.by_api is None and transaction.has_all:
             return StepInput([], {})
         pushes = self._intake.take(transaction.last_push)
@@ -161,8 +161,8 @@ class StepLoop:
         transaction.drained = True
         return StepInput(pushes, chunks)
 
-    def _clock_of(self, transaction: Transaction) -> int | None:
-        """The time of the tick that a commit takes along."""
+    def _find_clock(self, transaction: Transaction) -> int | None:
+        """Return the time of the tick that a commit includes, or None."""
         tick = self._live.tick() if self._state.is_running else None
         times = [time for time in (tick, transaction.clock) if time is not None]
         return max(times, default=None)

@@ -1,4 +1,4 @@
-"""The clock of one incarnation: what NOW() is, and when it moves."""
+"""The clock of one incarnation: the value of NOW(), and the times at which it moves."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class ClockOptions:
-    """How a pipeline's clock goes.
+    """The options of a pipeline's clock.
 
-    :param resolution_us: microseconds between ticks
-    :param offset_us: what is added to the time in UTC
-    :param http_driven: the clock stands still but for requests that move it
+    :param resolution_us: the microseconds between ticks
+    :param offset_us: the microseconds added to the time in UTC
+    :param http_driven: True if the clock moves only by requests
     :param starts_at_us: the time in UTC at which the clock starts, in microseconds since the epoch; None for that of the machine
     """
 
@@ -32,7 +32,7 @@ class ClockOptions:
 
     @classmethod
     def of(cls, config: RuntimeConfig) -> ClockOptions:
-        """The clock that a runtime configuration asks for.
+        """Return the clock options of a runtime configuration.
 
         :param config: the configuration of a pipeline
         """
@@ -48,23 +48,26 @@ class ClockOptions:
 
 
 class Clock:
-    """Says which time the next step is to have. Thread-safe."""
+    """The clock that gives the time of the next step. Thread-safe."""
 
     def __init__(self, options: ClockOptions, wall: Callable[[], float] = time.time) -> None:
-        """:param wall: gives the time in seconds since the epoch."""
+        """Start the clock.
+
+        :param wall: returns the time in seconds since the epoch
+        """
         self.options = options
         self._wall = wall
         self._lock = threading.Lock()
         self._shift = options.offset_us
         self._frozen: int | None = None
         if options.starts_at_us is not None:
-            self._shift += options.starts_at_us - self._walled()
+            self._shift += options.starts_at_us - self._read_wall()
             if options.http_driven:
                 self._frozen = options.starts_at_us + options.offset_us
         self._next_tick = 0.0
 
     def now(self) -> int:
-        """The time for a step, in microseconds since the epoch, as NOW() shows it."""
+        """Return the time for a step, in microseconds since the epoch, as NOW() shows it."""
         with self._lock:
             if self.options.http_driven:
                 if self._frozen is None:
@@ -73,7 +76,7 @@ class Clock:
         return self._shown()
 
     def resume(self, reached: int | None) -> None:
-        """Go on from the time of the last step, which a clock keeps that is driven by requests or starts at a time of its own."""
+        """Go on from the time of the last step, if the clock is driven by requests or starts at a time of its own."""
         if reached is None:
             return
         with self._lock:
@@ -83,7 +86,7 @@ class Clock:
                 self._shift += max(0, reached - self._shown())
 
     def advanced(self, delta_us: int | None) -> int:
-        """Move a clock that is driven by requests, by one tick when ``delta_us`` is None.
+        """Move a clock that is driven by requests, by one tick if ``delta_us`` is None.
 
         :returns: the new time
         """
@@ -103,38 +106,38 @@ class Clock:
             return self._frozen
 
     def until_tick(self, wake: int | None) -> float | None:
-        """Seconds until the next tick is due; None when there is none.
+        """Return the seconds until the next tick is due, or None if there is none.
 
         :param wake: the instant at which a tick may change something, in microseconds since the epoch; None for never. Between two
-            ticks there is at least the clock's resolution. A clock that requests drive does not tick by itself.
+            ticks there is at least the clock's resolution. A clock that requests drive does not tick by itself
         """
         if wake is None or self.options.http_driven:
             return None
         return max(0.0, self._next_tick - time.monotonic(), (wake - self._shown()) / MICROSECONDS)
 
     def tick(self, wake: int | None) -> int | None:
-        """The time for the next step when a tick is due, else None.
+        """Return the time for the next step if a tick is due, else None.
 
         :param wake: see :meth:`until_tick`
         """
         wait = self.until_tick(wake)
         if wait is None or wait > 0:
             return None
-        # From now, not from when it was due: ticks that were missed are not made up for.
+        # Counted from now, not from the due time: missed ticks are not made up for.
         self._next_tick = time.monotonic() + self.options.resolution_us / MICROSECONDS
         return self.now()
 
     def until(self, timer: int | None) -> float | None:
-        """Seconds until the time of a timer; None without one, and when requests drive the clock.
+        """Return the seconds until the time of a timer, or None without a timer or if requests drive the clock.
 
-        :param timer: microseconds since the epoch
+        :param timer: the time in microseconds since the epoch
         """
         if timer is None or self.options.http_driven:
             return None
         return max(0.0, (timer - self._shown()) / MICROSECONDS)
 
     def reached(self, timer: int | None) -> int | None:
-        """The time now when a timer is due, else None. Unlike ticks, timers are as precise as the clock.
+        """Return the current time if a timer is due, else None. Unlike ticks, timers are as precise as the clock.
 
         :param timer: see :meth:`until`
         """
@@ -142,13 +145,13 @@ class Clock:
         return self.now() if wait is not None and wait <= 0 else None
 
     def _shown(self) -> int:
-        return self._walled() + self._shift
+        return self._read_wall() + self._shift
 
-    def _walled(self) -> int:
+    def _read_wall(self) -> int:
         return round(self._wall() * MICROSECONDS)
 
 
 def described(at_us: int) -> dict[str, Any]:
-    """A time as the REST contract shows it."""
+    """Return a time in the form of the REST contract."""
     moment = _EPOCH + timedelta(microseconds=at_us)
     return {"now_ms": at_us // 1000, "now": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")}

@@ -11,11 +11,11 @@ from airflow_pipelines.connectors.base import ConnectorError
 from airflow_pipelines.engine.storage.connector_state import ErrorsState, KeptError
 
 KEPT_ERRORS = 100
-"""Newest errors kept per tag."""
+"""The number of the newest errors that are kept per tag."""
 
 
 class ErrorList:
-    """Errors of one kind of one connector: all are counted, the newest hundred per tag are kept."""
+    """The errors of one kind of one connector: all are counted, the newest hundred per tag are kept."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -32,7 +32,7 @@ class ErrorList:
             self._kept.setdefault(error.tag, deque(maxlen=KEPT_ERRORS)).append(error)
 
     def to_wire(self) -> list[dict[str, Any]]:
-        """The kept errors, oldest first."""
+        """Return the kept errors, oldest first."""
         return [error.to_json() for error in self.to_state().kept]
 
     def to_state(self) -> ErrorsState:
@@ -42,7 +42,7 @@ class ErrorList:
 
     @classmethod
     def from_state(cls, state: ErrorsState) -> ErrorList:
-        """The list that :meth:`to_state` described."""
+        """Return the list that :meth:`to_state` described."""
         errors = cls()
         for kept in state.kept:
             when = datetime.fromisoformat(kept.timestamp)
@@ -52,5 +52,5 @@ class ErrorList:
 
 
 def stamp(moment: datetime) -> str:
-    """RFC 3339 in UTC with microseconds."""
+    """Return a time in the form of RFC 3339 in UTC with microseconds."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,4 +1,4 @@
-"""The problem (an error of the contract) for whatever ended an incarnation."""
+"""The problem (an error of the contract) for the failure that ended an incarnation."""
 
 from __future__ import annotations
 
@@ -25,10 +25,12 @@ def _kept(failure: StepError) -> str:
 
 
 def as_problem(failure: Exception, pipeline: str | None = None) -> Problem:
-    """The problem for what ended an incarnation; its body is the contract's deployment error (``message, error_code, details``).
+    """Return the problem for the failure that ended an incarnation.
 
-    :param failure: what ended the incarnation
-    :param pipeline: the pipeline's name, where a message needs it
+    Its body is the contract's deployment error (``message, error_code, details``).
+
+    :param failure: the failure that ended the incarnation
+    :param pipeline: the pipeline's name, if a message needs it
     """
     if isinstance(failure, Problem):
         return failure

@@ -1,4 +1,4 @@
-"""Noticing while nothing else happens that a later run has taken the pipeline's storage over."""
+"""A watch that notices, while nothing else happens, that a later run has taken over the pipeline's storage."""
 
 from __future__ import annotations
 
@@ -11,48 +11,48 @@ from airflow_pipelines.engine.storage.fence import OvertakenError
 from airflow_pipelines.host.state.pipeline_log import PipelineLog
 
 LOOK_S: Final = 3.0
-"""How often a pipeline that does nothing looks. One that does something looks with each write."""
+"""The seconds between two checks of an idle pipeline. A busy one checks with each write."""
 
 
 class FenceWatch:
-    """Looks at the storage's epoch every few seconds. Used by the runner's thread only."""
+    """A watch that checks the storage's epoch every few seconds. Only the runner's thread uses it."""
 
     def __init__(self, log: PipelineLog) -> None:
-        """Make a watch that has nothing to look at yet."""
+        """Create a watch that has nothing to check yet."""
         self._check: Callable[[], None] = lambda: None
         self._log = log
         self._looked = time.monotonic()
 
     def begin(self, check: Callable[[], None]) -> None:
-        """Look at a storage from now on.
+        """Check a storage from now on.
 
-        :param check: raises OvertakenError when a later run uses it
+        :param check: raises OvertakenError if a later run uses the storage
         """
         self._check = check
 
     @property
     def until_due(self) -> float:
-        """Seconds until the next look."""
+        """The seconds until the next check."""
         return max(0.0, self._looked + LOOK_S - time.monotonic())
 
     def look(self) -> None:
-        """Look, when it is time.
+        """Check if it is time.
 
-        :raises OvertakenError: when this run has to end
+        :raises OvertakenError: if this run has to end
         """
         if self.until_due == 0:
             self.look_now()
 
     def look_now(self) -> None:
-        """Look.
+        """Check at once.
 
-        :raises OvertakenError: when this run has to end
+        :raises OvertakenError: if this run has to end
         """
         try:
             self._check()
         except OvertakenError:
             raise
         except StorageError as error:
-            # It may come back before anything has to be written; what is to be written then fails with a reason.
+            # The storage may come back before anything has to be written. Otherwise the write fails with a reason.
             self._log.limited("storage", "the storage cannot be used at the moment: %s", error)
         self._looked = time.monotonic()

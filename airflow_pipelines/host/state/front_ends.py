@@ -1,4 +1,4 @@
-"""The front ends of a host: which one compiles a program."""
+"""The front ends of a host, and the choice of the one that compiles a program."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from airflow_pipelines.program.sources import ProgramKind, ProgramSource
 
 
 def front_end_for(source: ProgramSource, sessions: SparkSessions) -> FrontEnd:
-    """The front end that compiles a program, connectors included.
+    """Return the front end that compiles a program, connectors included.
 
     :param source: the program's source
     :param sessions: any sessions of the application

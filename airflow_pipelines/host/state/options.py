@@ -1,4 +1,4 @@
-"""What a host needs of a pipeline's runtime configuration."""
+"""The part of a pipeline's runtime configuration that a host needs."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from airflow_pipelines.program.streams import StreamRun
 
 MEGABYTE = 1_000_000
 SHORTEST_INTERVAL_S = 1.0
-"""Checkpoints of a pipeline are not taken more often than this."""
+"""The shortest interval of checkpoints that a stream program can set."""
 
 
 class FaultTolerance(StrEnum):
-    """How much a crash may cost: see the fault-tolerance models of the contract."""
+    """The tolerable loss in a crash: see the fault-tolerance models of the contract."""
 
     NONE = "none"
     AT_LEAST_ONCE = "at_least_once"
@@ -32,18 +32,18 @@ class FaultTolerance(StrEnum):
 class RuntimeOptions:
     """A runtime configuration in the types of the host, with its references replaced.
 
-    :param storage: whether anything is kept
-    :param workers: by how many the limits of connectors are multiplied that are for each worker
-    :param checkpoint_interval_s: seconds between periodic checkpoints, None for none
-    :param checkpoint_during_suspend: whether a graceful stop takes a checkpoint
-    :param sync: where checkpoints are copied to, None when that is not configured
-    :param retention: which copies are kept there
-    :param clock: how NOW() moves
-    :param limits: the sizes by which the engine chooses between its ways of working
-    :param verification: how often batch files are compared with their hashes
+    :param storage: True if state is kept
+    :param workers: the factor for those limits of connectors that apply to each worker
+    :param checkpoint_interval_s: the seconds between periodic checkpoints, or None for none
+    :param checkpoint_during_suspend: True if a graceful stop takes a checkpoint
+    :param sync: the target of copies of checkpoints, or None if none is configured
+    :param retention: the retention of these copies
+    :param clock: the options of the clock for NOW()
+    :param limits: the sizes by which the engine chooses between its strategies
+    :param verification: the frequency with which batch files are compared with their hashes
     :param variables: the ``env`` of the configuration, which the processes of a stream program have in their environment
-    :param memory_limit: bytes of memory that the pipeline may use, which its metrics show; None for no limit
-    :param references: what those in connectors stand for: the ``env`` of the configuration, before what the host has
+    :param memory_limit: the bytes of memory that the pipeline may use, which its metrics show; None for no limit
+    :param references: the values of references in connectors: the ``env`` of the configuration, before the values of the host
     """
 
     storage: bool = True
@@ -62,11 +62,11 @@ class RuntimeOptions:
 
     @classmethod
     def of(cls, config: RuntimeConfig, references: References = NO_REFERENCES) -> RuntimeOptions:
-        """The options that a runtime configuration asks for.
+        """Return the options of a runtime configuration.
 
         :param config: the configuration of a pipeline
-        :param references: what the host has for the references in it
-        :raises ReferenceWithoutValueError: when one has no value
+        :param references: the host's values for the references in it
+        :raises ReferenceWithoutValueError: if a reference has no value
         """
         references = references.with_env(config.env)
         model = FaultTolerance(config.fault_tolerance.model)
@@ -83,15 +83,15 @@ class RuntimeOptions:
             limits=_limits(config.dev_tweaks),
             verification=Verification(config.dev_tweaks.verify_batches or Verification.ONCE),
             references=references,
-            # By asking for them, so that the log shows none of them.
+            # Read through the references, so that the log redacts the values.
             variables={name: references.value(f"${{env:{name}}}") for name in config.env},
             memory_limit=_memory_limit(config),
         )
 
     def completed(self, run: StreamRun) -> RuntimeOptions:
-        """The options with a stream program: where no interval of checkpoints is configured, it is that of the program.
+        """Return the options with the stream program's checkpoint interval, unless an interval is configured.
 
-        :param run: what the stream program sets for its run
+        :param run: the settings of the stream program for its run
         """
         if self.checkpoint_interval_s is not None or run.checkpoint_interval_ms is None:
             return self

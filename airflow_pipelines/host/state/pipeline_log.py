@@ -1,4 +1,4 @@
-"""A pipeline's log: one readable line per thing that happened, in the file that the logs endpoint follows."""
+"""The log of a pipeline: one readable line per event, in the file that the logs endpoint follows."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _WINDOW_S = 10.0
 
 
 class PipelineLog:
-    """Appends lines ``time level message`` (UTC) to ``path``. Safe to use from any thread.
+    """A log of lines ``time level message`` (UTC) in the file ``path``. Safe to use from any thread.
 
-    ``redact`` takes out of a text what must not be shown; every line goes through it.
+    Every line goes through ``redact``, which removes secrets from a text.
     """
 
     def __init__(self, path: str | Path, pipeline: str) -> None:
@@ -38,19 +38,19 @@ class PipelineLog:
         self._recent: dict[str, tuple[float, int]] = {}
 
     def info(self, message: str, *args: object) -> None:
-        """Something normal happened."""
+        """Log a normal event."""
         self._logger.info(message, *args)
 
     def warning(self, message: str, *args: object) -> None:
-        """Something that ends nothing, and that somebody may want to change."""
+        """Log a condition that ends nothing, but that a user may want to change."""
         self._logger.warning(message, *args)
 
     def failure(self, message: str, *args: object, cause: BaseException | None = None) -> None:
-        """Something went wrong that ends a connector or the incarnation; with ``cause``, its stack is logged as well."""
+        """Log an error that ends a connector or the incarnation; with ``cause``, also the stack of the cause."""
         self._logger.error(message, *args, exc_info=cause)
 
     def limited(self, topic: str, message: str, *args: object) -> None:
-        """A warning that may come in masses: at most ten per ``topic`` and ten seconds are written, then their number."""
+        """Log a warning that may come in masses: at most ten per ``topic`` and ten seconds are written, then their number."""
         now = time.monotonic()
         with self._lock:
             start, count = self._recent.get(topic, (now, 0))
@@ -71,7 +71,7 @@ class PipelineLog:
 
 
 class _Formatter(logging.Formatter):
-    """Writes stacks with what Java has to say, and without secrets."""
+    """A formatter that writes stack traces including those of Java, without secrets."""
 
     def __init__(self, redact: Callable[[str], str]) -> None:
         super().__init__("%(asctime)s.%(msecs)03dZ %(levelname)s [%(name)s] %(message)s", "%Y-%m-%dT%H:%M:%S")
@@ -79,9 +79,9 @@ class _Formatter(logging.Formatter):
         self._redact = redact
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """Return the line."""
         return self._redact(super().format(record))
 
     def formatException(self, ei: Any) -> str:  # noqa: N802  logging's name
-        """The stacks of an error."""
+        """Return the stack traces of an error."""
         return full_trace(ei[1])

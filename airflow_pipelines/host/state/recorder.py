@@ -1,4 +1,4 @@
-"""Tells the store how an incarnation's status changes, in the order in which it did."""
+"""The recorder of an incarnation's status changes in the store, in the order in which they occurred."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from airflow_pipelines.contract.statuses import RuntimeStatus
 from airflow_pipelines.host.state.pipeline_log import PipelineLog
 
 TELL_S: Final = 1.0
-"""How long a change of the status waits for the store to know of it. Then the pipeline goes on, and the store is told later."""
+"""The seconds that a change of the status waits for the store. Then the pipeline goes on, and the store learns of it later."""
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.05, 2.0
 
 
 class StatusRecorder:
-    """Records transitions.
+    """A recorder of transitions.
 
-    A thread of its own tells the store, in order, and again until the store has taken them: one that is slow or gone must not hold
-    the pipeline up.
+    A thread of its own writes them to the store, in order, and retries until the store has taken them: a slow or missing store must
+    not hold up the pipeline.
     """
 
     def __init__(self, deployment_id: UUID, registry: Registry, log: PipelineLog) -> None:
@@ -47,14 +47,14 @@ class StatusRecorder:
         checkpoints: list[dict[str, Any]] | None = None,
         last_sync: dict[str, Any] | None = None,
     ) -> None:
-        """Have a transition written. Returns when it is, or after :data:`TELL_S` seconds.
+        """Queue a transition, and wait until it is written, at most :data:`TELL_S` seconds.
 
-        :param status: what the incarnation becomes
-        :param desired: what it is to become
-        :param details: what the transition tells besides
+        :param status: the new status of the incarnation
+        :param desired: its desired status
+        :param details: further details of the transition
         :param error: a deployment error
-        :param checkpoints: all that there are, where they have changed
-        :param last_sync: the newest copy of a checkpoint, None without any
+        :param checkpoints: all current checkpoints, if they have changed
+        :param last_sync: the newest copy of a checkpoint, or None if there is none
         """
         if error is not None:
             error = {**error, "message": self._log.redact(str(error["message"]))}
@@ -76,7 +76,7 @@ class StatusRecorder:
         self._wait_until_told(TELL_S)
 
     def close(self, limit_s: float) -> None:
-        """Wait until the store knows all; what it still does not know after ``limit_s`` seconds is given up."""
+        """Wait until the store has all transitions, at most ``limit_s`` seconds; the rest is given up."""
         if not self._wait_until_told(limit_s):
             self._log.failure("the store cannot be told how the pipeline ended: it has not answered for %g s", limit_s)
         with self._changed:
@@ -84,8 +84,11 @@ class StatusRecorder:
             self._changed.notify_all()
 
     def _add(self, transition: RuntimeTransition) -> None:
-        """Queue a transition. It takes the place of one that waits and says the same, so that no more of them wait than changes."""
-        # The first one may be on its way.
+        """Queue a transition.
+
+        It replaces a waiting one with the same status, desired status and error, so that the queue stays short.
+        """
+        # The first one may be in progress.
         if len(self._untold) > 1:
             last = self._untold[-1]
             same = (last.status, last.desired, last.error) == (transition.status, transition.desired, transition.error)
@@ -117,7 +120,7 @@ class StatusRecorder:
                 self._changed.notify_all()
 
     def _told(self, transition: RuntimeTransition) -> bool:
-        """Whether there is nothing more to tell of a transition: it is written, or never can be."""
+        """Return True if a transition is finished: it is written, or never can be."""
         try:
             self._registry.record(transition)
         except (DBAPIError, NoConnectionError) as error:

@@ -1,4 +1,4 @@
-"""The state of one incarnation for all its threads: asked, waited for, and told to the store."""
+"""The state of one incarnation for all its threads: they query it, wait for it, and change it; the store is told of it."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from airflow_pipelines.host.state.recorder import StatusRecorder
 from airflow_pipelines.host.state.state_machine import StateMachine
 
 TELL_END_S: Final = 90.0
-"""How long the store is told how an incarnation ended. Its host does not live longer without a store."""
+"""The seconds for which the recorder tries to record the end of an incarnation. Its host does not live longer without a store."""
 
 ERRORS_S: Final = 1.0
-"""How often the store is told at most that connectors have had more errors."""
+"""The shortest time in seconds between two reports of new connector errors to the store."""
 
 
 class TakenDown(Exception):
-    """The incarnation was told to end at once."""
+    """The signal that the incarnation has to end at once."""
 
 
 class SuspendedEarly(Exception):
-    """The incarnation was told to suspend before it served; what is saved stays as it is."""
+    """The signal that the incarnation has to suspend before it served; the saved state stays as it is."""
 
 
 class RunState:
-    """Guards a :class:`StateMachine` with the condition on which all that wait for this incarnation wait.
+    """A :class:`StateMachine` guarded by the condition on which everything that waits for this incarnation waits.
 
-    ``condition`` is notified of every change; others may use it for what they want to be waited for together with these.
+    ``condition`` is notified of every change. Others may use it for conditions that are to be waited for together with these.
     """
 
     def __init__(self, deployment: Deployment, registry: Registry, log: PipelineLog) -> None:
@@ -52,48 +52,48 @@ class RunState:
         self._last_sync: dict[str, Any] | None = None
         self._has_untold_sync = False
 
-    # What is asked.
+    # Queries.
 
     @property
     def status(self) -> RuntimeStatus | None:
-        """The status recorded last."""
+        """The status recorded last, or None before the first one."""
         return self._machine.status
 
     @property
     def desired(self) -> RuntimeStatus:
-        """What the incarnation is to become."""
+        """The desired status of the incarnation."""
         return self._machine.desired
 
     @property
     def is_running(self) -> bool:
-        """Whether inputs are taken."""
+        """True if inputs are taken."""
         return self._machine.is_running
 
     @property
     def is_bootstrapping(self) -> bool:
-        """Whether changed views are evaluated."""
+        """True if changed views are being evaluated."""
         return self._machine.is_bootstrapping
 
     @property
     def awaits_approval(self) -> bool:
-        """Return True if the changes of its program are to be approved."""
+        """True if the changes of its program await approval."""
         return self._machine.awaits_approval
 
     @property
     def is_serving(self) -> bool:
-        """Whether requests are answered."""
+        """True if requests are answered."""
         return self._machine.is_serving
 
     @property
     def has_to_change(self) -> bool:
-        """Whether the incarnation is to become something else than it is."""
+        """True if the desired status differs from the current one, or the incarnation is to end at once."""
         return self._machine.has_to_change
 
     @property
     def has_news(self) -> bool:
-        """Whether there are errors of connectors, or copies of checkpoints, that the store is to be told of now.
+        """True if new connector errors or copies of checkpoints should be recorded in the store now.
 
-        When another status is due, they are told with that: what is desired would be a change, and an event, of its own.
+        If another status is due, they are recorded with that: the desired status would be a change, and an event, of its own.
         """
         if self._machine.has_to_change:
             return False
@@ -103,41 +103,41 @@ class RunState:
 
     @property
     def taken_down(self) -> bool:
-        """Whether it is to end at once."""
+        """True if it is to end at once."""
         return self._machine.taken_down
 
     @property
     def ended(self) -> bool:
-        """Whether it is over and has let go of everything."""
+        """True if it is over and has released everything."""
         return self._machine.ended
 
     def check_serving(self) -> None:
-        """Go on only while requests are answered.
+        """Return only if requests are answered.
 
-        :raises Problem: with the reason why they are not
+        :raises Problem: if they are not, with the reason
         """
         refusal = self._machine.refusal()
         if refusal is not None:
             raise refusal
 
     def check_readable(self) -> None:
-        """Go on only while contents and statistics can be read.
+        """Return only if contents and statistics can be read.
 
-        :raises Problem: with the reason why they cannot
+        :raises Problem: if they cannot, with the reason
         """
         refusal = self._machine.reading_refusal()
         if refusal is not None:
             raise refusal
 
     def terminating(self) -> Problem:
-        """What requests are told when the pipeline ends."""
+        """Return the problem for requests that the pipeline gets while it ends."""
         return self._machine.terminating()
 
     def check(self) -> None:
-        """Go on only while nothing ends the incarnation.
+        """Return only if nothing ends the incarnation.
 
-        :raises TakenDown: when it is to end at once
-        :raises Exception: that of :meth:`fail`
+        :raises TakenDown: if it is to end at once
+        :raises Exception: if :meth:`fail` was called: that failure
         """
         if self.taken_down:
             raise TakenDown
@@ -145,28 +145,28 @@ class RunState:
             raise self._failure
 
     def wait(self, arrived: Callable[[], bool], timeout_s: float | None) -> bool:
-        """Wait until something holds, which is looked at whenever the condition is notified.
+        """Wait for a predicate, which is evaluated whenever the condition is notified.
 
-        :param arrived: what to wait for
-        :param timeout_s: seconds to wait at most; None for any time
-        :returns: whether it holds
+        :param arrived: the predicate
+        :param timeout_s: the seconds to wait at most, or None for no limit
+        :returns: True if the predicate holds
         """
         with self.condition:
             return self.condition.wait_for(arrived, timeout_s)
 
-    # What is told.
+    # Commands of other threads.
 
     def want(self, desired: RuntimeStatus) -> None:
-        """Tell the incarnation what to become."""
+        """Set the desired status of the incarnation."""
         with self.condition:
             self._machine.want(desired)
             self.condition.notify_all()
 
     def activate(self, desired: RuntimeStatus) -> None:
-        """Tell an incarnation that stands by what to become.
+        """Set the desired status of an incarnation that stands by.
 
         :param desired: running or paused
-        :raises Problem: when it does not stand by
+        :raises Problem: if it does not stand by
         """
         with self.condition:
             self._machine.activate(desired)
@@ -179,27 +179,27 @@ class RunState:
             self.condition.notify_all()
 
     def take_down(self) -> None:
-        """Tell it to end at once."""
+        """Make the incarnation end at once."""
         with self.condition:
             self._machine.taken_down = True
             self.condition.notify_all()
 
     def notify(self) -> None:
-        """Let those that wait look again."""
+        """Let all waiting threads look again."""
         with self.condition:
             self.condition.notify_all()
 
-    # What its own thread says.
+    # Called by its own thread, unless stated otherwise.
 
     def watch_errors(self, count: Callable[[], int]) -> None:
-        """Tell the store from now on how many errors connectors have had.
+        """Report the number of connector errors to the store from now on.
 
-        :param count: gives their number
+        :param count: returns their number
         """
         self._count_errors = count
 
     def synced(self, checkpoint: UUID) -> None:
-        """A copy of a checkpoint was made. May be called from any thread: the pipeline's own one tells the store.
+        """Note that a copy of a checkpoint was made. Any thread may call it; the pipeline's own thread informs the store.
 
         :param checkpoint: the checkpoint
         """
@@ -209,27 +209,27 @@ class RunState:
             self.condition.notify_all()
 
     def tell_news(self) -> None:
-        """Tell the store of new errors of connectors and new copies of checkpoints. The status stays as it is."""
+        """Record new errors of connectors and new copies of checkpoints in the store. The status stays as it is."""
         if self.status is not None and self.has_news:
             self.record(self.status)
 
     def fail(self, failure: Exception) -> None:
-        """End the incarnation with a failure of something that a request asked for."""
+        """Set the failure of a requested operation, which ends the incarnation."""
         self._failure = failure
 
     def checkpointed(self, checkpoints: list[dict[str, Any]]) -> None:
-        """Tell the store of a checkpoint.
+        """Record a checkpoint in the store.
 
-        :param checkpoints: all that there are
+        :param checkpoints: all current checkpoints
         """
         self._checkpoints = checkpoints
         if self.status is not None and self.desired is not RuntimeStatus.SUSPENDED:
             self.record(self.status, checkpoints=checkpoints)
 
     def restart(self, details: Mapping[str, Any]) -> None:
-        """Have written that the incarnation opens its parts again after a failure.
+        """Record that the incarnation opens its parts again after a failure.
 
-        :param details: what the transition tells
+        :param details: the details of the transition
         """
         self._failure = None
         self.record(RuntimeStatus.INITIALIZING, details=details)
@@ -242,16 +242,16 @@ class RunState:
         error: dict[str, Any] | None = None,
         checkpoints: list[dict[str, Any]] | None = None,
     ) -> None:
-        """Have a transition written, then make its status the current one.
+        """Record a transition, then make its status the current one.
 
         :param status: the status
-        :param details: what the transition tells besides the errors of connectors
+        :param details: the details of the transition besides the errors of connectors
         :param error: a deployment error
-        :param checkpoints: all that there are, where they have changed
+        :param checkpoints: all current checkpoints, if they have changed
         """
         if checkpoints is not None:
             self._checkpoints = checkpoints
-        # Who reads the status in the store may send a request before this thread goes on.
+        # A client that reads the status in the store may send a request before this thread goes on.
         self._machine.announce(status)
         told = {**(details or {}), **self._usual_details()}
         with self.condition:
@@ -268,19 +268,19 @@ class RunState:
         return {"connector_stats": {"num_errors": self._errors_told}}
 
     def record_end(self, status: RuntimeStatus, error: dict[str, Any] | None) -> None:
-        """Record how the incarnation ends, with the checkpoints that it leaves.
+        """Record the end of the incarnation, with the checkpoints that it leaves.
 
         :param status: stopped or suspended
-        :param error: a deployment error, when it failed
+        :param error: a deployment error, if it failed
         """
         self.record(status, error=error, checkpoints=self._checkpoints)
 
     def end(self) -> None:
-        """The incarnation is over; call :meth:`tell_end` before."""
+        """Mark the incarnation as over; call :meth:`tell_end` before."""
         with self.condition:
             self._machine.ended = True
             self.condition.notify_all()
 
     def tell_end(self) -> None:
-        """Wait until the store knows how the incarnation ended. Who takes it down does not ask."""
+        """Wait until the store has the end of the incarnation; do not wait if it was taken down, because nobody asks then."""
         self._recorder.close(0.0 if self.taken_down else TELL_END_S)

@@ -1,4 +1,4 @@
-"""The states of one incarnation: what follows what, and what is allowed when. No threads and no storage."""
+"""The states of one incarnation: their order, and the operations allowed in each. No threads and no storage."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.statuses import RuntimeStatus
 
 SERVING = frozenset({RuntimeStatus.RUNNING, RuntimeStatus.PAUSED})
-"""Here requests are answered and steps are run."""
+"""The states in which requests are answered and steps are run."""
 BOOTSTRAPPING = frozenset({RuntimeStatus.BOOTSTRAPPING, RuntimeStatus.CONCURRENT_BOOTSTRAPPING, RuntimeStatus.SYNCHRONIZING})
-"""Here what has not changed with the program can be read, and nothing is taken."""
+"""The states in which unchanged relations can be read, and no input is taken."""
 _ENDS = frozenset({RuntimeStatus.STOPPED, RuntimeStatus.SUSPENDED})
 _AGAIN = frozenset({RuntimeStatus.INITIALIZING})
-"""A stream program has failed that asks for restarts, and the incarnation opens its parts again."""
+"""The state of an incarnation that opens its parts again, because its stream program failed and asks for restarts."""
 _BOOTSTRAPS = frozenset({RuntimeStatus.BOOTSTRAPPING, RuntimeStatus.CONCURRENT_BOOTSTRAPPING})
 _NEXT: Mapping[RuntimeStatus | None, frozenset[RuntimeStatus]] = {
     None: frozenset({RuntimeStatus.INITIALIZING}) | _ENDS,
@@ -30,7 +30,7 @@ _NEXT: Mapping[RuntimeStatus | None, frozenset[RuntimeStatus]] = {
     RuntimeStatus.RUNNING: frozenset({RuntimeStatus.PAUSED}) | _AGAIN | _ENDS,
     RuntimeStatus.PAUSED: frozenset({RuntimeStatus.RUNNING}) | _AGAIN | _ENDS,
 }
-"""The states that may follow each; the end of an incarnation is followed by none."""
+"""The states that may follow each state; no state follows the end of an incarnation."""
 _REFUSALS = {
     RuntimeStatus.INITIALIZING: (ErrorCode.INITIALIZING, "is still initializing"),
     RuntimeStatus.STANDBY: (ErrorCode.STANDBY, "stands by until it is activated"),
@@ -44,29 +44,29 @@ _REFUSALS = {
 
 
 class StateMachine:
-    """What an incarnation is, and what it is told to become."""
+    """The current and the desired status of an incarnation."""
 
     def __init__(self, pipeline: str, desired: RuntimeStatus) -> None:
-        """Begin.
+        """Begin without a status.
 
         :param pipeline: the pipeline's name, for messages
-        :param desired: what it is to become when it is up
+        :param desired: the desired status once it is up
         """
         self.status: RuntimeStatus | None = None
-        """None before it begins."""
+        """The current status, or None before the incarnation begins."""
         self.desired = desired
         self.taken_down = False
-        """Whether it is to end at once, without a checkpoint."""
+        """True if it is to end at once, without a checkpoint."""
         self.ended = False
-        """Whether it is over and has let go of everything."""
+        """True if it is over and has released everything."""
         self._pipeline = pipeline
         self._announced: RuntimeStatus | None = None
 
     def want(self, desired: RuntimeStatus) -> None:
-        """Tell it what to become. An incarnation that is to suspend is not told otherwise.
+        """Set the desired status. Suspended is final: an incarnation that is to suspend keeps it.
 
         :param desired: running, paused or suspended; there is no way back to standby
-        :raises Problem: when it stands by, or is to, and shall not end: only :meth:`activate` lets it run
+        :raises Problem: if it stands by, or is to, and the desired status is not suspended: only :meth:`activate` lets it run
         """
         if self.desired is RuntimeStatus.STANDBY and desired is not RuntimeStatus.SUSPENDED:
             raise Problem(
@@ -77,12 +77,12 @@ class StateMachine:
             self.desired = desired
 
     def activate(self, desired: RuntimeStatus) -> None:
-        """End standby. What was activated to the same before is left alone.
+        """End standby. Do nothing if it was activated to the same status before.
 
         :param desired: running or paused
-        :raises Problem: when it does not stand by
+        :raises Problem: if it does not stand by
         """
-        # Others may know that it stands by a moment before it does.
+        # Others may know of the standby a moment before its status is current.
         again = self.status is RuntimeStatus.STANDBY and self.desired is desired
         if self.desired is not RuntimeStatus.STANDBY and not again:
             raise Problem(
@@ -92,11 +92,13 @@ class StateMachine:
         self.desired = desired
 
     def skip_standby(self) -> None:
-        """Run, although it was started to stand by first."""
+        """Set the desired status to running, although it was started to stand by first."""
         self.desired = RuntimeStatus.RUNNING
 
     def announce(self, status: RuntimeStatus) -> None:
-        """Say which state is about to be entered. Once it serves requests, they are answered: others may know of it already.
+        """Announce the state that is about to be entered.
+
+        If it serves requests, they are answered from now on: others may know of it.
 
         :param status: the next state, or once more the current one
         """
@@ -106,8 +108,8 @@ class StateMachine:
         """Make a state the current one.
 
         :param status: the next state, or once more the current one
-        :returns: whether it is another one than before
-        :raises ValueError: when it cannot follow
+        :returns: True if the state has changed
+        :raises ValueError: if it cannot follow
         """
         if status is self.status:
             return False
@@ -118,35 +120,35 @@ class StateMachine:
 
     @property
     def awaits_approval(self) -> bool:
-        """Return True if it awaits the approval of its program, also in the moment before, when others may know of it already."""
+        """True if it awaits the approval of its program, also just before, when others may know of it already."""
         return RuntimeStatus.AWAITING_APPROVAL in (self.status, self._announced)
 
     @property
     def is_serving(self) -> bool:
-        """Whether requests are answered and steps are run."""
+        """True if requests are answered and steps are run."""
         return self.status in SERVING
 
     @property
     def is_running(self) -> bool:
-        """Whether inputs are taken."""
+        """True if inputs are taken."""
         return self.status is RuntimeStatus.RUNNING
 
     @property
     def has_to_change(self) -> bool:
-        """Whether it is to become something else than it is."""
+        """True if the desired status differs from the current one, or it is to end at once."""
         return self.taken_down or self.desired is not self.status
 
     @property
     def is_bootstrapping(self) -> bool:
-        """Whether changed views are evaluated."""
+        """True if changed views are being evaluated."""
         return self.status in BOOTSTRAPPING
 
     def refusal(self) -> Problem | None:
-        """Why no request can be answered, None when requests can."""
+        """Return the problem that keeps requests from being answered, or None if they are answered."""
         return self._refusal(SERVING)
 
     def reading_refusal(self) -> Problem | None:
-        """Why nothing can be read, None when what has not changed with the program can."""
+        """Return the problem that keeps contents from being read, or None if unchanged relations can be read."""
         return self._refusal(SERVING | BOOTSTRAPPING)
 
     def _refusal(self, answering: Set[RuntimeStatus]) -> Problem | None:
@@ -159,5 +161,5 @@ class StateMachine:
         return Problem(code, f"The pipeline {self._pipeline} {text}; try again when it is running.")
 
     def terminating(self) -> Problem:
-        """What requests are told when the pipeline ends."""
+        """Return the problem for requests that the pipeline gets while it ends."""
         return Problem(ErrorCode.TERMINATING, f"The pipeline {self._pipeline} is being stopped.")

@@ -1,1 +1,1 @@
-"""The pipeline that runs steps: transactions, saving, and going on from what was saved."""
+"""The pipeline that runs steps: transactions, saving, and recovery from saved state."""

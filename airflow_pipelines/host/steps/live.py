@@ -1,6 +1,6 @@
-"""A pipeline that has been opened: its circuit, endpoints and durable state, and the steps that keep the three together.
+"""An open pipeline: its circuit, endpoints and durable state, and the steps that keep the three consistent.
 
-All methods are called by the runner's thread, one at a time.
+The runner's thread calls all methods, one at a time.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class LivePipeline:
     """The parts of one incarnation.
 
     :param identity: the program that runs
-    :param stream_runtime: gives what runs the stream program of a program, None for one without
+    :param stream_runtime: returns the runtime for the stream program of a program, or None if it has none
     """
 
     program: Program
@@ -65,36 +65,36 @@ class LivePipeline:
     push_keys: PushKeys = field(default_factory=PushKeys)
 
     def step(self, taken: StepInput, clock: int | None = None) -> None:
-        """Run one step over what was taken: evaluate, commit, publish, deliver, count.
+        """Run one step over the taken input: evaluate, commit, publish, deliver, count.
 
-        :param taken: what it is made of
-        :param clock: the time of the tick that the step takes along, in microseconds since the epoch
-        :raises StepError: when a view cannot be evaluated; nothing of the step is kept
+        :param taken: the input of the step
+        :param clock: the time of the tick that the step includes, in microseconds since the epoch
+        :raises StepError: if a view cannot be evaluated; nothing of the step is kept
         """
         started = time.monotonic()
         consumption = taken.consumption()
         changes = taken.changes
         if clock is None and changes and self.circuit.streams is not None:
-            # Functions ask what time it is.
+            # Functions of stream programs read the time.
             clock = self.clock.now()
         if changes or clock is not None:
             step = self.circuit.step(changes, clock)
-            # Before the commit, which keeps what the inputs have counted.
+            # Before the commit, which saves the counters of the inputs.
             report_rejected(self.log, step.rejected, taken)
             self._show(step, consumption)
         else:
-            # Only malformed rows, or nothing but the end of an input: no step, but the place in the source moves on.
+            # There are only malformed rows, or only the end of an input: no step, but the position in the source advances.
             self._count(consumption, steps=0)
         self._finish(started)
         for push in taken.pushes:
             push.done(self.circuit.snapshot.step)
 
     def collect(self, taken: StepInput, transaction: Transaction) -> None:
-        """Add what was taken to a transaction; nothing is evaluated or shown.
+        """Add the taken input to a transaction; nothing is evaluated or shown.
 
-        :param taken: what is added
+        :param taken: the input to add
         :param transaction: the open transaction
-        :raises StepError: when stored rows cannot be looked up
+        :raises StepError: if stored rows cannot be looked up
         """
         started = time.monotonic()
         collected = self.circuit.collect(taken.changes, transaction.pending)
@@ -110,11 +110,11 @@ class LivePipeline:
             push.done(self.circuit.snapshot.step + 1)
 
     def commit(self, transaction: Transaction, clock: int | None = None) -> None:
-        """Run one step over all that a transaction has collected.
+        """Run one step over everything that a transaction has collected.
 
         :param transaction: the transaction
-        :param clock: the time of the tick that the step takes along, in microseconds since the epoch
-        :raises StepError: when a view cannot be evaluated; nothing of the transaction is kept
+        :param clock: the time of the tick that the step includes, in microseconds since the epoch
+        :raises StepError: if a view cannot be evaluated; nothing of the transaction is kept
         """
         started = time.monotonic()
         consumption = replace(transaction.consumption, transactions=1)
@@ -130,7 +130,10 @@ class LivePipeline:
         self.log.info("transaction %d: %d records, committed in %.0f ms", transaction.number, consumption.records, took)
 
     def start_empty(self) -> None:
-        """Evaluate what has rows before any input has come, such as a count of nothing; the clock ticks for the first time."""
+        """Evaluate relations that have rows before any input has come, such as a count of nothing.
+
+        The clock ticks for the first time.
+        """
         self.circuit.open_streams(self.clock.now())
         if self.circuit.follows_clock:
             self.move_clock(self.clock.now())
@@ -138,17 +141,17 @@ class LivePipeline:
             self.endpoints.outputs.deliver(step.number, step.view_deltas)
 
     def tick(self) -> int | None:
-        """The time of a tick that is due, in microseconds since the epoch; else None."""
+        """Return the time of a tick that is due, in microseconds since the epoch, or None."""
         tick = self.clock.tick(self.circuit.next_tick())
         return self.clock.reached(self.circuit.next_timer()) if tick is None else tick
 
     def until_tick(self) -> float | None:
-        """Seconds until a tick is due; None when no tick would change anything."""
+        """Return the seconds until a tick is due, or None if no tick would change anything."""
         waits = (self.clock.until_tick(self.circuit.next_tick()), self.clock.until(self.circuit.next_timer()))
         return min((wait for wait in waits if wait is not None), default=None)
 
     def move_clock(self, clock: int) -> None:
-        """Take a time that a request has set. It is kept even when it changes nothing."""
+        """Set the clock to the time of a request. The time is kept even if it changes nothing."""
         step = self.circuit.step([], clock)
         self._commit(step, Consumption(), always=True)
         self.circuit.publish(step)
@@ -159,16 +162,16 @@ class LivePipeline:
         self.complete()
 
     def flush_outputs(self) -> None:
-        """Write what outputs keep in their buffers, where they have kept it for long enough, and count what was delivered."""
+        """Write the output buffers that are due, and count the deliveries."""
         news, before = self.endpoints.outputs.look(), self.endpoints.outputs.first_kept
         self.endpoints.outputs.flush_due()
         if news or before is not None:
             self.complete()
 
     def complete(self) -> None:
-        """Count what has been delivered: everything processed so far, but for what outputs keep.
+        """Count as delivered everything processed so far, except for changes that outputs still keep.
 
-        Outputs that have failed do not hold up the others; what they do not deliver is noted.
+        Outputs that have failed do not hold up the others; the changes that they do not deliver are noted as lost.
         """
         for output in self.endpoints.outputs.declared:
             lost = output.find_lost()
@@ -187,22 +190,22 @@ class LivePipeline:
         self.endpoints.count_delivered(counters.completed_records, counters.completed_steps)
 
     def failed_outputs(self, endpoint: InputEndpoint, records: int) -> list[OutputEndpoint]:
-        """The outputs that have failed, and whose targets do not get all that follows from the first records of an input.
+        """Return the failed outputs whose targets miss some results of the first records of an input.
 
         :param endpoint: the input
-        :param records: how many of its records
+        :param records: the number of its records
         """
         return [
             output
             for output in self.endpoints.outputs.declared
             if (lost := self.deliveries.losses.get(output.name)) is not None
             and records > lost.get(endpoint, 0)
-            # The system view has rows of any table.
+            # The system view may have rows of any table.
             and not self.program.relations_behind(output.view).isdisjoint({endpoint.table, SYSTEM_VIEW})
         ]
 
     def relation_contents(self, relation: str) -> Changes:
-        """The rows of a relation as the inserts that lead to them."""
+        """Return the rows of a relation as the inserts that lead to them."""
         frame = self.circuit.relation(relation).withColumn(WEIGHT, f.lit(1).cast("bigint"))
         trace = self.circuit.snapshot.traces.get(relation)
         if trace is not None and not trace.is_small(self.circuit.limits):
@@ -210,13 +213,13 @@ class LivePipeline:
         return ChangesInMemory(shown(collected(frame), frame.schema))
 
     def begin_stream(self, listener: Listener, *, send_snapshot: bool) -> None:
-        """Give an attached listener what comes before the changes of any further step: the rows of its relation, or the changes
-        that led to these while nobody could listen.
+        """Give an attached listener the rows of its relation, or the changes from before any client could listen.
 
-        When they cannot be read, its stream ends: a listener without them would take the changes for the whole.
+        They come before the changes of any further step. If they cannot be read, the listener's stream ends: without them, it would
+        take the later changes for the whole.
 
-        :param listener: one that was attached between two steps
-        :param send_snapshot: whether it waits for a snapshot
+        :param listener: a listener that was attached between two steps
+        :param send_snapshot: True if it waits for a snapshot
         """
         outputs = self.endpoints.outputs
         try:
@@ -229,7 +232,7 @@ class LivePipeline:
             outputs.listeners.remove(listener)
 
     def kept_operators(self) -> tuple[KeptOperator, ...]:
-        """The operators of the stream program, and what they kept at the newest checkpoint."""
+        """Return the operators of the stream program, and the state that they kept at the newest checkpoint."""
         states, runtime = self.circuit.snapshot.states.get(STREAM_PROGRAM), self.circuit.streams
         metrics = {} if runtime is None else runtime.statistics.metrics
         with_keys = {uid for (uid, _), task in metrics.items() if task.has_keys}
@@ -237,17 +240,17 @@ class LivePipeline:
 
     @property
     def evaluation_times(self) -> EvaluationTimes:
-        """The times that earlier evaluations of changed views have taken."""
+        """The measured times of earlier evaluations of changed views."""
         return EvaluationTimes(self.durability.folder if self.durability.options.storage else None)
 
     @property
     def streams_have_end_to_show(self) -> bool:
-        """Whether all inputs of the stream program have ended, and its sinks have not made visible all that they have written."""
+        """True if all inputs of the stream program have ended, but its sinks have not yet made all their writes visible."""
         return self.circuit.streams is not None and self.circuit.streams.has_end_to_show
 
     def _show(self, step: Step, consumption: Consumption) -> None:
         """Make a step durable, then current, and deliver it."""
-        # Rows that change nothing now would change something when they came again later: their keys are kept, too.
+        # Rows that change nothing now might change something if they came again later, so their keys are kept, too.
         if not step.quiet or consumption.push_keys:
             self._commit(step, consumption)
         self.circuit.publish(step)
@@ -257,7 +260,7 @@ class LivePipeline:
             self.endpoints.outputs.deliver(step.number, step.deltas)
 
     def _finish(self, started: float) -> None:
-        """All that was consumed is delivered; the work on it began at ``started``."""
+        """Complete the deliveries of the work that began at ``started``, and count its time."""
         for warning in () if self.circuit.streams is None else self.circuit.streams.latest.warnings:
             self.log.warning("stream program: %s", warning)
         self.complete()
@@ -301,7 +304,7 @@ class LivePipeline:
 
 
 def first_step(circuit: Circuit) -> Step | None:
-    """Take the first step of a circuit in which something has rows before any input has come; None for any other."""
+    """Take the first step of a circuit that has rows before any input has come; return None for any other circuit."""
     if not any(stage.node.starts_with_rows for stage in circuit.stages):
         return None
     step = circuit.apply({})

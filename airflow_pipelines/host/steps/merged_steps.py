@@ -1,4 +1,4 @@
-"""Merging the steps of a journal where only their sum matters, so that a replay takes fewer of them."""
+"""The merging of journal steps if only their sum matters, so that a replay takes fewer steps."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ RecordedStep = tuple[JournalRecord, Mapping[str, Batch]]
 
 
 def merged_steps(recorded: Iterable[RecordedStep], limits: Limits) -> Iterator[RecordedStep]:
-    """The same deltas in fewer steps, each small enough for the driver's memory.
+    """Yield the same deltas in fewer steps, each small enough for the driver's memory.
 
-    :param recorded: steps in order
-    :param limits: what is small
+    :param recorded: the steps in order
+    :param limits: the limits of small deltas
     :returns: the merged steps, each with the last of their records
     """
     waiting: dict[str, list[Batch]] = {}

@@ -1,4 +1,4 @@
-"""Brings a pipeline that was just opened to where its saved state and its program say that it goes on."""
+"""The recovery of a pipeline that was just opened: from its saved state to the point from which it goes on."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from airflow_pipelines.host.steps.merged_steps import RecordedStep, merged_steps
 
 
 class Recovery:
-    """The way of one pipeline from its saved state to its first step."""
+    """The recovery of one pipeline from its saved state up to its first step."""
 
     def __init__(self, live: LivePipeline) -> None:
-        """Do nothing yet.
+        """Remember the pipeline; nothing is restored yet.
 
         :param live: the pipeline, whose outputs have been opened
         """
         self._live = live
 
     def restore(self, saved: SavedState, plan: BootstrapPlan) -> None:
-        """Bring the circuit to the last committed step of ``saved``, keeping what ``plan`` keeps."""
+        """Bring the circuit to the last committed step of ``saved``, and keep the parts that ``plan`` keeps."""
         live, base = self._live, saved.base
         batches, limits = live.durability.batches, live.circuit.limits
         snapshot = None if base is None else Snapshot.from_manifest(base.contents.snapshot, batches, limits)
@@ -68,7 +68,7 @@ class Recovery:
         if not silent:
             live.endpoints.outputs.deliver(step.number, step.view_deltas)
         live.complete()
-        # The last of a view's operators gives the view itself.
+        # The last of a view's operators produces the view itself.
         given = {stats.view: stats.rows_out for stats in step.stats.operators if stats.view in plan.evaluated}
         for view, old in plan.renamed.items():
             live.log.info("view %s took over the contents of %s, which has the same query", view, old)
@@ -76,10 +76,10 @@ class Recovery:
             live.log.info("bootstrapped %s: %d rows", ", ".join(sorted(plan.evaluated)), sum(given.values()))
 
     def send_snapshots(self, resumed: Set[str], shown: Set[str]) -> None:
-        """Give the contents of their views to outputs that begin with them and have come new to a pipeline with state.
+        """Give the contents of their views to outputs that begin with them and are new in a pipeline with state.
 
-        :param resumed: outputs that go on from an earlier incarnation, and had theirs
-        :param shown: views whose contents all outputs have just got
+        :param resumed: the outputs that go on from an earlier incarnation, and got theirs before
+        :param shown: the views whose contents all outputs have just got
         """
         live = self._live
         for output in live.endpoints.outputs.declared:
@@ -88,12 +88,14 @@ class Recovery:
                 live.log.info("output %s: begins with the contents of %s", output.name, output.view)
 
     def _replay(self, circuit: Circuit, base: Snapshot | None, saved: SavedState, outputs: Set[str]) -> None:
-        """Apply the journal to its base. Its steps go again to those ``outputs`` of its program that go on: they were taken back to
-        the base's step, and the last of the steps may not have been delivered at all.
+        """Replay the journal on its base.
+
+        Its steps are delivered again to the ``outputs`` of its program that go on: these were rewound to the base's step, and the
+        last of the steps may not have been delivered at all.
         """
         live = self._live
         if base is None:
-            # With a clock, the start is the journal's first record.
+            # With a clock, the first step is the journal's first record.
             first = None if circuit.follows_clock else first_step(circuit)
             if first is not None:
                 live.endpoints.outputs.deliver_again(first.number, saved.epoch, first.view_deltas, circuit.program, outputs)
@@ -101,15 +103,15 @@ class Recovery:
             circuit.restore(base)
         circuit.open_streams(None if saved.records else live.clock.now())
         if base is not None:
-            # Before the records: what they change must be there.
+            # Before the records are applied, because they change these contents.
             circuit.refresh()
         recorded: Iterable[RecordedStep] = (
             (record, live.durability.deltas_of(record, circuit.wiring.schemas)) for record in saved.records
         )
         if saved.canonical_form != CANONICAL_FORM:
             recorded = ((record, circuit.in_canonical_form(deltas)) for record, deltas in recorded)
-        # Outputs get step by step what they would have got; without any, the sum of the steps is as good and far quicker, unless an
-        # operator depends on time or on the order of rows.
+        # Outputs get the same steps as without the crash. Without outputs, the sum of the steps is as good and far quicker, unless
+        # an operator depends on time or on the order of rows.
         for record, deltas in (
             recorded if live.endpoints.outputs.declared or not circuit.steps_add_up else merged_steps(recorded, circuit.limits)
         ):

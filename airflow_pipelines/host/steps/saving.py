@@ -1,4 +1,4 @@
-"""Writes what a pipeline has come to: checkpoints, and recovery points in place of a journal."""
+"""The saving of a pipeline's state: checkpoints, and recovery points in place of a journal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def save_checkpoint(live: LivePipeline) -> CheckpointInfo:
     :param live: the pipeline
     """
     started = time.monotonic()
-    info = live.durability.save_checkpoint(_contents(live))
+    info = live.durability.save_checkpoint(_collect_contents(live))
     _saved(live)
     live.push_keys.saved()
     took = (time.monotonic() - started) * 1000
@@ -29,13 +29,13 @@ def save_recovery_point(live: LivePipeline) -> None:
 
     :param live: the pipeline
     """
-    live.durability.save_recovery_point(_contents(live))
+    live.durability.save_recovery_point(_collect_contents(live))
     _saved(live)
     live.durability.collect_garbage()
 
 
 def show_end_of_streams(live: LivePipeline) -> None:
-    """Let sinks make visible what they have written, as soon as no kill can lose it where there is storage.
+    """Let sinks make their writes visible; with storage, once no kill can lose these.
 
     :param live: the pipeline
     """
@@ -46,9 +46,9 @@ def show_end_of_streams(live: LivePipeline) -> None:
         _saved(live)
 
 
-def _contents(live: LivePipeline) -> CheckpointContents:
-    """Everything as it stands after the last step, with all batches on disk and all outputs written."""
-    # What is in the checkpoint is not evaluated again, and would never be written. What waits in queues is kept with it.
+def _collect_contents(live: LivePipeline) -> CheckpointContents:
+    """Return the state after the last step, with all batches on disk and all output buffers written."""
+    # Rows in the checkpoint are not evaluated again, so buffered changes would never be written. Queued ones are kept in it.
     live.endpoints.outputs.flush(live.program)
     live.complete()
     live.circuit.save_streams()
@@ -68,7 +68,7 @@ def _contents(live: LivePipeline) -> CheckpointContents:
 
 
 def _saved(live: LivePipeline) -> None:
-    """All that has been done so far is durable."""
+    """Note that everything done so far is durable."""
     if live.circuit.streams is not None:
         live.circuit.streams.committed()
     live.endpoints.inputs.keep_positions()
@@ -76,7 +76,7 @@ def _saved(live: LivePipeline) -> None:
 
 
 def _files_of(connectors: Mapping[str, ConnectorState]) -> Iterator[str]:
-    """The batch files with what outputs have not delivered."""
+    """Yield the batch files with changes that outputs have not delivered."""
     for state in connectors.values():
         for kept in state.undelivered if isinstance(state, OutputState) else ():
             yield from kept.files

@@ -1,6 +1,6 @@
-"""Transactions: many inputs that become one step. Who takes part in the current one, what it has collected, and when it commits.
+"""Transactions: many inputs that become one step. The participants of the current one, the rows it has collected, and its commit.
 
-While a transaction is open, what inputs bring is normalised to deltas of tables and kept aside; no view is evaluated, so that an
+While a transaction is open, the rows of inputs are normalised to deltas of tables and kept aside. No view is evaluated, so that an
 intermediate state can neither be seen nor fail. The commit evaluates one step over the sum of these deltas.
 """
 
@@ -24,7 +24,7 @@ from airflow_pipelines.host.inputs.step_input import Consumption, StepInput
 
 
 class Phase(StrEnum):
-    """Where one participant stands, in wire form."""
+    """The phase of one participant, in wire form."""
 
     STARTED = "Started"
     COMMITTED = "Committed"
@@ -35,13 +35,13 @@ class Transaction:
     """An open transaction.
 
     :param number: its number
-    :param first_push: rows that requests brought before this one belong to steps before the transaction
-    :param by_api: where the request stands that started it; None when connectors did
-    :param by_connectors: the connectors that take part
-    :param last_push: rows that requests bring from this one on belong to later steps; None until a request commits it
-    :param drained: whether it has all that connectors had read when a request committed it
-    :param pending: what it has collected
-    :param consumption: what that is of each input
+    :param first_push: the number of the first push that belongs to it; earlier pushes belong to steps before the transaction
+    :param by_api: the phase of the request that started it, or None if connectors did
+    :param by_connectors: the connectors that take part, with their phases
+    :param last_push: the number of the first push that belongs to later steps, or None until a request commits the transaction
+    :param drained: True if it has everything that connectors had read when a request committed it
+    :param pending: the collected deltas
+    :param consumption: the consumption of each input
     :param clock: the time to which a request has moved the clock meanwhile
     """
 
@@ -58,17 +58,17 @@ class Transaction:
 
     @property
     def unfinished(self) -> frozenset[InputEndpoint]:
-        """The connectors that have not done their part yet. One whose source has failed never will."""
+        """The connectors that have not done their part yet. A connector whose source has failed never will, and is left out."""
         started = (endpoint for endpoint, phase in self.by_connectors.items() if phase is Phase.STARTED)
         return frozenset(endpoint for endpoint in started if endpoint.fatal_error is None)
 
     @property
     def has_all(self) -> bool:
-        """Whether no participant has anything to add."""
+        """True if no participant has anything to add."""
         return self.by_api is not Phase.STARTED and not self.unfinished
 
     def takes_from(self, endpoint: InputEndpoint) -> bool:
-        """Whether what a connector has belongs to it, and not to what comes after it."""
+        """Return True if the rows of a connector belong to the transaction, and not to a later step."""
         if self.by_api is Phase.STARTED:
             return True
         if self.by_api is Phase.COMMITTED and self.drained:
@@ -78,11 +78,11 @@ class Transaction:
 
     @property
     def status(self) -> TransactionStatus:
-        """Where it stands."""
+        """The status of the transaction."""
         return TransactionStatus.CommitInProgress if self.has_all else TransactionStatus.TransactionInProgress
 
     def note(self, chunks: Mapping[InputEndpoint, list[InputChunk]]) -> None:
-        """Note which connectors take part, and which of them have done their part."""
+        """Note the connectors that take part, and those of them that have done their part."""
         for endpoint, parts in chunks.items():
             last = parts[-1]
             if last.transaction is not None or endpoint in self.by_connectors:
@@ -97,11 +97,11 @@ class Transactions:
     """
 
     def __init__(self, condition: threading.Condition, intake: Intake, last: Callable[[], int]) -> None:
-        """None is open.
+        """Start without an open transaction.
 
-        :param condition: the runner's, notified of every change
-        :param intake: numbers what requests bring
-        :param last: gives the number of the last transaction that has committed
+        :param condition: the runner's condition, notified of every change
+        :param intake: the intake that numbers the pushes of requests
+        :param last: returns the number of the last committed transaction
         """
         self._condition = condition
         self._intake = intake
@@ -111,16 +111,16 @@ class Transactions:
 
     @property
     def current(self) -> Transaction | None:
-        """The open transaction."""
+        """The open transaction, or None."""
         return self._current
 
-    # What requests ask.
+    # Called by requests.
 
     def start(self) -> int:
         """Open a transaction, or join one that connectors have opened.
 
         :returns: its number
-        :raises Problem: when a request has started one already, or one is being committed
+        :raises Problem: if a request has started one already, or one is being committed
         """
         with self._condition:
             transaction = self._current
@@ -137,9 +137,9 @@ class Transactions:
             return transaction.number
 
     def commit(self) -> None:
-        """Commit the transaction that a request has started, once the connectors that take part in it have done their part.
+        """Commit the transaction that a request has started, once the participating connectors have done their part.
 
-        :raises Problem: when no request has started one
+        :raises Problem: if no request has started one
         """
         with self._condition:
             transaction = self._current
@@ -153,20 +153,20 @@ class Transactions:
             self._condition.notify_all()
 
     def after_commit(self, task: Callable[[], None]) -> bool:
-        """Have something done when the current transaction has committed.
+        """Schedule a task for the time when the current transaction has committed.
 
-        :param task: what to do then, between two steps
-        :returns: False, and nothing is done, when there is no transaction
+        :param task: the task, which runs between two steps
+        :returns: False if there is no transaction; the task is not scheduled then
         """
         with self._condition:
             if self._current is not None:
                 self._afterwards.append(task)
             return self._current is not None
 
-    # What the pipeline's thread does.
+    # Called by the pipeline's thread.
 
     def opened_by(self, taken: StepInput) -> Transaction | None:
-        """A transaction that begins with what was taken, because a connector says so; None when none does."""
+        """Return the transaction that a connector begins with the taken input, or None if no connector begins one."""
         if all(chunk.transaction is None for chunks in taken.chunks.values() for chunk in chunks):
             return None
         with self._condition:
@@ -175,12 +175,12 @@ class Transactions:
             return transaction
 
     def note(self, transaction: Transaction, taken: StepInput) -> None:
-        """Note which connectors take part in a transaction with what was taken for it."""
+        """Note the connectors that take part in a transaction with the input that was taken for it."""
         with self._condition:
             transaction.note(taken.chunks)
 
     def close(self) -> None:
-        """The current transaction has committed."""
+        """End the current transaction, which has committed, and run the scheduled tasks."""
         with self._condition:
             self._current = None
             tasks, self._afterwards = self._afterwards, []
@@ -189,7 +189,7 @@ class Transactions:
             task()
 
     def to_wire(self) -> dict[str, Any]:
-        """The fields of the wire's ``global_metrics`` about transactions, without ``commit_progress``."""
+        """Return the fields of the wire's ``global_metrics`` about transactions, without ``commit_progress``."""
         with self._condition:
             transaction = self._current
             if transaction is None:

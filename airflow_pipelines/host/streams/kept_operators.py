@@ -1,4 +1,4 @@
-"""Reads from a saved state which operators a stream program had, and what they keep."""
+"""The operators of a stream program, and their state, as a saved state has them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from airflow_pipelines.streams.worker.rest import read_header
 
 
 def saved_operators(manifest: Mapping[str, Any], batches: BatchStore) -> tuple[KeptOperator, ...]:
-    """The operators of a checkpoint.
+    """Return the operators of a checkpoint.
 
     :param manifest: the snapshot in the checkpoint
-    :param batches: has its files
-    :raises StorageError: when a file is missing or damaged
+    :param batches: the store of its files
+    :raises StorageError: if a file is missing or damaged
     """
     saved = manifest["states"].get(STREAM_PROGRAM)
     return () if saved is None else kept_operators(states_of(saved, batches))
@@ -30,14 +30,13 @@ def saved_operators(manifest: Mapping[str, Any], batches: BatchStore) -> tuple[K
 def running_operators(
     states: Mapping[str, Trace], program: StreamProgram | None, with_keys: Set[str] = frozenset()
 ) -> tuple[KeptOperator, ...]:
-    """The operators of a program that runs, and what they kept at the newest checkpoint.
+    """Return the operators of a program that runs, and the state that they kept at the newest checkpoint.
 
-    Before the first one nothing is written down, and all of them go on: they keep what they have by then, and how much that is
-    nobody knows.
+    Before the first checkpoint nothing is saved, and all operators go on with the state that they have; its size is not known.
 
     :param states: the states of the program, empty for none
-    :param program: the program, None for none
-    :param with_keys: uids of the operators that keep something by key now
+    :param program: the program, or None for none
+    :param with_keys: the uids of the operators that have keyed state now
     """
     kept = kept_operators(states) if states else ()
     if kept:
@@ -47,7 +46,7 @@ def running_operators(
 
 
 def kept_operators(states: Mapping[str, Trace]) -> tuple[KeptOperator, ...]:
-    """The operators of which something is kept.
+    """Return the operators with saved state.
 
     :param states: the states of the program
     """
@@ -68,7 +67,7 @@ def kept_operators(states: Mapping[str, Trace]) -> tuple[KeptOperator, ...]:
 
 
 def _states(operator: StreamOperator, asked: Iterable[StateDescription]) -> tuple[StreamState, ...]:
-    """What an operator keeps by itself, such as the contents of windows, and what its functions have asked for."""
+    """Return the states of an operator: those that it has by itself, such as window contents, and those of its functions."""
     found = {state.name: state for state in operator.states or ()}
     found |= {state.name: StreamState(**asdict(state)) for state in asked}
     return tuple(found.values())

@@ -1,7 +1,7 @@
-"""What a change of a stream program does to its state, operator by operator.
+"""The effect of a change of a stream program on its state, operator by operator.
 
-Operators are matched by uid. Code may change and the state stays; what cannot be gone on with is dropped, and shown to whoever
-approves the change.
+Operators are matched by uid. If only code changes, the state is kept; state that the new program cannot go on with is dropped, and
+whoever approves the change sees this.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from airflow_pipelines.engine.streams.runtime import Dropped
 from airflow_pipelines.program.streams import StreamOperator, StreamProgram, StreamState
 
 SOURCE_KIND: Final = "Data Source"
-"""The kind of operators that read a source. They go on where they are, whatever becomes of their code, unless they read something
-else.
+"""The kind of operators that read a source.
+
+They go on from their position even if their code changes, unless they read something else.
 """
 _POSITION: Final = "its position"
 _END: Final = "its end"
@@ -28,13 +29,13 @@ _RELATION_ANEW: Final = "a relation that it reads, itself or through other opera
 
 @dataclass(frozen=True, slots=True)
 class KeptOperator:
-    """An operator of the saved program, and what it keeps.
+    """An operator of the saved program, and the state that it keeps.
 
-    :param operator: what it was
-    :param states: what it keeps: what its functions have asked for
-    :param size_bytes: how much of that is kept by key; None before the first checkpoint, when nobody has looked
-    :param broadcast_bytes: how much all its tasks have in common
-    :param has_keys: whether something is kept by key, also when that came after the newest checkpoint
+    :param operator: the operator
+    :param states: the states that its functions have asked for
+    :param size_bytes: the size of its keyed state, or None before the first checkpoint, when it is not known
+    :param broadcast_bytes: the size of the state that all its tasks share
+    :param has_keys: True if it has keyed state, also if that came after the newest checkpoint
     """
 
     operator: StreamOperator
@@ -46,13 +47,13 @@ class KeptOperator:
 
 @dataclass(frozen=True, slots=True)
 class StreamChange:
-    """What becomes of the state of a stream program.
+    """The effect of a program change on the state of a stream program.
 
-    :param dropped: what of the saved state is not used
-    :param fresh_inputs: uids of the relation inputs that get the contents of their relations
-    :param fresh_sources: uids of the sources that read something else now, and begin anew
-    :param operators: the operators with which something happens
-    :param refusals: why the changed program cannot go on
+    :param dropped: the parts of the saved state that are not used
+    :param fresh_inputs: the uids of the relation inputs that get the contents of their relations
+    :param fresh_sources: the uids of the sources that read something else now, and begin anew
+    :param operators: the operators that are affected
+    :param refusals: the reasons why the changed program cannot go on
     """
 
     dropped: Dropped = frozenset()
@@ -68,20 +69,20 @@ def stream_change(
     """Compare a saved stream program with a new one.
 
     :param kept: the operators of the saved one
-    :param new: the new one; None when the new program has none
-    :param fresh_relations: relations of the new program that are new or start anew
-    :param reopened: uids of the relation inputs whose end, if they had one, does not hold any more
+    :param new: the new one, or None if the new program has none
+    :param fresh_relations: the relations of the new program that are new or start anew
+    :param reopened: the uids of the relation inputs whose end, if they had one, no longer holds
     """
     before = {each.operator.uid: each for each in kept}
     after = {} if new is None else {operator.uid: operator for operator in new.operators}
     inputs = () if new is None else new.inputs
-    moved = {uid: _why_moved(old.operator, after[uid]) for uid, old in before.items() if uid in after}
+    moved = {uid: _explain_move(old.operator, after[uid]) for uid, old in before.items() if uid in after}
     moved = {uid: why for uid, why in moved.items() if why}
     fresh_inputs = frozenset(
         each.uid for each in inputs if each.uid not in before or each.uid in moved or each.relation in fresh_relations
     )
     fresh_sources = frozenset(moved.keys() - fresh_inputs)
-    anew = _downstream(after, {uid for uid in fresh_inputs if uid in before})
+    anew = _find_downstream(after, {uid for uid in fresh_inputs if uid in before})
     dropped: set[str | tuple[str, str]] = set()
     changes: list[OperatorChange] = []
     refusals: list[Problem] = []
@@ -101,8 +102,11 @@ def stream_change(
     return StreamChange(frozenset(dropped), fresh_inputs, fresh_sources, tuple(changes), tuple(refusals))
 
 
-def _why_moved(old: StreamOperator, new: StreamOperator) -> str:
-    """Why the position of a source is none of what it reads now; empty when it is, and for other operators."""
+def _explain_move(old: StreamOperator, new: StreamOperator) -> str:
+    """Return the reason why a source's position is not valid in the source that it reads now.
+
+    The reason is empty if the position is valid, and for other operators.
+    """
     is_known = old.position_kind and new.position_kind
     if is_known and old.position_kind != new.position_kind:
         return f"it was a {old.position_kind} and is a {new.position_kind}"
@@ -111,8 +115,8 @@ def _why_moved(old: StreamOperator, new: StreamOperator) -> str:
     return ""
 
 
-def _downstream(operators: Mapping[str, StreamOperator], start: Set[str]) -> frozenset[str]:
-    """Some operators and all that read them, themselves or through others."""
+def _find_downstream(operators: Mapping[str, StreamOperator], start: Set[str]) -> frozenset[str]:
+    """Return some operators and all that read them, directly or through others."""
     found = set(start)
     # Operators come after what they read, so that one pass finds all.
     for uid, operator in operators.items():
@@ -123,11 +127,11 @@ def _downstream(operators: Mapping[str, StreamOperator], start: Set[str]) -> fro
 
 @dataclass(frozen=True, slots=True)
 class _Fate:
-    """What becomes of one operator of the saved program.
+    """The fate of one operator of the saved program.
 
-    :param old: what it was
-    :param new: what it is now, None when it is no more
-    :param why_anew: why it starts without state, because of what it reads; empty when it does not
+    :param old: the operator before
+    :param new: the operator now, or None if it was removed
+    :param why_anew: the reason why it starts without state, because of its inputs; empty if it does not
     """
 
     old: KeptOperator
@@ -159,7 +163,7 @@ class _Fate:
         uid = self.old.operator.uid
         if self.new is None or self.why_anew or self._loses_keys:
             return {uid}
-        return {(uid, name) for name in self._lost_states()}
+        return {(uid, name) for name in self._find_lost_states()}
 
     def change(self) -> OperatorChange | None:
         old, names = self.old.operator, tuple(state.name for state in self.old.states)
@@ -169,7 +173,7 @@ class _Fate:
             return self._changed(old.name, OperatorChangeKind.REMOVED, (), names, "it is no more")
         if self.why_anew:
             return self._changed(self.new.name, OperatorChangeKind.STARTED_ANEW, (), names, self.why_anew)
-        lost = {name: "it has no keys any more" for name in names} if self._loses_keys else self._lost_states()
+        lost = {name: "it has no keys any more" for name in names} if self._loses_keys else self._find_lost_states()
         if old.fingerprint == self.new.fingerprint and not lost:
             return None
         kept = tuple(name for name in names if name not in lost)
@@ -179,7 +183,7 @@ class _Fate:
     def _changed(
         self, name: str, kind: OperatorChangeKind, kept: tuple[str, ...], dropped: tuple[str, ...], reason: str
     ) -> OperatorChange:
-        """A change with the size of the state, which is known from a checkpoint on; a position has none."""
+        """Return a change with the size of the state, which is known from the first checkpoint on; a position has no size."""
         old, keyed = self.old, self.old.size_bytes
         has_size = old.operator.kind != SOURCE_KIND
         size = keyed + old.broadcast_bytes if has_size and keyed is not None else None
@@ -191,10 +195,10 @@ class _Fate:
     def _loses_keys(self) -> bool:
         return self.new is not None and self.old.operator.is_keyed and not self.new.is_keyed
 
-    def _lost_states(self) -> dict[str, str]:
-        """The states that the new program cannot go on with, and why."""
+    def _find_lost_states(self) -> dict[str, str]:
+        """Return the states that the new program cannot go on with, and the reasons."""
         if self.new is None or self.new.states is None:
-            # What it declares is not known before it runs; whatever does not fit is refused then.
+            # The declared states are not known before the program runs; it is refused then if one does not fit.
             return {}
         declared = {state.name: state for state in self.new.states}
         reasons = {state.name: _reason(state, declared.get(state.name)) for state in self.old.states}
@@ -202,7 +206,7 @@ class _Fate:
 
 
 def _reason(old: StreamState, new: StreamState | None) -> str:
-    """Why a state cannot be gone on with; empty when it can."""
+    """Return the reason why a state cannot be kept; empty if it can."""
     if new is None:
         return "it is not declared any more"
     if old.kind != new.kind:

@@ -1,4 +1,4 @@
-"""Starts the processes of a stream program: with its files, its Python environment, and the pipeline's log for what it writes."""
+"""The processes of a stream program, with its files, its Python environment, and the pipeline's log for their output."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from airflow_pipelines.streams.reading.client import ReadingProcess
 from airflow_pipelines.streams.worker.client import WorkerProcess
 
 FILES, ENVIRONMENTS = "stream-files", "python"
-"""Folders of a pipeline's storage: files of stream programs that run, and environments of their processes."""
+"""The folders of a pipeline's storage: files of stream programs that run, and environments of their processes."""
 _OF_THE_HOST = ("AIRFLOW", "PYSPARK_", "SPARK_")
-"""What variables of the environment begin with that are none of a program's business."""
+"""The prefixes of environment variables that programs do not get."""
 
 
 class StreamProcesses:
-    """The processes of one stream program of one incarnation. Nothing is written or started before somebody asks for it.
+    """The processes of one stream program of one incarnation. Nothing is written or started before it is needed.
 
     :param program: the stream program
     :param files: its files
-    :param name: of the folder with its files, another one for each program of the pipeline that runs at the same time
+    :param name: the name of the folder with its files, unique among the pipeline's programs that run at the same time
     :param storage: the pipeline's folder
-    :param environment: variables that its processes have besides those of the host
-    :param references: what those of the program stand for
+    :param environment: the variables that its processes have besides those of the host
+    :param references: the values of the program's references
     :param log: the pipeline's log
     """
 
@@ -64,20 +64,20 @@ class StreamProcesses:
 
     @property
     def settings(self) -> ProcessSettings:
-        """How each of its processes is started; makes its Python environment when there is none yet, which may take minutes.
+        """The settings with which each process starts. The first access makes the Python environment, which may take minutes.
 
-        :raises PythonEnvironmentError: when that cannot be made
-        :raises StreamProgramError: when a reference of the program has no value
+        :raises PythonEnvironmentError: if the environment cannot be made
+        :raises StreamProgramError: if a reference of the program has no value
         """
         with self._settings_lock:
             return self._settings
 
     def reading(self) -> ReadingProcess:
-        """The process that reads its sources, which is started with the first call.
+        """Return the process that reads the program's sources. The first call starts it.
 
-        :raises StreamProgramError: when it cannot be started, or was ended
+        :raises StreamProgramError: if it cannot be started, or was ended
         """
-        # Before the lock, for which the end of the pipeline would wait.
+        # Outside of the lock, because the end of the pipeline would wait for that.
         settings = self.settings
         with self._lock:
             if self._stopped:
@@ -88,16 +88,16 @@ class StreamProcesses:
             return self._reading
 
     def worker(self) -> WorkerProcess:
-        """Start a process that runs it.
+        """Start a process that runs the program.
 
-        :raises StreamProgramError: when it cannot be started
+        :raises StreamProgramError: if it cannot be started
         """
         process = WorkerProcess(self._program.plan, self.settings, self.log_line)
         self._log.info("stream program: process %d runs it", process.pid)
         return process
 
     def log_line(self, stream: str, line: str) -> None:
-        """Write into the pipeline's log what a process has written.
+        """Write a line of a process's output into the pipeline's log.
 
         :param stream: ``stdout`` or ``stderr``
         :param line: the line
@@ -105,20 +105,20 @@ class StreamProcesses:
         self._log.info("%s: %s", stream, line)
 
     def stop_reading(self) -> None:
-        """End the process that reads its sources."""
+        """End the process that reads the program's sources."""
         with self._lock:
             self._stopped = True
             if self._reading is not None:
                 self._reading.close()
 
     def close(self) -> None:
-        """End what reads its sources, and remove its files. All other processes have ended by now."""
+        """End the process that reads the sources, and remove the program's files. All other processes have ended by now."""
         self.stop_reading()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     @cached_property
     def _settings(self) -> ProcessSettings:
-        # Left by a run that was killed, and perhaps changed by it.
+        # The folder may be left from a run that was killed, and may have been changed by it.
         shutil.rmtree(self._folder, ignore_errors=True)
         write_stream_files(self._files, self._folder)
         variables = {name: value for name, value in os.environ.items() if not name.startswith(_OF_THE_HOST)}

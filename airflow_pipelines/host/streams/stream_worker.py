@@ -1,4 +1,4 @@
-"""The process of a stream program in the terms of the engine: schemas of its relations, and errors of its functions."""
+"""The process of a stream program behind the engine's interface: schemas of its relations, and errors of its functions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class StreamWorker:
 
     :param process: the process
     :param schemas: Arrow schemas in IPC format of the relations that the program makes, by uid of the operator
-    :param attempt: how often the program was restarted
+    :param attempt: the number of restarts of the program
     """
 
     def __init__(self, process: WorkerProcess, schemas: Mapping[str, bytes], attempt: int = 0) -> None:
@@ -73,14 +73,14 @@ def started_worker(processes: StreamProcesses, schemas: Mapping[str, bytes], att
     :param schemas: see :class:`StreamWorker`
     :param attempt: see :class:`StreamWorker`
     :returns: the process
-    :raises StreamProgramFailure: when it cannot be started
+    :raises StreamProgramFailure: if it cannot be started
     """
     with _as_failures("The stream program cannot be started"):
         return StreamWorker(processes.worker(), schemas, attempt)
 
 
 def arrow_schemas(program: Program) -> dict[str, bytes]:
-    """The schemas of the relations that the stream program of a program makes, each column with its type in SQL.
+    """Return the schemas of the relations that the stream program of a program makes, each column with its type in SQL.
 
     :param program: the program
     :returns: Arrow schemas in IPC format, by uid of the operator

@@ -1,1 +1,1 @@
-"""Formats: how rows are written as bytes. One module per format; what they share is in ``parsed``, ``values`` and ``columns``."""
+"""Formats: the forms of rows as bytes. There is one module for each format; ``parsed``, ``values`` and ``columns`` are shared."""

@@ -1,7 +1,7 @@
-"""The fast way to rows: whole columns at once with pyarrow. What the readers of all formats share.
+"""Vectorised parsing: whole columns at once with pyarrow, for the readers of all formats.
 
-Every such reader either gives exactly what reading row by row would give, or nothing: when a value is not in the plain form that
-both ways read alike, the caller reads that block row by row, which also finds out who is to blame.
+Every such reader gives either exactly the result of reading row by row, or none. If a value is not in the plain form that both ways
+read alike, the caller reads that block row by row, which also finds the malformed record.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from airflow_pipelines.rows.schema import Column
 from airflow_pipelines.rows.types import ColumnType
 
 SMALL_BYTES = 2 << 10
-"""Less than this is read faster row by row: setting up pyarrow's readers takes longer than that."""
+"""The size in bytes below which reading row by row is faster, because setting up pyarrow's readers takes longer."""
 
 _NUMBER = r"^-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?$"
 _TIME = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?$"
@@ -26,7 +26,7 @@ _UUID = r"^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-
 
 
 class NotPlain(Exception):
-    """A value is not in the form that can be read column by column."""
+    """The error for a value that is not in the form that can be read column by column."""
 
 
 def is_utf8(data: bytes) -> bool:
@@ -52,28 +52,31 @@ def can_read(kind: ColumnType) -> bool:
 def column_of(
     column: Column, values: ArrowColumn, wanted: pa.DataType, convert: Callable[[ColumnType, ArrowColumn, pa.DataType], ArrowColumn]
 ) -> ArrowColumn:
-    """Make a column of a table of values as they were read.
+    """Convert the values that were read to a column of a table.
 
-    :param column: which one
-    :param values: its values, NULL also where nothing was given
-    :param wanted: the type that is wanted
+    :param column: the column
+    :param values: its values; a missing value is NULL
+    :param wanted: the target type
     :param convert: :func:`from_json` or :func:`from_text`
-    :raises NotPlain: when one must be read on its own
+    :raises NotPlain: when a value must be read row by row
     """
-    # A member that is missing looks like a null one here, but gets the DEFAULT or is an error.
+    # A missing member looks like a null one here, but gets the DEFAULT or is an error.
     if values.null_count and (column.default is not None or not column.type.nullable):
         raise NotPlain
     return convert(column.type, values, wanted)
 
 
 def from_json(kind: ColumnType, values: ArrowColumn, wanted: pa.DataType) -> ArrowColumn:
-    """Values of a type from JSON values; :class:`NotPlain` is raised when one must be read on its own."""
+    """Convert JSON values to values of a type.
+
+    :raises NotPlain: when one must be read row by row
+    """
     if kind.is_temporal or kind.is_text or kind.is_uuid:
         return from_text(kind, values, wanted)
     if kind.is_floating:
-        return _checked_floats(kind, values, wanted)
+        return _check_floats(kind, values, wanted)
     if kind.fits_long:
-        return _checked_integers(kind, values, wanted)
+        return _check_integers(kind, values, wanted)
     if kind.is_decimal:
         bound = 10 ** (kind.precision or 38) // 10 ** (kind.scale or 0)
         require(
@@ -83,12 +86,15 @@ def from_json(kind: ColumnType, values: ArrowColumn, wanted: pa.DataType) -> Arr
 
 
 def from_text(kind: ColumnType, texts: ArrowColumn, wanted: pa.DataType) -> ArrowColumn:
-    """Values of a type from texts; :class:`NotPlain` is raised when one must be read on its own."""
+    """Convert texts to values of a type.
+
+    :raises NotPlain: when one must be read row by row
+    """
     if kind.is_text:
-        return _checked_strings(kind, texts)
+        return _check_strings(kind, texts)
     if kind.fits_long:
         _match(texts, r"^-?[0-9]{1,18}$")
-        return _checked_integers(kind, texts.cast(pa.int64()), wanted)
+        return _check_integers(kind, texts.cast(pa.int64()), wanted)
     if kind.is_decimal:
         precision, scale = kind.precision or 38, kind.scale or 0
         whole = f"[0-9]{{1,{precision - scale}}}" if precision > scale else "0"
@@ -97,7 +103,7 @@ def from_text(kind: ColumnType, texts: ArrowColumn, wanted: pa.DataType) -> Arro
         return texts.cast(wanted)
     if kind.is_floating:
         _match(texts, _NUMBER)
-        return _checked_floats(kind, texts.cast(pa.float64()), wanted)
+        return _check_floats(kind, texts.cast(pa.float64()), wanted)
     if kind.is_boolean:
         texts = pc.ascii_lower(texts)
         require(pc.is_in(texts, value_set=pa.array(["true", "false", None])))
@@ -118,7 +124,7 @@ def from_text(kind: ColumnType, texts: ArrowColumn, wanted: pa.DataType) -> Arro
 
 
 def require(holds: ArrowColumn) -> None:
-    """Go on only when something holds of all values.
+    """Check that a condition holds for all values.
 
     :raises NotPlain: when it does not
     """
@@ -132,25 +138,25 @@ def _match(texts: ArrowColumn, pattern: str) -> None:
 
 
 def _not_before_year_one(texts: ArrowColumn) -> ArrowColumn:
-    """Python, which the other way uses, has no year 0."""
+    """Check that no text has the year 0, which Python, on the other path, does not have."""
     require(pc.invert(pc.starts_with(texts, "0000")))
     return texts
 
 
-def _checked_integers(kind: ColumnType, values: ArrowColumn, wanted: pa.DataType) -> ArrowColumn:
+def _check_integers(kind: ColumnType, values: ArrowColumn, wanted: pa.DataType) -> ArrowColumn:
     if kind.is_unsigned_integer:
         least, most = kind.bounds
         require(pc.and_(pc.greater_equal(values, least), pc.less_equal(values, most)))
     return values.cast(wanted)
 
 
-def _checked_floats(kind: ColumnType, values: ArrowColumn, wanted: pa.DataType) -> ArrowColumn:
+def _check_floats(kind: ColumnType, values: ArrowColumn, wanted: pa.DataType) -> ArrowColumn:
     overflow = REAL_OVERFLOW if kind.is_single_precision else math.inf
     require(pc.less(pc.abs(values), overflow))
     return values.cast(wanted, safe=False)
 
 
-def _checked_strings(kind: ColumnType, texts: ArrowColumn) -> ArrowColumn:
+def _check_strings(kind: ColumnType, texts: ArrowColumn) -> ArrowColumn:
     if kind.precision is not None:
         require(pc.less_equal(pc.utf8_length(texts), kind.precision))
     return texts

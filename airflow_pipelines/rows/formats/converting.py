@@ -1,7 +1,7 @@
-"""The parts that all converters of single values have in common.
+"""The common parts of the converters of single values.
 
-A converter makes of what a parser has read what Arrow takes for a column type, with every range and form checked. It never gets
-None: whether NULL is allowed is the row's business. It raises :class:`RecordProblem` with the reason.
+A converter turns a parsed value into one that Arrow accepts for a column type, with every range and form checked. It never gets
+None, because the row decides whether NULL is allowed. It raises :class:`RecordProblem` with the reason.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from airflow_pipelines.rows.types import ColumnType
 Converter: TypeAlias = Callable[[Any], Any]
 
 LONGEST_INTEGER: Final = 40
-"""Powers of ten beyond this fit no type, and expanding them could take all memory."""
+"""The greatest power of ten of an integer. Greater ones fit no type, and expanding them could exhaust the memory."""
 DIGITS: Final = Context(prec=60)
-"""Computes with all digits that a value of any type can have."""
+"""The context that computes with all digits that a value of any type can have."""
 
 
 def wanted(what: str, value: Any) -> RecordProblem:
-    """Describe a value that is not of the type of its column.
+    """Return the error for a value that does not have the type of its column.
 
-    :param what: what it takes
-    :param value: what there is
+    :param what: a description of the expected value
+    :param value: the actual value
     """
     return RecordProblem(f"{excerpt(jsontext.shown(value), 60)} is not {what}")
 
 
 def integer_of(value: Any) -> int | None:
-    """Return the integer that was read, also where it was written as 5.0; None for anything else.
+    """Return the integer that was read, also if it was written as 5.0, or None for anything else.
 
-    :param value: what was read
+    :param value: the parsed value
     """
     if type(value) is int:
         return value
@@ -46,9 +46,9 @@ def integer_of(value: Any) -> int | None:
 def nullable_converter(convert: Converter, kind: ColumnType, what: str) -> Converter:
     """Make a converter that also takes None.
 
-    :param convert: converts values that are not None
-    :param kind: the type; None stays None where it is nullable, and is a malformed record elsewhere
-    :param what: what the value is, as the beginning of a sentence
+    :param convert: the converter of values that are not None
+    :param kind: the type; None stays None if it is nullable, and is a malformed record otherwise
+    :param what: a description of the value, as the beginning of a sentence
     """
     nullable = kind.nullable
 

@@ -1,4 +1,4 @@
-"""CSV: records of a table's columns in order, or in the order of a header; rows to CSV text."""
+"""The CSV format: records with a table's columns in order, or in the order of a header; rows to CSV text."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from airflow_pipelines.rows.formats.rows import RowReader
 from airflow_pipelines.rows.schema import RelationSchema
 
 _LONGEST_RECORD = 16 << 20
-"""Characters after which a quote that was opened is taken for a mistake."""
+"""The number of characters after which an opened quote counts as a mistake."""
 _SAMPLE_BYTES = 64 << 10
-"""The bytes of a block that are looked at to count its fields."""
+"""The bytes of a block that are read to count its fields."""
 
 
 class CsvOptions(BaseModel):
     """Options of the CSV format.
 
-    :param headers: the first line of each file or request is a header, by which fields are matched with columns
+    :param headers: True if the first line of each file or request is a header, by which fields are matched with columns
     :param delimiter: a single ASCII character
     :param quote: a single ASCII character; within a quoted field it is doubled
-    :param buffer_size_records: accepted from outputs; lines are lines however many are written at a time
+    :param buffer_size_records: accepted for outputs; the lines are the same for any number of lines written at a time
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -40,11 +40,11 @@ class CsvOptions(BaseModel):
 
 
 class _Unfinished(Exception):
-    """A quoted field goes on after the end of the text."""
+    """The error for a quoted field that continues after the end of the text."""
 
 
 class CsvParser:
-    """Parses CSV records into inserts of one table. The index of a record is the number of its first line, from 1."""
+    """A parser of CSV records into inserts of one table. The index of a record is the number of its first line, from 1."""
 
     def __init__(self, schema: RelationSchema, options: CsvOptions | None = None, now: Now = wall_clock) -> None:
         self._schema = schema
@@ -72,7 +72,7 @@ class CsvParser:
 
     @property
     def repeats_deletes(self) -> bool:
-        """A document without a payload says nothing."""
+        """False, because a document without a payload has no meaning."""
         return False
 
     def begin(self, metadata: pa.Table | None) -> None:
@@ -80,7 +80,7 @@ class CsvParser:
         self._reader.begin(metadata)
 
     def read_together(self, documents: Sequence[bytes], numbers: Sequence[int], buffer: RowBuffer) -> bool:  # noqa: ARG002
-        """Add documents of one record each; False when they have to be read one by one."""
+        """Add documents of one record each, or return False if they have to be read one by one."""
         if self._options.headers or self._order is None:
             return False
         records = [document.removesuffix(b"\n").removesuffix(b"\r") for document in documents]
@@ -97,7 +97,7 @@ class CsvParser:
         return True
 
     def read_document(self, document: bytes, buffer: RowBuffer) -> None:
-        """Add the records of a document to a buffer; it has a header of its own where the options say so."""
+        """Add the records of a document to a buffer; it has a header of its own if the options say so."""
         self._reader.at(buffer.document or 0)
         if self._options.headers:
             self._order = None
@@ -106,21 +106,21 @@ class CsvParser:
     def add_records(self, document: bytes, buffer: RowBuffer) -> None:
         """Add the records of a whole document to a buffer.
 
-        :param document: with its header, if it has one
-        :param buffer: gets the rows, and what is wrong
+        :param document: the document, with its header if it has one
+        :param buffer: the buffer for the rows and the malformed records
         """
-        start, lines = self._header(document, 0, True) if self._order is None else (0, 0)
+        start, lines = self._read_header(document, 0, True) if self._order is None else (0, 0)
         if self._order is not None:
             self._records(document[start:].decode("utf-8", "surrogateescape"), lines, buffer, True)
 
     def state(self) -> dict[str, Any]:
-        """Tell what the header said: for each column the number of its field, and what is wrong with it."""
+        """Return the state of the header: for each column the number of its field, and the header's problem if there is one."""
         if self._order is None:
             return {}
         return {"order": self._order} | ({} if self._header_problem is None else {"problem": self._header_problem})
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Take back what :meth:`state` gave."""
+        """Restore the state that :meth:`state` returned."""
         if "order" in state:
             self._order = [None if place is None else int(place) for place in state["order"]]
             self._header_problem = state.get("problem")
@@ -128,7 +128,7 @@ class CsvParser:
     def _parse(self, data: bytes, lines: int, *, final: bool, skipped: int) -> Parsed:
         buffer = RowBuffer(self._schema)
         self._reader.begin()
-        start, lines = self._header(data, lines, final) if self._order is None else (0, lines)
+        start, lines = self._read_header(data, lines, final) if self._order is None else (0, lines)
         if self._order is None:
             return buffer.finish(len(data) + skipped if final else skipped, lines)
         block = data[start:] if start else data
@@ -141,10 +141,10 @@ class CsvParser:
         consumed = len(block) if end == len(text) else len(text[:end].encode("utf-8", "surrogateescape"))
         return buffer.finish(start + consumed + skipped, lines)
 
-    def _header(self, data: bytes, lines: int, final: bool) -> tuple[int, int]:
+    def _read_header(self, data: bytes, lines: int, final: bool) -> tuple[int, int]:
         """Read the header at the start of ``data``.
 
-        :returns: where the rows begin and how many lines came before them
+        :returns: the offset of the first row, and the number of lines before it
         """
         text = data.decode("utf-8", "surrogateescape")
         if not text:
@@ -162,7 +162,7 @@ class CsvParser:
         return len(head.encode("utf-8", "surrogateescape")), lines + _count_lines(head)
 
     def _named(self, names: Sequence[str]) -> tuple[list[int | None], str | None]:
-        """For each column the number of its field in a header, None where it has none, and what is wrong with the header."""
+        """Return for each column the number of its field in a header, or None if it has none, and the header's problem."""
         order: list[int | None] = [None] * len(self._schema.columns)
         for number, name in enumerate(names):
             place = self._reader.place(name.strip())
@@ -209,7 +209,7 @@ class CsvParser:
         return at, lines
 
     def _record(self, text: str, start: int) -> tuple[list[str], int]:
-        """Split the record at ``start`` into fields, and find where the next one begins."""
+        """Split the record at ``start`` into fields, and find the start of the next one."""
         options = self._options
         end = _line_stop(text, start)
         line = text[start:end]
@@ -235,7 +235,7 @@ class CsvParser:
 
 
 def _line_stop(text: str, at: int) -> int:
-    """Find where the line at ``at`` ends, its line end left out."""
+    """Find the end of the line at ``at``, before its line break."""
     newline = text.find("\n", at)
     end = len(text) if newline < 0 else newline
     bare = text.find("\r", at, end)
@@ -250,6 +250,6 @@ def _next_line(text: str, at: int) -> int:
 
 
 def _count_lines(text: str) -> int:
-    """Count the lines that a record took; an unended last line counts."""
+    """Count the lines of a record; a last line without a line break counts."""
     ends = text.count("\n") + text.replace("\r\n", "").count("\r")
     return ends if text.endswith(("\n", "\r")) else ends + 1

@@ -1,4 +1,4 @@
-"""CSV records to whole columns at once, with pyarrow."""
+"""Vectorised parsing of CSV records to whole columns, with pyarrow."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class CsvColumns:
         self._well_quoted = re.compile(rb"(?:%b(?:%b%b)*+\r?\n)*+(?:%b(?:%b%b)*+)?" % (field, mark, field, field, mark, field))
 
     def read(self, data: bytes, width: int, order: Sequence[int | None]) -> list[ArrowColumn] | None:
-        """One array per column, or None when ``data`` must be read row by row.
+        """Return one array for each column, or None if ``data`` must be read row by row.
 
-        :param width: how many fields each record has
+        :param width: the number of fields of each record
         :param order: for each column the number of its field; None for one that has none
         """
         given = [place for place in order if place is not None]
@@ -45,7 +45,7 @@ class CsvColumns:
         if data.startswith(BYTE_ORDER_MARK):
             # pyarrow leaves it out wherever a block begins; the parser has left out that of a file.
             return None
-        # A quote or a carriage return that is not at its usual place is read differently by different readers.
+        # Readers differ in the interpretation of a quote or a carriage return in an unusual place.
         quoted = self._quote.encode() in data
         if (quoted and not self._well_quoted.fullmatch(data)) or (b"\r" in data and b"\r" in data.replace(b"\r\n", b"")):
             return None
@@ -66,14 +66,14 @@ class CsvColumns:
             return [
                 pa.nulls(table.num_rows, kind)
                 if place is None
-                else columns.column_of(column, _with_nulls(column.type, table.column(names[place])), kind, columns.from_text)
+                else columns.column_of(column, _replace_nulls(column.type, table.column(names[place])), kind, columns.from_text)
                 for column, place, kind in zip(self._columns, order, self._types, strict=True)
             ]
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, NotPlain):
             return None
 
 
-def _with_nulls(kind: ColumnType, texts: ArrowColumn) -> ArrowColumn:
+def _replace_nulls(kind: ColumnType, texts: ArrowColumn) -> ArrowColumn:
     if kind.is_text:
         return texts
     texts = pc.utf8_trim(texts, " \t")

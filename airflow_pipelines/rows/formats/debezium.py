@@ -1,4 +1,4 @@
-"""Changes as Debezium describes them: which rows go and come, and which of their values were not sent."""
+"""Changes in Debezium's form: the rows that are deleted and inserted, and their values that were not sent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from airflow_pipelines.rows.formats.rows import RowReader
 from airflow_pipelines.rows.schema import RelationSchema
 
 _UNAVAILABLE: Final = b"__debezium_unavailable_value"
-"""The placeholder of a large value that an update did not change, and that the database therefore does not send."""
+"""The placeholder of a large value that an update did not change, so that the database does not send it."""
 _TEXTS: Final = frozenset(
     {
         _UNAVAILABLE.decode(),
@@ -25,21 +25,22 @@ _TEXTS: Final = frozenset(
         str(UUID(bytes=hashlib.md5(_UNAVAILABLE, usedforsecurity=False).digest(), version=3)),
     }
 )
-"""The same as texts: as it is, as bytes are written, and as a UUID."""
+"""The forms of the placeholder as text: verbatim, in the encodings of bytes, and as a UUID."""
 _MARKS: Final = tuple(text.encode() for text in _TEXTS)
 _GOES: Final = {"c": False, "r": False, "u": True, "d": True}
-"""Of each operation whether a row goes."""
+"""By operation, True if it deletes an old row."""
 Row: TypeAlias = Any
-"""The record of a row, as the format has it."""
+"""The record of a row, in the form of the format."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowChange:
-    """A row that goes, comes or changes.
+    """A row that is deleted, inserted or updated.
 
-    :param op: which of these
+    :param op: the operation
     :param row: the row
-    :param left_out: the fields of it that say nothing: of an update those that stay as they are, of a delete those that are unknown
+    :param left_out: the fields of it without a value: for an update those that stay as they are, for a delete those that are
+        unknown
     """
 
     op: Op
@@ -49,24 +50,24 @@ class RowChange:
 
 @dataclass(frozen=True, slots=True)
 class Truncation:
-    """All rows of the table go."""
+    """The deletion of all rows of the table."""
 
 
 Change: TypeAlias = RowChange | Truncation
 
 
 def may_have_unavailable(data: bytes) -> bool:
-    """Look by bytes alone whether a message may have values that were not sent.
+    """Return True if a message may have values that were not sent, judged by its bytes alone.
 
-    :param data: the message, in a format that has texts and bytes as they are: JSON, and Avro and Protobuf but for lists of numbers
+    :param data: the message, in a format with verbatim texts and bytes: JSON, and Avro and Protobuf except for lists of numbers
     """
     return any(mark in data for mark in _MARKS)
 
 
 def is_unavailable(value: Any) -> bool:
-    """Tell whether a value only says that it was not sent, in any of the forms in which Debezium does: by the column's type.
+    """Return True if a value is the placeholder of one that was not sent, in any of Debezium's forms for the types of columns.
 
-    :param value: as the format has it
+    :param value: the value, in the form of the format
     """
     if isinstance(value, str):
         return value in _TEXTS
@@ -80,10 +81,10 @@ def is_unavailable(value: Any) -> bool:
 class DebeziumChanges:
     """A reader of the changes of one table.
 
-    :param schema: of the table
-    :param reader: tells which column a field is for
-    :param fields: gives the values of a row's record by name
-    :param completed: gives a row's record with other values for some fields
+    :param schema: the schema of the table
+    :param reader: the row reader, which finds the column of a field
+    :param fields: a function that returns the values of a row's record by name
+    :param completed: a function that returns a row's record with other values for some fields
     """
 
     def __init__(
@@ -102,11 +103,11 @@ class DebeziumChanges:
     def of(self, operation: Any, before: Row | None, after: Row | None, *, is_complete: bool = False) -> Sequence[Change]:
         """Return the changes that a message describes.
 
-        :param operation: which one it is (``op``)
-        :param before: the row that was there
-        :param after: the row that is there now
-        :param is_complete: whether it is known that all values were sent, so that none needs a look
-        :raises RecordProblem: when it is none, or lacks a value that nobody has
+        :param operation: the operation (``op``)
+        :param before: the old row
+        :param after: the new row
+        :param is_complete: True if it is known that all values were sent, so that none is checked
+        :raises RecordProblem: when it is no change, or lacks a value that is unknown
         """
         if operation == "t":
             return (Truncation(),)
@@ -115,21 +116,21 @@ class DebeziumChanges:
         if operation == "d":
             if before is None:
                 raise RecordProblem("the row that goes ('before') is missing")
-            return (self._goes(before, is_complete),)
+            return (self._make_delete(before, is_complete),)
         if after is None:
             raise RecordProblem("the row that comes ('after') is missing")
         before = before if _GOES[operation] else None
-        goes = () if before is None else (self._goes(before, is_complete),)
+        goes = () if before is None else (self._make_delete(before, is_complete),)
         if is_complete:
             return (*goes, RowChange(Op.INSERT, after))
-        return self._comes(goes, before, after, is_update=operation == "u")
+        return self._convert_after(goes, before, after, is_update=operation == "u")
 
-    def _comes(self, goes: Sequence[Change], before: Row | None, after: Row, *, is_update: bool) -> Sequence[Change]:
-        unknown = self._unavailable(after)
+    def _convert_after(self, goes: Sequence[Change], before: Row | None, after: Row, *, is_update: bool) -> Sequence[Change]:
+        unknown = self._find_unavailable(after)
         if not unknown:
             return (*goes, RowChange(Op.INSERT, after))
         given = {} if before is None else self._fields(before)
-        # A value that is this large is never NULL, which a row has that is known by its key alone.
+        # Such a large value is never NULL; a NULL means that only the key of the row is known.
         known = {name: value for name in unknown if (value := given.get(name)) is not None and not is_unavailable(value)}
         after = self._completed(after, known) if known else after
         rest = unknown - known.keys()
@@ -139,14 +140,14 @@ class DebeziumChanges:
             raise self._unknown(rest)
         return (RowChange(Op.UPDATE, after, rest),)
 
-    def _goes(self, before: Row, is_complete: bool) -> RowChange:
-        unknown: frozenset[str] = frozenset() if is_complete else self._unavailable(before)
+    def _make_delete(self, before: Row, is_complete: bool) -> RowChange:
+        unknown: frozenset[str] = frozenset() if is_complete else self._find_unavailable(before)
         if unknown and not self._key:
             raise self._unknown(unknown)
         return RowChange(Op.DELETE, before, unknown)
 
-    def _unavailable(self, row: Row) -> frozenset[str]:
-        """Return the fields whose values were not sent, of those that there are columns for."""
+    def _find_unavailable(self, row: Row) -> frozenset[str]:
+        """Return the fields with a column whose values were not sent."""
         return frozenset(
             name for name, value in self._fields(row).items() if is_unavailable(value) and self._reader.place(name) is not None
         )
@@ -163,7 +164,7 @@ class DebeziumChanges:
 
 
 def fields_of_object(row: Row) -> Mapping[str, Any]:
-    """Return the values of a record that is a dictionary; none of one that names no columns.
+    """Return the values of a record that is a dictionary, or none for a record that names no columns.
 
     :param row: the record
     """
@@ -174,6 +175,6 @@ def completed_object(row: Row, values: Mapping[str, Any]) -> Row:
     """Replace values of a record that is a dictionary.
 
     :param row: the record
-    :param values: by name
+    :param values: the new values by name
     """
     return {**row, **values}

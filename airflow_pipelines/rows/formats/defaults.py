@@ -13,9 +13,9 @@ from airflow_pipelines.rows.formats.parsed import RecordProblem
 from airflow_pipelines.rows.schema import Column, DescribedDefaults, EvaluatedDefaults, RelationSchema
 
 Now: TypeAlias = Callable[[], int]
-"""Gives the time in microseconds since the epoch, as NOW() shows it."""
+"""A function that returns the time in microseconds since the epoch, as NOW() shows it."""
 IS_DELETE: Final = "is_delete"
-"""The metadata of records that is known only when they are read: true for one that deletes its row, NULL for others."""
+"""The metadata of records that is known only when they are read: true for a record that deletes its row, NULL for others."""
 _EPOCH: Final = dt.datetime(1970, 1, 1)
 _MAKE: Final[Mapping[str, Callable[[dt.datetime], Any]]] = {
     "DATE": lambda moment: moment.date(),
@@ -32,7 +32,7 @@ _CALLS: Final[Mapping[str, tuple[str, ...]]] = {
     "TIMESTAMP": _MOMENTS,
     "TIMESTAMP_TZ": _MOMENTS,
 }
-"""By type, the functions of the clock whose value a column of the type may have as it is."""
+"""By type, the functions of the clock whose value a column of the type may have unchanged."""
 
 
 def wall_clock() -> int:
@@ -41,7 +41,7 @@ def wall_clock() -> int:
 
 
 def is_the_time(column: Column) -> bool:
-    """Return True if a column's DEFAULT is the time as it is, which is known without Spark.
+    """Return True if a column's DEFAULT is the unchanged time, which is known without Spark.
 
     :param column: the column
     """
@@ -53,7 +53,7 @@ class Defaults:
     """The DEFAULTs of a table's columns."""
 
     def __init__(self, schema: RelationSchema, now: Now) -> None:
-        """Find out what the values are.
+        """Collect the constant values.
 
         :param schema: the table
         :param now: the clock
@@ -70,14 +70,14 @@ class Defaults:
         self._problems: list[str | None] = []
         self._makers = [_MAKE[column.type.name] if is_the_time(column) else None for column in schema.columns]
         for column in schema.columns:
-            constant, problem = _constant_of(column, schema)
+            constant, problem = _find_constant(column, schema)
             self._constants.append(constant)
             self._problems.append(problem)
 
     def begin(self, metadata: pa.Table | None = None) -> None:
-        """Begin another batch of records: those of one have the same time.
+        """Begin another batch of records; those of one batch have the same time.
 
-        :param metadata: what a connector says of each record, by name; None when it says nothing
+        :param metadata: a connector's metadata of each record, one column for each name; None if it has none
         """
         self._time = None
         self._metadata = metadata
@@ -85,22 +85,22 @@ class Defaults:
         self._number = 0
 
     def at(self, number: int) -> None:
-        """Go to a record of the batch, whose metadata are read from now on.
+        """Move to a record of the batch, whose metadata are read from now on.
 
-        :param number: of the record
+        :param number: the number of the record
         """
         self._number = number
 
     @property
     def described(self) -> Set[str]:
-        """The columns whose DEFAULT reads the metadata of the batch; none when it has none."""
+        """The columns whose DEFAULT reads the metadata of the batch; none if it has no metadata."""
         return frozenset() if self._described is None or self._metadata is None else self._described.columns
 
     def described_values(self, place: int, numbers: Sequence[int]) -> list[Any] | None:
-        """Evaluate a column of :attr:`described` for records that do not name it; None if they have to be looked at one by one.
+        """Evaluate a column of :attr:`described` for records that do not name it, or return None if they must be read one by one.
 
         :param place: the column's number
-        :param numbers: of the records
+        :param numbers: the numbers of the records
         """
         if self._described is None or self._metadata is None:
             return None
@@ -110,16 +110,16 @@ class Defaults:
         return None if values is None or (None in values and not column.type.nullable) else values
 
     def constant(self, place: int) -> Any:
-        """Return the DEFAULT of a column if it is the same each time, else None.
+        """Return the DEFAULT of a column if it is constant, else None.
 
         :param place: the column's number
         """
         return self._constants[place]
 
     def fill_deleted(self, row: list[Any], missing: Iterable[int]) -> None:
-        """Fill in what a record does not name that deletes a row: what is the same each time, and what follows from its metadata.
+        """Fill in the columns that the record of a delete does not name, with constants and with values from its metadata.
 
-        :param row: gets the values
+        :param row: the row to fill
         :param missing: the numbers of the columns
         :raises RecordProblem: when one of them cannot be evaluated
         """
@@ -130,11 +130,11 @@ class Defaults:
                 row[place] = self._from_metadata(self._described, self._metadata, goes=True)[name]
 
     def fill(self, row: list[Any], missing: Iterable[int]) -> None:
-        """Fill in what a record does not name.
+        """Fill in the columns that a record does not name.
 
-        :param row: gets the values
+        :param row: the row to fill
         :param missing: the numbers of the columns
-        :raises RecordProblem: when one of them has none
+        :raises RecordProblem: when one of them has no DEFAULT
         """
         varying: Mapping[str, Any] | None = None
         for place in missing:
@@ -150,7 +150,7 @@ class Defaults:
             if make is not None:
                 row[place] = make(_EPOCH + dt.timedelta(microseconds=self._batch_time()))
             elif self._varying is not None and column.name in self._varying.columns:
-                varying = self._evaluated(self._varying) if varying is None else varying
+                varying = self._evaluate_varying(self._varying) if varying is None else varying
                 row[place] = varying[column.name]
                 self._check_null(column, row[place])
             else:
@@ -161,12 +161,12 @@ class Defaults:
             raise RecordProblem(f"column {column.name!r} is missing and NOT NULL, and its DEFAULT is NULL")
 
     def _from_metadata(self, described: DescribedDefaults, metadata: pa.Table, *, goes: bool) -> Mapping[str, Any]:
-        """Evaluate the DEFAULTs of the record that read its metadata."""
+        """Evaluate the DEFAULTs of the current record that read its metadata."""
         rows = self._described_batch(described, metadata, goes=goes)
         if rows:
             return rows[self._number]
         try:
-            return described.rows(self._batch_time(), _marked(metadata.slice(self._number, 1), goes=goes))[0]
+            return described.rows(self._batch_time(), _mark_deletes(metadata.slice(self._number, 1), goes=goes))[0]
         except ValueError as error:
             raise RecordProblem(f"a DEFAULT cannot be evaluated: {error}") from error
 
@@ -174,13 +174,13 @@ class Defaults:
         """Evaluate them for all records of the batch, once; return none if that fails for one of them."""
         if goes not in self._described_rows:
             try:
-                self._described_rows[goes] = described.rows(self._batch_time(), _marked(metadata, goes=goes))
+                self._described_rows[goes] = described.rows(self._batch_time(), _mark_deletes(metadata, goes=goes))
             except ValueError:
-                # Each record by itself says whether it is the one.
+                # Each record is then evaluated by itself, which finds the one that fails.
                 self._described_rows[goes] = ()
         return self._described_rows[goes]
 
-    def _evaluated(self, varying: EvaluatedDefaults) -> Mapping[str, Any]:
+    def _evaluate_varying(self, varying: EvaluatedDefaults) -> Mapping[str, Any]:
         try:
             return varying.row(self._batch_time())
         except ValueError as error:
@@ -192,14 +192,14 @@ class Defaults:
         return self._time
 
 
-def _marked(metadata: pa.Table, *, goes: bool) -> pa.Table:
-    """Metadata that say that the row is deleted; of others they have NULL."""
+def _mark_deletes(metadata: pa.Table, *, goes: bool) -> pa.Table:
+    """Return the metadata with :data:`IS_DELETE`: true if the row is deleted, else NULL."""
     others = metadata.drop_columns([IS_DELETE]) if IS_DELETE in metadata.column_names else metadata
     return others.append_column(IS_DELETE, pa.repeat(pa.scalar(goes or None, pa.bool_()), metadata.num_rows))
 
 
-def _constant_of(column: Column, schema: RelationSchema) -> tuple[Any, str | None]:
-    """Find the constant that a column has by DEFAULT, and what is wrong when a record does not name the column."""
+def _find_constant(column: Column, schema: RelationSchema) -> tuple[Any, str | None]:
+    """Return the constant DEFAULT of a column, and the problem of a record that does not name the column."""
     if is_the_time(column) or (schema.varying is not None and column.name in schema.varying.columns):
         return None, None
     constant = schema.defaults.get(column.name)

@@ -16,28 +16,29 @@ from airflow_pipelines.rows.schema import RelationSchema
 
 
 class Encoder(Protocol):
-    """An encoder of changes, each on its own. One is for one stream."""
+    """An encoder of changes, each on its own, for one stream."""
 
     def messages(self, changes: pa.Table) -> Iterator[bytes]:
-        """Each change as bytes; the two rows of an update as one where the format has updates.
+        """Yield each change as bytes; the two rows of an update as one if the format has updates.
 
-        :param changes: rows with a weight of 1 or -1 as the last column, and maybe with updates (``formats.delta.UPDATE``)
+        :param changes: rows with a weight of 1 or -1 as the last column, and optionally with updates (``formats.delta.UPDATE``)
         """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatDefinition:
-    """A format. Its module imports a library that it needs only where it makes a parser or an encoder.
+    """The definition of a format. Its module imports a library only when it makes a parser or an encoder.
 
-    :param name: what programs call it
-    :param options: the model of its options, which refuses what it does not know (``extra="forbid"``)
-    :param new_parser: makes what reads it for a table; None when it cannot be read
-    :param new_encoder: makes what writes it for a view; None when changes cannot be written one by one
-    :param new_message_encoder: makes what writes messages for a view, given the columns of its index; None for a format whose
-        messages are what ``new_encoder`` writes, with JSON keys
-    :param check_read: refuses options with which it cannot be read
-    :param check_written: refuses options with which it cannot be written
-    :param check_messages_written: the same for messages with keys, given whether the output has an index; None: as documents
+    :param name: the name of the format in programs
+    :param options: the model of its options, which rejects unknown ones (``extra="forbid"``)
+    :param new_parser: the factory of its parser for a table; None if it cannot be read
+    :param new_encoder: the factory of its encoder for a view; None if changes cannot be written one by one
+    :param new_message_encoder: the factory of its message encoder for a view, given the columns of its index; None for a format
+        whose messages are the output of ``new_encoder``, with JSON keys
+    :param check_read: the check that rejects options with which it cannot be read
+    :param check_written: the check that rejects options with which it cannot be written
+    :param check_messages_written: the same check for messages with keys, given True if the output has an index; None: as for
+        documents
     :param packages: the importable names of the libraries that it needs
     :param extra: the extra of this package that installs them
     """

@@ -1,4 +1,4 @@
-"""Changes as text, each on its own."""
+"""The text forms of changes, each on its own."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from airflow_pipelines.rows.formats.scalar_texts import scalars_of
 from airflow_pipelines.rows.zsets import WEIGHT
 
 UPDATE: Final = "__update"
-"""A column, the first of a table of changes, that says which rows are part of an update: the old one, and the new one after it."""
+"""The name of the first column of a table of changes: True for rows that are part of an update, the old one before the new one."""
 _AROUND_ROWS: Final[Mapping[str, tuple[tuple[str, str], tuple[str, str]]]] = {
     "insert_delete": (('{"insert":', "}"), ('{"delete":', "}")),
     "weighted": (('{"weight":1,"data":', "}"), ('{"weight":-1,"data":', "}")),
     "debezium": (('{"payload":{"op":"c","before":null,"after":', "}}"), ('{"payload":{"op":"d","before":', ',"after":null}}')),
 }
-"""By update format: what stands before and after a row that comes, and one that goes."""
+"""By update format, the texts before and after a row that is inserted, and one that is deleted."""
 _UPDATES: Final[Mapping[str, str]] = {
     "insert_delete": '{{"update":{new}}}',
     "debezium": '{{"payload":{{"op":"u","before":{old},"after":{new}}}}}',
 }
-"""By update format: an update, in those that have any."""
+"""By update format, the form of an update, for those that have updates."""
 _SNOWFLAKE: Final = "snowflake"
 WRITTEN_UPDATE_FORMATS: Final = frozenset({*_AROUND_ROWS, _SNOWFLAKE})
-"""The update formats that changes can be written in."""
+"""The update formats in which changes can be written."""
 
 
 class JsonChanges:
-    """An encoder of changes as JSON. One is for one stream, since what Snowflake reads is numbered in its stream."""
+    """An encoder of changes as JSON for one stream, because Snowflake's changes are numbered within their stream."""
 
     def __init__(self, options: JsonOptions) -> None:
-        """Make the writer of a new stream.
+        """Make the encoder of a new stream.
 
-        :param options: with an update format of :data:`WRITTEN_UPDATE_FORMATS`
+        :param options: the options, with an update format of :data:`WRITTEN_UPDATE_FORMATS`
         """
         self.is_numbered = options.update_format == _SNOWFLAKE
         self._update_format = options.update_format
@@ -49,9 +49,9 @@ class JsonChanges:
         self._numbers = count(1)
 
     def texts(self, changes: pa.Table) -> Iterator[str]:
-        """Each row as a change, such as ``{"insert": row}`` or ``{"delete": row}``; the rows of an update as one.
+        """Return each row as a change, such as ``{"insert": row}`` or ``{"delete": row}``; the rows of an update as one.
 
-        :param changes: rows with a weight of 1 or -1 as the last column, and maybe with updates
+        :param changes: rows with a weight of 1 or -1 as the last column, and optionally with updates
         """
         weights = changes.column(WEIGHT).to_pylist()
         rows = encode_rows(changes.drop_columns([UPDATE, WEIGHT] if _has_updates(changes) else [WEIGHT]), self._scalars)
@@ -86,11 +86,11 @@ class JsonChanges:
 
 
 def csv_changes(changes: pa.Table, delimiter: str = ",", quote: str = '"') -> Iterator[str]:
-    """Each row as a CSV record whose last field is 1 or -1.
+    """Return each row as a CSV record whose last field is 1 or -1.
 
-    :param changes: rows with a weight of 1 or -1 as the last column, and maybe with updates
-    :param delimiter: what stands between fields
-    :param quote: what stands around fields that need it
+    :param changes: rows with a weight of 1 or -1 as the last column, and optionally with updates
+    :param delimiter: the delimiter of fields
+    :param quote: the quote of fields that need one
     :returns: one record, with its line end, for each row
     """
     return encode_csv(changes.drop_columns([UPDATE]) if _has_updates(changes) else changes, delimiter, quote)
@@ -99,7 +99,7 @@ def csv_changes(changes: pa.Table, delimiter: str = ",", quote: str = '"') -> It
 def with_operations(changes: pa.Table) -> tuple[pa.Table, pa.ChunkedArray]:
     """Find the operation of each change: ``i``, ``d``, or ``u`` for the new row of an update, whose old one is left out.
 
-    :param changes: rows with a weight of 1 or -1 as the last column, and maybe with updates
+    :param changes: rows with a weight of 1 or -1 as the last column, and optionally with updates
     :returns: the changes without the old rows of updates, and their operations
     """
     comes = pc.greater(changes.column(WEIGHT), 0)

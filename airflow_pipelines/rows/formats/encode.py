@@ -1,4 +1,4 @@
-"""Rows as JSON and CSV text, the one encoding that egress, file output and query results share."""
+"""The encoding of rows as JSON and CSV text, which egress, file output and query results share."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from airflow_pipelines.rows.formats import jsontext
 from airflow_pipelines.rows.formats.scalar_texts import DEFAULT_SCALARS, Scalars
 
 ROWS_AT_ONCE = 10_000
-"""The number of rows that are turned into text at a time, so that a large table never exists as text as a whole."""
+"""The number of rows that are converted to text at a time, so that a large table never exists as text as a whole."""
 
 
 def encode_rows(table: pa.Table, scalars: Scalars = DEFAULT_SCALARS) -> Iterator[str]:
-    """Each row of ``table`` as a JSON object, one text per row, columns in order and NULL written out.
+    """Yield each row of ``table`` as a JSON object, one text for each row, with columns in order and NULL written out.
 
     Decimals are numbers that keep their scale, dates and times ISO text, timestamps ``YYYY-MM-DD HH:MM:SS[.ffffff]`` (with
-    ``+00:00`` when they have a zone), binary an array of byte numbers, maps and structs objects, variants the JSON they hold; NaN
+    ``+00:00`` if they have a zone), binary an array of byte numbers, maps and structs objects, variants the JSON they hold; NaN
     and infinities become null. A map's key that is no string is written as a string.
 
     :param table: the rows
-    :param scalars: what makes texts of values that are no collections; the above is what the usual ones do
+    :param scalars: the functions that write values that are no collections; the above is the output of the default ones
     """
     heads = [("{" if number == 0 else ",") + jsontext.dumps(name) + ":" for number, name in enumerate(table.column_names)]
     for batch in table.to_batches(max_chunksize=ROWS_AT_ONCE):
@@ -39,9 +39,9 @@ def encode_rows(table: pa.Table, scalars: Scalars = DEFAULT_SCALARS) -> Iterator
 
 
 def encode_csv(table: pa.Table, delimiter: str = ",", quote: str = '"') -> Iterator[str]:
-    """Each row of ``table`` as a CSV record with its line end.
+    """Yield each row of ``table`` as a CSV record with its line end.
 
-    :param table: the rows, one field per column
+    :param table: the rows, one field for each column
     :param delimiter: a single ASCII character
     :param quote: a single ASCII character
     """
@@ -55,7 +55,7 @@ def json_texts(array: pa.Array, scalars: Scalars = DEFAULT_SCALARS) -> list[str]
     """Write each value of an Arrow array, which may be in chunks, as JSON text.
 
     :param array: the values
-    :param scalars: what makes texts of those that are no collections
+    :param scalars: the functions that write values that are no collections
     """
     if isinstance(array, pa.ChunkedArray):
         return [text for chunk in array.chunks for text in json_texts(chunk, scalars)]
@@ -63,10 +63,10 @@ def json_texts(array: pa.Array, scalars: Scalars = DEFAULT_SCALARS) -> list[str]
 
 
 def csv_fields(array: pa.Array, delimiter: str, quote: str) -> list[str]:
-    """Each value of an Arrow array as a CSV field: strings as they are, NULL as nothing, nested values as JSON.
+    """Return each value of an Arrow array as a CSV field: strings verbatim, NULL as an empty field, nested values as JSON.
 
     :param array: the values
-    :param delimiter: a single ASCII character; a field that holds it is quoted
+    :param delimiter: a single ASCII character; a field that contains it is quoted
     :param quote: a single ASCII character; within a quoted field it is doubled
     """
     special = (delimiter, quote, "\n", "\r")
@@ -77,7 +77,7 @@ def csv_fields(array: pa.Array, delimiter: str, quote: str) -> list[str]:
     elif pat.is_nested(array.type):
         values = _texts(array, DEFAULT_SCALARS)
     else:
-        # Numbers are in no quotes; dates and times need none here.
+        # Numbers have no quotes; dates and times need none here.
         values = [None if text is None else text.strip('"') for text in _texts(array, DEFAULT_SCALARS)]
     fields = []
     for value in values:

@@ -1,11 +1,11 @@
-"""Failures of what a format needs besides the data, such as a registry of schemas."""
+"""Failures of a format's dependencies besides the data, such as a registry of schemas."""
 
 from __future__ import annotations
 
 
 class FormatFailure(Exception):
-    """A format cannot go on: what, where, and what to do about it."""
+    """The error for a format that cannot continue, with the problem, its place and its remedy."""
 
 
 class TransientFormatFailure(FormatFailure):
-    """A failure that may pass: a server is not there."""
+    """A failure that may pass: a server that cannot be reached."""

@@ -1,4 +1,4 @@
-"""The forms in which other systems write what JSON has no type for: dates and times, bytes, exact numbers."""
+"""The forms in which other systems write values for which JSON has no type: dates and times, bytes, exact numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MILLISECOND, _DAY = 1_000, 86_400_000_000
 
 
 class JsonFlavor(StrEnum):
-    """Whose JSON it is."""
+    """The flavor of JSON: the system that writes it."""
 
     DEFAULT = "default"
     DEBEZIUM_MYSQL = "debezium_mysql"
@@ -27,7 +27,7 @@ class JsonFlavor(StrEnum):
 
 
 class BinaryForm(StrEnum):
-    """A form in which bytes are written."""
+    """The form in which bytes are written."""
 
     NUMBERS = "an array of byte numbers (0..255)"
     BASE64 = "text in base64"
@@ -36,9 +36,9 @@ class BinaryForm(StrEnum):
     HEX_WITH_PREFIX = "text in hexadecimal digits after 0x"
 
     def read(self, text: str) -> bytes:
-        """Decode the bytes that a text stands for.
+        """Decode the bytes that a text represents.
 
-        :raises ValueError: when it stands for none
+        :raises ValueError: when it represents none
         """
         match self:
             case BinaryForm.BASE64:
@@ -50,7 +50,7 @@ class BinaryForm(StrEnum):
         raise ValueError(text)
 
     def written(self, data: bytes) -> str:
-        """Bytes as JSON."""
+        """Return bytes as JSON."""
         match self:
             case BinaryForm.BASE64:
                 return f'"{base64.b64encode(data).decode()}"'
@@ -67,13 +67,13 @@ class BinaryForm(StrEnum):
 class ValueForms:
     """The forms in which one flavor writes values. Texts of the default flavor are read in all of them.
 
-    :param date: how many microseconds one is, where dates are numbers; None where they are texts
-    :param time: the same of times, since midnight
-    :param timestamp: the same of timestamps
-    :param binary: how bytes are written
-    :param decimals_are_texts: whether decimals are written in quotes
-    :param timestamps_are_rfc3339: whether timestamps are written with ``T`` and a zone
-    :param variants_are_texts: whether a VARIANT is a text with JSON in it
+    :param date: the unit of dates in microseconds, if dates are numbers; None if they are texts
+    :param time: the same for times, since midnight
+    :param timestamp: the same for timestamps
+    :param binary: the form of bytes
+    :param decimals_are_texts: True if decimals are written in quotes
+    :param timestamps_are_rfc3339: True if timestamps are written with ``T`` and a zone
+    :param variants_are_texts: True if a VARIANT is a text with JSON in it
     """
 
     date: int | None = None
@@ -86,7 +86,7 @@ class ValueForms:
 
     @property
     def has_numeric_times(self) -> bool:
-        """Return True if dates, times or timestamps may be numbers."""
+        """True if dates, times or timestamps may be numbers."""
         return any(unit is not None for unit in (self.date, self.time, self.timestamp))
 
 
@@ -104,7 +104,7 @@ FORMS: Final[Mapping[JsonFlavor, ValueForms]] = {
     JsonFlavor.BLOCKCHAIN: ValueForms(binary=BinaryForm.BASE58),
     JsonFlavor.C_HEX: ValueForms(binary=BinaryForm.HEX_WITH_PREFIX),
 }
-"""By flavor."""
+"""The forms of values by flavor."""
 
 
 def _to_base58(data: bytes) -> str:

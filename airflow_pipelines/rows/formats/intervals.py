@@ -1,4 +1,4 @@
-"""Intervals from ISO 8601 text such as ``P1DT2H30M`` and ``-P1Y3M``, with the units that a column has."""
+"""The conversion of ISO 8601 text such as ``P1DT2H30M`` and ``-P1Y3M`` to intervals, with the units of a column."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _SIZES = {"YEAR": 12, "MONTH": 1, **{unit: size for unit, size in UNITS.items() 
 
 
 def interval_converter(kind: ColumnType) -> Callable[[Any], int]:
-    """Make a converter from ISO 8601 text to the number of months or microseconds that stands for a value of ``kind``.
+    """Make a converter from ISO 8601 text to the number of months or microseconds that represents a value of ``kind``.
 
     A length that is no multiple of the type's smallest unit, or too long, is a problem of the record.
     """
     last = kind.name.rsplit("_", 1)[-1]
     of_months = last in INTERVAL_UNITS[0]
-    # Parts of a second are a SECOND's own.
+    # Only a SECOND has fractions.
     size = 1 if last == "SECOND" else _SIZES[last]
     bound, read = (2**31, _months) if of_months else (2**63, _microseconds)
     example = "P1Y3M" if of_months else "P1DT2H30M"

@@ -1,4 +1,4 @@
-"""JSON: changes from sequences of JSON values, rows to JSON text."""
+"""The JSON format: changes from sequences of JSON values, rows to JSON text."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ _OPENED, _CLOSED = b"{}"
 class JsonOptions(BaseModel):
     """Options of the JSON format.
 
-    :param update_format: what a record is: a row (``raw``), a change (``insert_delete``), a row with the number of times that it is
-        added, or taken away (``weighted``), a change as Debezium writes it (``debezium``) or as Snowflake reads it (``snowflake``)
-    :param json_flavor: how dates and times, bytes and exact numbers are written
-    :param array: each top-level value is a list of records, taken or refused as a whole
-    :param buffer_size_records: how many changes an array has at most that an output writes
-    :param key_fields: which columns are in the key of a message that an output writes; by default those of its index
-    :param lines: ``single`` promises one record a line, so that a broken record never costs its neighbours
+    :param update_format: the form of a record: a row (``raw``), a change (``insert_delete``), a row with the number of times that
+        it is added or removed (``weighted``), a change in Debezium's form (``debezium``) or in Snowflake's (``snowflake``)
+    :param json_flavor: the forms of dates and times, bytes and exact numbers
+    :param array: True if each top-level value is a list of records, accepted or rejected as a whole
+    :param buffer_size_records: the maximum number of changes in an array that an output writes
+    :param key_fields: the columns of the key of a message that an output writes; by default those of its index
+    :param lines: ``single`` promises one record a line, so that a broken record never affects its neighbours
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -59,14 +59,14 @@ class JsonOptions(BaseModel):
 
     @property
     def written_flavor(self) -> JsonFlavor:
-        """The flavor of what is written: where none was given, changes for Snowflake are in its own."""
+        """The flavor of the output: if none was given, changes for Snowflake are in its own."""
         if self.update_format == "snowflake" and "json_flavor" not in self.model_fields_set:
             return JsonFlavor.SNOWFLAKE
         return self.json_flavor
 
 
 class JsonParser:
-    """Parses a sequence of JSON values, separated by white space or nothing, into changes of one table."""
+    """A parser of a sequence of JSON values, separated by white space or nothing, into changes of one table."""
 
     def __init__(self, schema: RelationSchema, options: JsonOptions | None = None, now: Now = wall_clock) -> None:
         self._schema = schema
@@ -86,7 +86,7 @@ class JsonParser:
         return self._parse(data[skipped:], first_index, final=True, skipped=skipped)
 
     def parse_prefix(self, data: bytes, first_index: int) -> Parsed:
-        """Parse the records of the lines of ``data`` that are complete."""
+        """Parse the records of the complete lines of ``data``."""
         complete = data.rfind(b"\n") + 1
         if complete == 0:
             return RowBuffer(self._schema).finish(0, first_index)
@@ -94,7 +94,7 @@ class JsonParser:
 
     @property
     def repeats_deletes(self) -> bool:
-        """Debezium writes a message without a payload after each delete."""
+        """True for Debezium, which writes a message without a payload after each delete."""
         return self._options.update_format == "debezium"
 
     def begin(self, metadata: pa.Table | None) -> None:
@@ -102,7 +102,7 @@ class JsonParser:
         self._reader.begin(metadata)
 
     def read_together(self, documents: Sequence[bytes], numbers: Sequence[int], buffer: RowBuffer) -> bool:
-        """Add what documents say that are one object each; False when they have to be read one by one."""
+        """Add the changes of documents that are one object each, or return False if they have to be read one by one."""
         vectorised = self._without_described if self._reader.described else self._vectorised
         if vectorised is None or self._options.array:
             return False
@@ -113,28 +113,28 @@ class JsonParser:
         if not self._reader.described:
             buffer.add_changes(read.columns, read.operations)
             return True
-        columns = self._with_described(read, numbers)
+        columns = self._fill_described(read, numbers)
         if columns is None:
             return False
         buffer.add_changes(columns, read.operations)
         return True
 
     def read_document(self, document: bytes, buffer: RowBuffer) -> None:
-        """Add what a document says to a buffer."""
+        """Add the changes of a document to a buffer."""
         self._reader.at(buffer.document or 0)
         self._records(document.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "surrogateescape"), 0, buffer, True)
 
     @cached_property
     def _without_described(self) -> JsonColumns | None:
-        """Make a reader of the columns of which nothing follows from metadata, for records that name none of the others."""
+        """The reader of the columns that do not depend on metadata, for records that name none of the others."""
         if self._vectorised is None:
             return None
         columns = tuple(column for column in self._schema.columns if column.name not in self._reader.described)
         rest = RelationSchema(self._schema.name, columns, self._schema.primary_key)
         return JsonColumns(rest, self._reader, self._options.update_format, array=False)
 
-    def _with_described(self, read: ColumnChanges, numbers: Sequence[int]) -> list[ArrowColumn] | None:
-        """All columns of records that are one row each; None when they have to be read one by one."""
+    def _fill_described(self, read: ColumnChanges, numbers: Sequence[int]) -> list[ArrowColumn] | None:
+        """Return all columns of records that are one row each, or None if they have to be read one by one."""
         if len(read.operations) != len(numbers) or not pc.all(pc.equal(read.operations, int(Op.INSERT))).as_py():
             return None
         others = iter(read.columns)
@@ -150,11 +150,11 @@ class JsonParser:
         return columns
 
     def state(self) -> dict[str, Any]:
-        """Nothing is remembered between calls."""
+        """Return an empty state: nothing is remembered between calls."""
         return {}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Nothing is remembered between calls."""
+        """Do nothing, because nothing is remembered between calls."""
 
     def _parse(self, data: bytes, first_index: int, *, final: bool, skipped: int) -> Parsed:
         buffer = RowBuffer(self._schema)
@@ -173,7 +173,7 @@ class JsonParser:
     def _records(self, text: str, index: int, buffer: RowBuffer, final: bool) -> tuple[int, int]:
         """Read values from ``text``.
 
-        :returns: where reading stopped and the index after the last record
+        :returns: the offset at which reading stopped, and the index after the last record
         """
         at = _skip_space(text, 0)
         while at < len(text):
@@ -227,13 +227,13 @@ class JsonParser:
             case "raw":
                 return ((Op.INSERT, self._reader.row(value), None),)
             case "weighted":
-                return self._weighted(value)
+                return self._read_weighted(value)
             case "debezium":
-                return self._of_debezium(value)
+                return self._read_debezium(value)
             case _:
                 return (self._change(value),)
 
-    def _weighted(self, value: Any) -> Sequence[_Change]:
+    def _read_weighted(self, value: Any) -> Sequence[_Change]:
         weight = value.get("weight") if isinstance(value, dict) and "data" in value else None
         if type(weight) is not int or abs(weight) > GREATEST_WEIGHT:
             raise RecordProblem(f'not a weighted row; wanted {{"weight": n, "data": row}}, n between +/-{GREATEST_WEIGHT}')
@@ -241,8 +241,8 @@ class JsonParser:
         change: _Change = (Op.INSERT, self._reader.row(row), None) if weight > 0 else (Op.DELETE, self._reader.key(row), None)
         return [change] * abs(weight)
 
-    def _of_debezium(self, value: Any) -> Sequence[_Change]:
-        # With schemas switched off in Debezium, the payload comes alone.
+    def _read_debezium(self, value: Any) -> Sequence[_Change]:
+        # With schemas switched off in Debezium, there is only the payload.
         payload = value if not isinstance(value, dict) or value.get("payload") is None else value["payload"]
         if not isinstance(payload, dict) or not isinstance(payload.get("op"), str):
             raise RecordProblem(
@@ -266,7 +266,7 @@ class JsonParser:
 
     def _change(self, value: Any) -> _Change:
         if isinstance(value, dict) and len(value) > 1:
-            # Some writers give all three, and null for those that it is not.
+            # Some writers give all three actions, and null for those that do not apply.
             value = {action: row for action, row in value.items() if row is not None or action not in _ACTIONS}
         if not isinstance(value, dict) or len(value) != 1:
             raise RecordProblem('not a change; wanted {"insert": row}, {"delete": row} or {"update": row}')
@@ -288,9 +288,10 @@ def _add(change: _Change, buffer: RowBuffer) -> None:
 
 
 def _lines_of_objects(documents: Sequence[bytes]) -> bytes | None:
-    """Documents one after the other, None unless each begins and ends like an object.
+    """Return the documents joined by line breaks, or None unless each begins and ends like an object.
 
-    Such a one cannot be a part of an object with its neighbours; so if there are as many objects as documents, each is one.
+    Such a document cannot be a part of an object with its neighbours. So if there are as many objects as documents, each document
+    is one object.
     """
     lines = b"\n".join(documents)
     if not lines:
@@ -315,10 +316,10 @@ def _line_end(text: str, at: int) -> int:
 
 
 def _resume(text: str, start: int, place: int) -> int:
-    """Find where to go on after a record that began at ``start`` and broke at ``place``.
+    """Find the offset at which to resume after a record that began at ``start`` and broke at ``place``.
 
-    Broken within its first line, the next line is taken for the next record. Broken later, the record was spread over lines, and
-    what follows is searched for a line that opens a value without being indented.
+    If it broke within its first line, the next line is taken as the next record. If it broke later, the record was spread over
+    lines, and the text after it is searched for a line that opens a value without indentation.
     """
     line_end = _line_end(text, start)
     if place < line_end:

@@ -1,4 +1,4 @@
-"""JSON records to whole columns at once, with pyarrow."""
+"""Vectorised parsing of JSON records to whole columns, with pyarrow."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from airflow_pipelines.rows.schema import RelationSchema
 from airflow_pipelines.rows.types import ColumnType
 
 GREATEST_WEIGHT: Final = 10_000
-"""How often one record may add a row, or take it away."""
+"""The maximum number of times that one record may add or remove a row."""
 
 _BEGINS_WITH_NULL: Final = re.compile(rb"\s*null")
 _Members: TypeAlias = Mapping[str, ArrowColumn]
@@ -35,8 +35,8 @@ class ColumnChanges:
     """Changes of one table.
 
     :param columns: an array for each of its columns
-    :param operations: what each change is
-    :param records: how many records they were in
+    :param operations: the operation of each change
+    :param records: the number of records that contained them
     """
 
     columns: Sequence[ArrowColumn]
@@ -46,11 +46,11 @@ class ColumnChanges:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """The part of records that is one of their rows.
+    """The part of records that holds one of their rows.
 
-    :param rows: the members of the row of each record; of those without one they are anything
-    :param op: what the row is
-    :param times: for each record how often that change is in it
+    :param rows: the members of the row of each record; undefined for those without one
+    :param op: the operation of the row
+    :param times: for each record the number of times that the change is in it
     """
 
     rows: _Members
@@ -62,9 +62,9 @@ class JsonColumns:
     """A reader of blocks of JSON records of one update format into changes.
 
     :param schema: the table
-    :param reader: tells which column a name means
-    :param update_format: what a record is
-    :param array: the block is one array of records rather than a sequence
+    :param reader: the row reader, which finds the column of a name
+    :param update_format: the form of a record
+    :param array: True if the block is one array of records rather than a sequence
     """
 
     def __init__(self, schema: RelationSchema, reader: RowReader, update_format: str, *, array: bool) -> None:
@@ -97,7 +97,7 @@ class JsonColumns:
             # pyarrow leaves it out wherever a block begins; the parser has left out that of a file.
             return None
         if _BEGINS_WITH_NULL.match(data):
-            # It makes pyarrow end the process.
+            # pyarrow ends the process for such data.
             return None
         try:
             return self._changes(self._parts(self._members(data)))
@@ -105,9 +105,9 @@ class JsonColumns:
             return None
 
     def _members(self, data: bytes) -> _Members:
-        """Collect the members of all records; unknown ones too, since one may be a column in another case."""
+        """Collect the members of all records, including unknown ones, since one may be a column in another case."""
         if self._array:
-            # pyarrow reads objects only, so the array is made the one member of one.
+            # pyarrow reads objects only, so the array is wrapped in one.
             data = b'{"records":' + data + b"}"
         table = pajson.read_json(
             pa.BufferReader(data),
@@ -137,7 +137,7 @@ class JsonColumns:
             if order is not None:
                 values = values.take(order)
             if place in self._key and values.null_count:
-                # Which a delete must give and an insert may leave to a DEFAULT.
+                # A delete must have a key, and an insert may leave it to a DEFAULT.
                 raise NotPlain
             arrays.append(columns.column_of(column, values, kind, columns.from_json))
         return ColumnChanges(arrays, operations, len(parts[0].times))
@@ -146,9 +146,9 @@ class JsonColumns:
 def _in_order(parts: Sequence[_Part]) -> tuple[ArrowColumn | None, ArrowColumn]:
     """Order the changes record by record.
 
-    :param parts: in the order in which they are in a record
-    :returns: for each change the number of its row, where those of one part follow those of the other, None for all as they are;
-        and what each change is
+    :param parts: the parts, in their order within a record
+    :returns: for each change the number of its row, where those of one part follow those of the other, or None if all keep their
+        place; and the operation of each change
     """
     times = np.stack([part.times for part in parts], axis=1).ravel()
     operations = np.tile(np.array([int(part.op) for part in parts], np.int8), len(times) // len(parts))
@@ -200,7 +200,7 @@ def _weighted(members: _Members) -> list[_Part]:
 
 def _debezium(members: _Members) -> list[_Part]:
     payload = members["payload"]
-    # With schemas switched off in Debezium, the payload comes alone.
+    # With schemas switched off in Debezium, there is only the payload.
     if payload.null_count == 0:
         members = _fields(payload)
     elif payload.null_count < len(payload):
@@ -234,7 +234,7 @@ _FORMATS: Final[Mapping[str, tuple[Callable[[pa.DataType], list[pa.Field]], Call
     "weighted": (lambda row: [pa.field("weight", pa.int64()), pa.field("data", row)], _weighted),
     "debezium": (_fields_of_debezium, _debezium),
 }
-"""By update format what is in a record with rows of a type, and what takes it apart."""
+"""By update format, the fields of a record with rows of a type, and the function that splits it into parts."""
 
 
 def _whole(column: Any) -> ArrowColumn:
@@ -242,7 +242,7 @@ def _whole(column: Any) -> ArrowColumn:
 
 
 def _fields(structs: ArrowColumn) -> dict[str, ArrowColumn]:
-    """Return the members of structs; those of one that is NULL are anything."""
+    """Return the members of structs; those of a NULL struct are undefined."""
     return {field.name: structs.field(number) for number, field in enumerate(structs.type)}
 
 
@@ -251,7 +251,7 @@ def _given(values: ArrowColumn) -> Any:
 
 
 def _json_type(kind: ColumnType) -> pa.DataType:
-    """Return the type as which pyarrow reads a column's JSON values, before they are converted."""
+    """Return the type in which pyarrow reads a column's JSON values, before they are converted."""
     if kind.fits_long:
         return pa.int64()
     if kind.is_boolean:

@@ -1,4 +1,4 @@
-"""JSON text without loss: numbers with a fraction are Decimals, NaN and infinities are refused."""
+"""Lossless JSON text: numbers with a fraction are Decimals, NaN and infinities are rejected."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ def _refuse_constant(word: str) -> NoReturn:
 MALFORMED = (ValueError, RecursionError, ArithmeticError)
 """The errors that decoding raises for text that is not JSON, is nested too deeply, or has a number beyond any exponent."""
 DECODER = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse_constant)
-"""Decodes one value; use ``raw_decode`` for a sequence of them."""
+"""The decoder of one value; use ``raw_decode`` for a sequence of them."""
 
 _quote = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def loads(text: str) -> Any:
-    """Parse the JSON value that ``text`` is.
+    """Parse ``text`` as one JSON value.
 
-    :raises ValueError: when it is not JSON; so do the other classes of :data:`MALFORMED`
+    :raises ValueError: when it is not JSON; it raises the other classes of :data:`MALFORMED` too
     """
     return DECODER.decode(text)
 
@@ -36,7 +36,7 @@ def shown(value: Any) -> str:
 
 
 def dumps(value: Any) -> str:
-    """Write a value made of what :func:`loads` returns as compact JSON text; Decimals keep their scale."""
+    """Write a value as :func:`loads` returns it as compact JSON text; Decimals keep their scale."""
     if isinstance(value, str):
         return _quote(value)
     if value is None:

@@ -1,4 +1,4 @@
-"""Changes as messages of a format that only writes documents: the key of each is a JSON object."""
+"""Changes as messages of a format that only writes documents: the key of each message is a JSON object."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from airflow_pipelines.rows.zsets import WEIGHT
 
 
 class KeyedDocuments:
-    """An encoder of each change as the format does, under the columns of a key, or under its whole row."""
+    """An encoder of changes in the form of a format, under the columns of a key, or under the whole row."""
 
     def __init__(self, encoder: Encoder, key: Sequence[str]) -> None:
-        """Make what writes the changes of one view.
+        """Make the encoder of the changes of one view.
 
-        :param encoder: of the format
+        :param encoder: the encoder of the format
         :param key: the columns of the key; empty for all
         """
         self._encoder = encoder
         self._key = list(key)
 
     def open(self, topic: str) -> None:
-        """There is nothing to prepare."""
+        """Do nothing: there is nothing to prepare."""
 
     def messages(self, changes: pa.Table) -> Iterator[WrittenMessage]:
-        """Each change as a message; the two rows of an update as one where the format has updates.
+        """Yield each change as a message; the two rows of an update as one if the format has updates.
 
-        :param changes: rows with a weight of 1 or -1 as the last column, and maybe with updates
+        :param changes: rows with a weight of 1 or -1 as the last column, and optionally with updates
         """
         values = list(self._encoder.messages(changes))
         rows = changes
         if UPDATE in changes.column_names and len(values) < changes.num_rows:
-            # An update is one record: its new row says what the key is.
+            # An update is one record, with the key of its new row.
             ends = zip(changes.column(UPDATE).to_pylist(), changes.column(WEIGHT).to_pylist(), strict=True)
             rows = changes.filter(pa.array([not (part and weight < 0) for part, weight in ends]))
         names = self._key or [name for name in changes.column_names if name not in (UPDATE, WEIGHT)]

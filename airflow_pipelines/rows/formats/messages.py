@@ -13,9 +13,9 @@ from airflow_pipelines.rows.formats.parsed import Parser, RecordError, RecordPro
 from airflow_pipelines.rows.schema import RelationSchema
 
 _FEW: Final = 16
-"""So many messages are read one by one when they cannot be read together."""
+"""The maximum number of messages that are read one by one if they cannot be read together."""
 _FIRST: Final = "record 0: "
-"""Most documents have one record, which is not worth a word."""
+"""The prefix of errors that is dropped, because most documents have one record only."""
 NO_PAYLOAD: Final = "the message has no payload (a tombstone), which says nothing that this format could read"
 
 
@@ -23,9 +23,9 @@ NO_PAYLOAD: Final = "the message has no payload (a tombstone), which says nothin
 class Messages:
     """Messages in order.
 
-    :param values: their payloads; None where there is none
-    :param key: gives the key of one by its number
-    :param metadata: what else is known of each, by name; None when nothing is
+    :param values: their payloads; None if there is none
+    :param key: a function that returns the key of a message by its number
+    :param metadata: the metadata of each message, one column for each name; None if there are none
     """
 
     values: Sequence[bytes | None]
@@ -37,10 +37,10 @@ class Messages:
 class ParsedMessages:
     """The contents of messages.
 
-    :param changes: the well-formed rows in order, None when there are none
-    :param records: how many they are
+    :param changes: the well-formed rows in order, None if there are none
+    :param records: the number of these rows
     :param errors: the first malformed records; the index of each is the number of its message
-    :param num_errors: how many there are
+    :param num_errors: the number of all malformed records
     """
 
     changes: TableChanges | None
@@ -53,9 +53,9 @@ class ParsedMessages:
 class WrittenMessage:
     """A change as a message.
 
-    :param key: None for a message without one
-    :param value: its payload; None for one that only says that its key is gone
-    :param headers: by name
+    :param key: its key; None for a message without one
+    :param value: its payload; None for a tombstone, which only says that its key is deleted
+    :param headers: its headers by name
     """
 
     key: bytes | None
@@ -64,24 +64,24 @@ class WrittenMessage:
 
     @property
     def size(self) -> int:
-        """Count the bytes of its key and its payload."""
+        """The number of bytes of its key and its payload."""
         return len(self.key or b"") + len(self.value or b"")
 
 
 class MessageEncoder(Protocol):
-    """An encoder of changes as messages with keys of their own. One is for one stream."""
+    """An encoder of changes as messages with keys, for one stream."""
 
     def open(self, topic: str) -> None:
         """Prepare to write.
 
-        :param topic: where messages go
-        :raises FormatFailure: when nothing can be written
+        :param topic: the topic of the messages
+        :raises FormatFailure: when it cannot write
         """
 
     def messages(self, changes: pa.Table) -> Iterator[WrittenMessage]:
-        """Each change as a message; the two rows of an update as one where the format has updates.
+        """Yield each change as a message; the two rows of an update as one if the format has updates.
 
-        :param changes: rows with a weight of 1 or -1 as the last column, and maybe with updates (``formats.delta.UPDATE``)
+        :param changes: rows with a weight of 1 or -1 as the last column, and optionally with updates (``formats.delta.UPDATE``)
         :raises FormatFailure: when one cannot be written
         """
 
@@ -91,33 +91,33 @@ class MessageParser(Protocol):
     """A parser of messages of one format."""
 
     def parse_messages(self, messages: Messages) -> ParsedMessages:
-        """Parse messages; a bad one costs none of the others."""
+        """Parse messages; a malformed one does not affect the others."""
 
 
 @runtime_checkable
 class DocumentParser(Protocol):
-    """A parser of a format in which each message is a document, which says all by itself."""
+    """A parser of a format in which each message is a document that is complete by itself."""
 
     @property
     def repeats_deletes(self) -> bool:
-        """Return True if a message without a payload repeats the delete before it, so that a queue may forget its key."""
+        """True if a message without a payload repeats the delete before it, so that a queue may forget its key."""
 
     def begin(self, metadata: pa.Table | None) -> None:
         """Begin another batch of documents, whose DEFAULTs have a time of their own.
 
-        :param metadata: what is known of each document, by name; None when nothing is
+        :param metadata: the metadata of each document, one column for each name; None if there are none
         """
 
     def read_together(self, documents: Sequence[bytes], numbers: Sequence[int], buffer: RowBuffer) -> bool:
-        """Add what documents say to a buffer; False, and nothing is added, when they have to be read one by one.
+        """Add the changes of documents to a buffer, or add nothing and return False if they have to be read one by one.
 
         :param documents: the documents
-        :param numbers: of each, by which its metadata are found
-        :param buffer: gets the rows
+        :param numbers: their numbers, by which their metadata are found
+        :param buffer: the buffer for the rows
         """
 
     def read_document(self, document: bytes, buffer: RowBuffer) -> None:
-        """Add what a document says to a buffer, and note there what is wrong with it.
+        """Add the changes of a document to a buffer, and its problems.
 
         The buffer has the number of the document, by which its metadata are found.
         """
@@ -126,8 +126,8 @@ class DocumentParser(Protocol):
 def message_parser(schema: RelationSchema, parser: Parser) -> MessageParser:
     """Make the parser of the messages of a format.
 
-    :param schema: of the table that the rows are for
-    :param parser: of the format
+    :param schema: the schema of the table for the rows
+    :param parser: the parser of the format
     :raises RecordProblem: when the format has no messages
     """
     if isinstance(parser, MessageParser):
@@ -141,16 +141,16 @@ class DocumentMessages:
     """A parser of messages that are documents, as many at once as the format allows."""
 
     def __init__(self, schema: RelationSchema, parser: DocumentParser) -> None:
-        """Make what reads the messages of one table.
+        """Make the parser of the messages of one table.
 
-        :param schema: of the table
-        :param parser: of the format
+        :param schema: the schema of the table
+        :param parser: the parser of the format
         """
         self._schema = schema
         self._parser = parser
 
     def parse_messages(self, messages: Messages) -> ParsedMessages:
-        """Parse messages, together those for which that is possible."""
+        """Parse messages, together if possible."""
         buffer = RowBuffer(self._schema)
         documents = [value for value in messages.values if value]
         numbers: Sequence[int] = range(len(documents))
@@ -169,7 +169,7 @@ class DocumentMessages:
                 buffer.reject(number, NO_PAYLOAD)
 
     def _read(self, numbers: Sequence[int], documents: Sequence[bytes], buffer: RowBuffer) -> None:
-        """Read documents together; where that does not work, each half of them, so that a bad one costs few others any time."""
+        """Read documents together; if that fails, each half of them, so that a malformed one slows down few others."""
         if len(documents) > _FEW:
             if self._parser.read_together(documents, numbers, buffer):
                 return

@@ -13,13 +13,13 @@ from airflow_pipelines.rows.formats.parsed import RecordProblem, excerpt
 from airflow_pipelines.rows.types import ColumnType
 
 REAL_OVERFLOW: Final = float.fromhex("0x1.ffffffp+127")
-"""From this magnitude on a number rounds to an infinite REAL. The greatest REAL, written in its shortest text, lies just below."""
+"""The magnitude from which a number rounds to an infinite REAL. The greatest REAL, in its shortest text, lies just below."""
 NAMED_FLOATS: Final[Mapping[str, float]] = {
     "NaN": math.nan,
     **dict.fromkeys(("Infinity", "+Infinity", "INF", "+INF"), math.inf),
     **dict.fromkeys(("-Infinity", "-INF"), -math.inf),
 }
-"""Floating-point numbers that have no digits, by the texts that stand for them in JSON and CSV: those that Spark reads."""
+"""The floating-point numbers without digits, by their texts in JSON and CSV: those that Spark reads."""
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,9})?")
 
 
@@ -32,7 +32,7 @@ def integer_converter(kind: ColumnType) -> Converter:
     written = str(kind)
 
     def convert(value: Any) -> int:
-        # Writers without integers of their own put 5.0; anything with a fraction is a mistake.
+        # Writers without an integer type write 5.0; any other fraction is a mistake.
         number = integer_of(value)
         if number is None:
             raise wanted(f"an integer ({written})", value)
@@ -98,10 +98,10 @@ def float_converter(kind: ColumnType) -> Converter:
 
 
 def number_of_text(text: str) -> Decimal:
-    """Parse the number that a text stands for.
+    """Parse a number.
 
-    :param text: without blanks around it
-    :raises RecordProblem: when it stands for none
+    :param text: the text, without blanks around it
+    :raises RecordProblem: when it is no number
     """
     if not _NUMBER.fullmatch(text):
         raise RecordProblem(f"{excerpt(text, 60)!r} is not a number")

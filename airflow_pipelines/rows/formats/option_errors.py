@@ -1,12 +1,12 @@
-"""Errors of options that a declaration gives."""
+"""Errors in the options of a declaration."""
 
 from __future__ import annotations
 
 
 class UnknownOptionError(ValueError):
-    """A connector declaration names a transport, format or option that does not exist; the message lists the known ones.
+    """The error for a declared transport, format or option that does not exist; the message lists the known ones.
 
-    :param word: what was written wrongly, so that whoever has the declaration's text can point at it; None: all of it
+    :param word: the wrong word, so that a caller with the declaration's text can point at it; None: all of it
     """
 
     def __init__(self, message: str, word: str | None = None) -> None:
@@ -15,4 +15,4 @@ class UnknownOptionError(ValueError):
 
 
 class InvalidOptionError(UnknownOptionError):
-    """A known option is missing, has a value that is not allowed, or asks for something that is not supported here."""
+    """The error for a known option that is missing, has an invalid value, or is not supported here."""

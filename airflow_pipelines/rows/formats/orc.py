@@ -11,7 +11,7 @@ from airflow_pipelines.rows.schema import RelationSchema
 
 
 class OrcOptions(BaseModel):
-    """There are none: an ORC file describes itself."""
+    """Options of the ORC format. There are none, because an ORC file describes itself."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -14,19 +14,19 @@ from airflow_pipelines.rows.schema import RelationSchema
 
 
 class ParquetOptions(BaseModel):
-    """There are none: a Parquet file describes itself."""
+    """Options of the Parquet format. There are none, because a Parquet file describes itself."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 def open_parquet(file: Any) -> pq.ParquetFile:
-    """Open a Parquet file, and read its end.
+    """Open a Parquet file, and read its footer.
 
-    :param file: the file, which can be read anywhere
-    :returns: the file, whose timestamps have all the years that a table's have
-    :raises pyarrow.ArrowInvalid: when it is none, or is not complete
+    :param file: the file, which is seekable
+    :returns: the file, whose timestamps cover all the years of a table's
+    :raises pyarrow.ArrowInvalid: when it is no Parquet file, or is not complete
     """
-    # Spark's default, INT96, comes as nanoseconds otherwise, in which years before 1677 and after 2262 turn into others.
+    # Otherwise Spark's default, INT96, is read as nanoseconds, in which years before 1677 and after 2262 overflow.
     return pq.ParquetFile(file, coerce_int96_timestamp_unit="us")
 
 

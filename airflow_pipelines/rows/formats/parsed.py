@@ -19,7 +19,7 @@ MAX_ERRORS = 1000
 
 
 class RecordProblem(ValueError):
-    """Why one record is malformed, in words for the person who wrote it."""
+    """The reason why one record is malformed, in words for the person who wrote it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,13 @@ class RecordError:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """The outcome of parsing some bytes.
+    """The result of parsing some bytes.
 
-    :param changes: the well-formed rows in order, None when there are none
-    :param records: how many they are
+    :param changes: the well-formed rows in order, None if there are none
+    :param records: the number of these rows
     :param errors: the first :data:`MAX_ERRORS` malformed records; ``num_errors`` counts all
-    :param consumed: how many bytes were used up; less than given only when the end of the data may be an unfinished record
-    :param next_index: the index of what follows
+    :param consumed: the number of bytes that were used; less than given only if the end of the data may be an unfinished record
+    :param next_index: the index of the next record
     """
 
     changes: TableChanges | None
@@ -50,23 +50,23 @@ class Parsed:
 
 
 class Parser(Protocol):
-    """Turns bytes of one stream into changes of one table; keeps what must be remembered between calls, such as a CSV header."""
+    """A parser of the bytes of one stream into changes of one table; it keeps state between calls, such as a CSV header."""
 
     def parse(self, data: bytes, first_index: int = 0) -> Parsed:
         """Parse ``data``, which holds whole records only; nothing is left over."""
 
     def parse_prefix(self, data: bytes, first_index: int) -> Parsed:
-        """Parse the records of ``data`` that are known to be complete; ``consumed`` says how far that went."""
+        """Parse the records of ``data`` that are known to be complete; ``consumed`` is the number of bytes of these."""
 
     def state(self) -> dict[str, Any]:
         """Return the state of the parser, as JSON."""
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Take back what :meth:`state` gave."""
+        """Restore the state that :meth:`state` returned."""
 
 
 class RowBuffer:
-    """Collects parsed rows by column and turns them into changes; also collects the errors met on the way."""
+    """A buffer of parsed rows by column, which converts them to changes, and of the errors."""
 
     def __init__(self, schema: RelationSchema) -> None:
         self._schema = schema
@@ -79,13 +79,13 @@ class RowBuffer:
         self._num_errors = 0
         self._truncates = False
         self.document: int | None = None
-        """The number of the document that is read, where errors are noted with that instead of the record's own."""
+        """The number of the current document, if errors are noted with it instead of the record's own."""
 
     def add(self, op: Op, row: Sequence[Any], given: list[str] | None = None) -> None:
         """Add one row.
 
-        :param op: what the row is
-        :param row: its values in column order, as Python has them
+        :param op: the operation of the row
+        :param row: its values in column order, as Python values
         :param given: the columns that an update sets, None for a whole row
         """
         for column, value in zip(self._columns, row, strict=True):
@@ -95,14 +95,14 @@ class RowBuffer:
         self._records += 1
 
     def add_inserts(self, columns: Sequence[ArrowColumn], rows: int) -> None:
-        """Add rows that are already Arrow arrays of the schema's types, one per column."""
+        """Add rows that are already Arrow arrays of the schema's types, one for each column."""
         self.add_changes(columns, pa.repeat(pa.scalar(int(Op.INSERT), pa.int8()), rows))
 
     def add_changes(self, columns: Sequence[ArrowColumn], operations: ArrowColumn) -> None:
         """Add changes that are already Arrow arrays.
 
-        :param columns: one per column, of the schema's types
-        :param operations: what each change is
+        :param columns: the arrays, one for each column, of the schema's types
+        :param operations: the operation of each change
         """
         if not len(operations):
             return
@@ -111,18 +111,18 @@ class RowBuffer:
         self._records += len(operations)
 
     def truncate(self) -> None:
-        """Add that all rows go, those that were added before and those that the table has."""
+        """Add the deletion of all rows, both those that were added before and those of the table."""
         self._flush()
         self._tables, self._records, self._truncates = [], 0, True
 
     def reject(self, index: int, message: str) -> None:
-        """Note a malformed record."""
+        """Record a malformed record."""
         self._num_errors += 1
         if len(self._errors) < MAX_ERRORS:
             self._errors.append(RecordError(index if self.document is None else self.document, message))
 
     def finish(self, consumed: int, next_index: int) -> Parsed:
-        """Everything collected."""
+        """Return everything that was collected."""
         self._flush()
         changes = None
         if self._tables or self._truncates:
@@ -147,7 +147,7 @@ class RowBuffer:
 
 
 def changes_schema(schema: RelationSchema) -> pa.Schema:
-    """Make the Arrow schema of a table's changes: the operation, and its columns, nullable as a delete may give the key only."""
+    """Return the Arrow schema of a table's changes: its columns, nullable as a delete may have the key only, and the operation."""
     return pa.schema([*(field.with_nullable(True) for field in schema.arrow), pa.field(OP, pa.int8())])
 
 

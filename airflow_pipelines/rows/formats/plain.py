@@ -29,14 +29,14 @@ class JsonEncoder:
     """An encoder of changes as JSON."""
 
     def __init__(self, options: JsonOptions) -> None:
-        """Make what writes a new stream.
+        """Make the encoder of a new stream.
 
-        :param options: with an update format that can be written
+        :param options: the options, with an update format that can be written
         """
         self._changes = JsonChanges(options)
 
     def messages(self, changes: pa.Table) -> Iterator[bytes]:
-        """Each change as a JSON object."""
+        """Return each change as a JSON object."""
         return (text.encode() for text in self._changes.texts(changes))
 
 
@@ -44,14 +44,14 @@ class CsvEncoder:
     """An encoder of changes as CSV records whose last field is 1 or -1."""
 
     def __init__(self, options: CsvOptions) -> None:
-        """Make what writes a new stream.
+        """Make the encoder of a new stream.
 
-        :param options: those of the format
+        :param options: the options of the format
         """
         self._options = options
 
     def messages(self, changes: pa.Table) -> Iterator[bytes]:
-        """Each change as a record without its line end."""
+        """Return each change as a record without its line end."""
         texts = csv_changes(changes, self._options.delimiter, self._options.quote)
         return (text.rstrip("\r\n").encode() for text in texts)
 
@@ -98,7 +98,7 @@ def _json_messages(schema: RelationSchema, options: JsonOptions, key: Sequence[s
 
 
 def _key_fields(schema: RelationSchema, options: JsonOptions) -> Sequence[str]:
-    """Find the columns that the options name for keys.
+    """Return the columns that the options name for keys.
 
     :raises FormatFailure: when there is no such column
     """

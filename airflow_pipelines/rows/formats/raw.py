@@ -1,4 +1,4 @@
-"""Raw: what comes becomes the value of a table's only column, as a whole or line by line."""
+"""The raw format: the input becomes the value of a table's only column, as a whole or line by line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from airflow_pipelines.rows.schema import RelationSchema
 class RawOptions(BaseModel):
     """Options of the raw format.
 
-    :param mode: everything that comes is one row (``blob``), or each line is (``lines``)
+    :param mode: ``blob``: the whole input is one row; ``lines``: each line is one row
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -27,13 +27,13 @@ class RawOptions(BaseModel):
 
 
 class RawParser:
-    """A parser of bytes as they are, into rows of one VARCHAR, VARBINARY or BINARY column."""
+    """A parser of raw bytes into rows of one VARCHAR, VARBINARY or BINARY column."""
 
     def __init__(self, schema: RelationSchema, options: RawOptions | None = None) -> None:
         """Make a parser for one table.
 
         :param schema: the table
-        :param options: those of the format
+        :param options: the options of the format
         :raises RecordProblem: when the table has another form
         """
         kinds = [column.type for column in schema.columns]
@@ -53,20 +53,20 @@ class RawParser:
         return self._rows(data.removesuffix(b"\n").split(b"\n") if data else [], first_index, len(data))
 
     def parse_prefix(self, data: bytes, first_index: int) -> Parsed:
-        """Parse the lines of ``data`` that are complete; a blob is complete at the end only."""
+        """Parse the complete lines of ``data``; a blob is complete at the end only."""
         complete = data.rfind(b"\n") + 1 if self._lines else 0
         return self.parse(data[:complete], first_index)
 
     @property
     def repeats_deletes(self) -> bool:
-        """A document without a payload says nothing."""
+        """False, because a document without a payload has no meaning."""
         return False
 
     def begin(self, metadata: pa.Table | None) -> None:
-        """No column of such a table has a DEFAULT that would be used."""
+        """Do nothing: no column of such a table has a DEFAULT that would be used."""
 
     def read_together(self, documents: Sequence[bytes], numbers: Sequence[int], buffer: RowBuffer) -> bool:  # noqa: ARG002
-        """Add each document as a row; False when they have to be read one by one."""
+        """Add each document as a row, or return False if they have to be read one by one."""
         if self._lines or self._size is not None:
             return False
         values = pa.array(documents, pa.binary())
@@ -84,11 +84,11 @@ class RawParser:
         self._add(records, 0, buffer)
 
     def state(self) -> dict[str, Any]:
-        """Nothing is remembered between calls."""
+        """Return an empty state: nothing is remembered between calls."""
         return {}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Nothing is remembered between calls."""
+        """Do nothing, because nothing is remembered between calls."""
 
     def _rows(self, records: list[bytes], first_index: int, consumed: int) -> Parsed:
         buffer = RowBuffer(self._schema)

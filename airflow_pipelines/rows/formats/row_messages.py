@@ -1,4 +1,4 @@
-"""Rows as messages under a key: a row that goes is a message of its key alone, so that a topic can forget it."""
+"""Rows as messages with a key: a deleted row is a message with its key alone, so that a topic can forget it."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from airflow_pipelines.rows.formats.messages import WrittenMessage
 from airflow_pipelines.rows.zsets import WEIGHT
 
 Encoded: TypeAlias = Callable[[pa.Table], Iterable[bytes | None]]
-"""Gives bytes for each row of a table."""
+"""A function that returns bytes for each row of a table."""
 
 
 class RowMessages:
     """An encoder of the newest row of each key."""
 
     def __init__(self, key: Encoded, value: Encoded) -> None:
-        """Make what writes the changes of one view.
+        """Make the encoder of the changes of one view.
 
-        :param key: gives the keys of rows
-        :param value: gives the values of rows
+        :param key: the function that encodes the keys of rows
+        :param value: the function that encodes the values of rows
         """
         self._key = key
         self._value = value
 
     def open(self, topic: str) -> None:
-        """There is nothing to prepare."""
+        """Do nothing: there is nothing to prepare."""
 
     def messages(self, changes: pa.Table) -> Iterator[WrittenMessage]:
-        """Each change as a message; the two rows of an update as one.
+        """Yield each change as a message; the two rows of an update as one.
 
-        :param changes: rows with a weight of 1 or -1 as the last column, and maybe with updates
+        :param changes: rows with a weight of 1 or -1 as the last column, and optionally with updates
         """
         weights = changes.column(WEIGHT).to_pylist()
         updates = changes.column(UPDATE).to_pylist() if UPDATE in changes.column_names else [False] * len(weights)
@@ -46,9 +46,9 @@ class RowMessages:
 
 
 def column_bytes(name: str) -> Encoded:
-    """Make the function that encodes the values of one column as they are, texts in UTF-8, and NULL as None.
+    """Return a function that encodes the values of one column verbatim, texts in UTF-8, and NULL as None.
 
-    :param name: of the column
+    :param name: the name of the column
     """
 
     def encoded(rows: pa.Table) -> Sequence[bytes | None]:

@@ -1,4 +1,4 @@
-"""From a record to a row: columns by name or position, NULL, DEFAULT and NOT NULL."""
+"""The conversion of a record to a row: columns by name or position, NULL, DEFAULT and NOT NULL."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RowReader:
         """Make a reader.
 
         :param schema: the table
-        :param forms: how JSON values are written besides the usual way
+        :param forms: the forms of JSON values besides the default ones
         :param now: the clock that a DEFAULT may read
         """
         self.columns = schema.columns
@@ -35,12 +35,12 @@ class RowReader:
         self._folded = {column.name.lower(): place for place, column in enumerate(schema.columns) if not column.case_sensitive}
 
     def place(self, name: str) -> int | None:
-        """Find the number of the column that ``name`` means: exactly for a quoted column, in any case for others."""
+        """Return the number of the column with a name, compared exactly for a quoted column, and in any case for others."""
         place = self._places.get(name)
         return self._folded.get(name.lower()) if place is None else place
 
     def converter(self, place: int) -> Converter:
-        """Give what makes a column's values of those of JSON.
+        """Return the converter of a column from JSON values.
 
         :param place: the column's number
         """
@@ -49,27 +49,27 @@ class RowReader:
     def begin(self, metadata: pa.Table | None = None) -> None:
         """Begin another batch of records, whose DEFAULTs have a time of their own.
 
-        :param metadata: what a connector says of each record, by name; None when it says nothing
+        :param metadata: a connector's metadata of each record, one column for each name; None if it has none
         """
         self._defaults.begin(metadata)
 
     def at(self, number: int) -> None:
-        """Go to a record of the batch, whose metadata DEFAULTs read from now on.
+        """Move to a record of the batch, whose metadata DEFAULTs read from now on.
 
-        :param number: of the record
+        :param number: the number of the record
         """
         self._defaults.at(number)
 
     @property
     def described(self) -> Set[str]:
-        """The columns whose DEFAULT reads the metadata of the batch; none when it has none."""
+        """The columns whose DEFAULT reads the metadata of the batch; none if it has no metadata."""
         return self._defaults.described
 
     def described_array(self, name: str, numbers: Sequence[int], kind: pa.DataType) -> pa.Array | None:
-        """Evaluate a column of :attr:`described` for records that do not name it; None if they have to be looked at one by one.
+        """Evaluate a column of :attr:`described` for records that do not name it, or return None if they must be read one by one.
 
         :param name: the column's name
-        :param numbers: of the records
+        :param numbers: the numbers of the records
         :param kind: the column's type
         """
         place = next(place for place, column in enumerate(self.columns) if column.name == name)
@@ -82,7 +82,7 @@ class RowReader:
         :raises RecordProblem: when it does not fit
         """
         if isinstance(record, dict):
-            values = self._by_place(record)
+            values = self._index_by_place(record)
             row = [
                 self._read(place, values[place], self._from_json[place]) if place in values else None
                 for place in range(len(self.columns))
@@ -90,15 +90,15 @@ class RowReader:
             if len(values) < len(row):
                 self._defaults.fill(row, (place for place in range(len(row)) if place not in values))
             return row
-        return self._positional(record)
+        return self._read_positional(record)
 
     def key(self, record: Any) -> list[Any]:
-        """Convert the record of a delete. Columns that are missing get their DEFAULT if constant or from metadata, else NULL.
+        """Convert the record of a delete. Missing columns get their DEFAULT if it is constant or from metadata, else NULL.
 
         :raises RecordProblem: when it does not fit
         """
         if isinstance(record, dict):
-            values = self._by_place(record)
+            values = self._index_by_place(record)
             row = [
                 self._read(place, values[place], self._from_json[place]) if place in values else None
                 for place in range(len(self.columns))
@@ -106,16 +106,16 @@ class RowReader:
             self._defaults.fill_deleted(row, (place for place in range(len(row)) if place not in values))
             self._check_key(row, "a delete")
             return row
-        return self._positional(record)
+        return self._read_positional(record)
 
     def update(self, record: Any) -> tuple[list[Any], list[str]]:
-        """Convert the record of an update to a row, NULL where nothing is given, and the names of the columns that are.
+        """Convert the record of an update to a row, with NULL for missing values, and the names of the columns that are given.
 
         :raises RecordProblem: when it does not fit
         """
         if not isinstance(record, dict):
             raise RecordProblem("an update must be an object that names its columns")
-        values = self._by_place(record)
+        values = self._index_by_place(record)
         row: list[Any] = [None] * len(self.columns)
         for place, value in values.items():
             row[place] = self._read(place, value, self._from_json[place])
@@ -123,7 +123,7 @@ class RowReader:
         return row, [self.columns[place].name for place in sorted(values)]
 
     def text_row(self, fields: Sequence[str], order: Sequence[int | None]) -> list[Any]:
-        """Convert a list of texts to a row; more texts than are read are ignored.
+        """Convert a list of texts to a row; texts without a column are ignored.
 
         :param fields: the texts
         :param order: for each column the number of its text; None for one that is not named, and has its DEFAULT
@@ -143,15 +143,15 @@ class RowReader:
         return row
 
     def shown_key(self, record: Mapping[str, Any]) -> str:
-        """Show the primary key that a record names, for a message about it: nothing if the table has none.
+        """Return the primary key that a record names, for a message about it: empty if the table has none.
 
-        :param record: values by the names of columns, as JSON has them
+        :param record: JSON values by the names of columns
         """
         names = [self.columns[place].name for place in self._key]
         return ", ".join(f"{name} = {excerpt(jsontext.shown(record.get(name)), 60)}" for name in names)
 
     def _check_key(self, row: Sequence[Any], what: str) -> None:
-        """Refuse a change of a row that does not say of which one.
+        """Check that a change has the primary key of its row.
 
         :raises RecordProblem: when it does not
         """
@@ -160,7 +160,7 @@ class RowReader:
             listed = ", ".join(repr(name) for name in missing)
             raise RecordProblem(f"column {listed} is missing: {what} must give the whole primary key")
 
-    def _by_place(self, record: Mapping[str, Any]) -> dict[int, Any]:
+    def _index_by_place(self, record: Mapping[str, Any]) -> dict[int, Any]:
         values = {}
         for name, value in record.items():
             place = self.place(name)
@@ -168,7 +168,7 @@ class RowReader:
                 values[place] = value
         return values
 
-    def _positional(self, record: Any) -> list[Any]:
+    def _read_positional(self, record: Any) -> list[Any]:
         if not isinstance(record, list):
             raise RecordProblem("a row must be an object or an array of its columns' values")
         if len(record) < len(self.columns):

@@ -17,7 +17,7 @@ from airflow_pipelines.rows.formats.flavors import DEFAULT_FORMS, BinaryForm, Va
 from airflow_pipelines.rows.interval_texts import microseconds_text
 
 Scalars: TypeAlias = tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.Array], list[str | None]]], ...]
-"""Of which Arrow types values are made into texts by what: the first that fits."""
+"""The functions that convert values to texts, each with a predicate on Arrow types; the first that matches is used."""
 _NOT_FINITE: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
@@ -25,7 +25,7 @@ _NOT_FINITE: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 def scalars_of(forms: ValueForms) -> Scalars:
     """Return the functions that write values as texts.
 
-    :param forms: how they are to be written
+    :param forms: the forms of the texts
     """
     return (
         (is_variant, _texts_of_variants if forms.variants_are_texts else _variants),
@@ -72,7 +72,7 @@ def _texts_of_variants(array: pa.Array) -> list[str | None]:
 
 
 def _units(array: pa.Array, unit: int) -> list[str | None]:
-    """Dates and times as numbers, of which one is ``unit`` microseconds."""
+    """Return dates and times as numbers in units of ``unit`` microseconds."""
     if pat.is_time(array.type):
         array = array.cast(pa.time64("us"))
     else:
@@ -95,7 +95,7 @@ def _numbers(array: pa.Array) -> list[str | None]:
 
 
 def _decimals(array: pa.Array) -> list[str | None]:
-    # Arrow turns to exponents for small numbers, so the digits are written by Python.
+    # Arrow writes small numbers with exponents, so Python writes the digits.
     return [None if value is None else format(value, "f") for value in array.to_pylist()]
 
 
@@ -126,7 +126,7 @@ def _dates(array: pa.Array) -> list[str | None]:
 def _timestamps(array: pa.Array) -> list[str | None]:
     zoned = array.type.tz is not None
     if array.type.unit == "ns":
-        # Nobody reads nanoseconds back: the engine keeps microseconds.
+        # Nanoseconds are dropped, because the engine stores microseconds.
         array = pc.cast(array, pa.timestamp("us", tz=array.type.tz), safe=False)
     texts = pc.cast(array.cast(pa.timestamp(array.type.unit)), pa.string())
     texts = pc.replace_substring_regex(texts, r"\.0+$", "")
@@ -134,7 +134,7 @@ def _timestamps(array: pa.Array) -> list[str | None]:
 
 
 def _times(array: pa.Array) -> list[str | None]:
-    # Arrow writes as many digits as its unit has, so that a fraction ends with zeros that nobody gave.
+    # Arrow writes all digits of its unit, so a fraction may have trailing zeros that the value did not have.
     texts = pc.cast(array, pa.string())
     return _quoted(pc.replace_substring_regex(texts, r"\.?0+$", "") if array.type.unit != "s" else texts)
 
@@ -166,6 +166,6 @@ def _quoted_floats(array: pa.Array) -> list[str | None]:
 
 DEFAULT_SCALARS: Final = scalars_of(DEFAULT_FORMS)
 READABLE_SCALARS: Final[Scalars] = ((pat.is_floating, _named_floats), *DEFAULT_SCALARS)
-"""The texts that people read, which need not be JSON: NaN and infinities have their names."""
+"""The texts for people, which need not be JSON: NaN and infinities have their names."""
 WHOLE_SCALARS: Final[Scalars] = ((pat.is_floating, _quoted_floats), *DEFAULT_SCALARS)
-"""The texts that say all there is to know: NaN and infinities are texts, as which columns of floating-point numbers take them."""
+"""The lossless texts: NaN and infinities are quoted texts, which columns of floating-point numbers accept."""

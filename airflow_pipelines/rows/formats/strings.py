@@ -12,7 +12,7 @@ from airflow_pipelines.rows.types import ColumnType
 
 
 def string_converter(kind: ColumnType) -> Converter:
-    """Make a converter of strings, which are stored as they come: only a cast to CHAR fills up with blanks.
+    """Make a converter of strings, which are stored unchanged: only a cast to CHAR pads with blanks.
 
     :param kind: VARCHAR or CHAR
     """
@@ -34,10 +34,10 @@ def string_converter(kind: ColumnType) -> Converter:
 
 
 def binary_converter(kind: ColumnType, form: BinaryForm) -> Converter:
-    """Make a converter of byte numbers, and of texts where a flavor writes some.
+    """Make a converter of byte numbers, and of texts if the flavor writes bytes so.
 
     :param kind: BINARY or VARBINARY
-    :param form: how bytes may be written besides
+    :param form: another form in which bytes may be written
     """
     length = kind.precision
 
@@ -53,12 +53,12 @@ def binary_converter(kind: ColumnType, form: BinaryForm) -> Converter:
 def uuid_of(value: Any) -> str:
     """Convert a UUID to lower case.
 
-    :param value: what was read
+    :param value: the parsed value
     :raises RecordProblem: when it is no UUID in the usual form
     """
     if isinstance(value, str):
         try:
-            # Only the usual form: Python's class would also take braces, URNs and odd hyphens.
+            # Only the usual form: Python's class would also accept braces, URNs and odd hyphens.
             if len(value) == 36 and str(UUID(value)) == value.lower():
                 return value.lower()
         except ValueError:

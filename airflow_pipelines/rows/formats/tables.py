@@ -1,4 +1,4 @@
-"""Arrow tables, such as columnar files hold: rows whose columns match the relation's by name."""
+"""The conversion of Arrow tables, such as those of columnar files: their columns match the relation's by name."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from airflow_pipelines.rows.schema import RelationSchema
 from airflow_pipelines.rows.types import UNSIGNED_INTEGERS
 
 _CHECKED: Final = UNSIGNED_INTEGERS | {"BINARY", "UUID", "VARIANT", "MAP"}
-"""Types whose values have a form of their own, which is checked value by value."""
+"""The types whose values have a form of their own, which is checked value by value."""
 
 
 class TableParser:
-    """Turns the rows of Arrow tables into inserts of one table. The index of a record is the row's number, from 0."""
+    """A parser of the rows of Arrow tables into inserts of one table. The index of a record is the row's number, from 0."""
 
     def __init__(self, schema: RelationSchema, now: Now = wall_clock) -> None:
         """Make a parser.
@@ -37,30 +37,30 @@ class TableParser:
         self._reader = RowReader(schema, now=now)
 
     def takes(self, name: str) -> bool:
-        """Return True if values of a column with this name go into one of the table's."""
+        """Return True if the table has a column for values of a column with this name."""
         return self._reader.place(name) is not None
 
     def parse_table(self, table: pa.Table, first_index: int) -> Parsed:
-        """Take rows.
+        """Convert rows to changes.
 
-        :param table: has them
+        :param table: the rows
         :param first_index: the number of the first one
         """
         return self.parse_sized(table, first_index, table.nbytes)
 
     def parse_sized(self, table: pa.Table, first_index: int, size: int) -> Parsed:
-        """Take rows that were made of some bytes.
+        """Convert rows that were made from a number of bytes to changes.
 
-        :param table: has them
+        :param table: the rows
         :param first_index: the number of the first one
-        :param size: how many bytes they were made of
+        :param size: the number of bytes
         """
         return self._parse(table, first_index, RowBuffer(self._schema), size)
 
     def begin(self, metadata: pa.Table | None = None) -> None:
         """Begin another batch of changes, whose DEFAULTs have a time of their own.
 
-        :param metadata: what a connector says of each record, by name; None when it says nothing
+        :param metadata: a connector's metadata of each record, one column for each name; None if it has none
         """
         self._reader.begin(metadata)
 
@@ -72,13 +72,13 @@ class TableParser:
         buffer: RowBuffer,
         left_out: Sequence[Set[str]] | None = None,
     ) -> None:
-        """Add rows that come, go or change to a buffer.
+        """Add rows that are inserted, deleted or updated to a buffer.
 
-        :param table: has them in order
-        :param operations: what each is
-        :param numbers: of the record that each is from, by which its metadata are found, and what is wrong with it
-        :param buffer: gets the changes, and what is wrong
-        :param left_out: of each row the table's columns that say nothing; None for none
+        :param table: the rows in order
+        :param operations: the operation of each row
+        :param numbers: the number of the record of each row, for its metadata and errors
+        :param buffer: the buffer for the changes and errors
+        :param left_out: for each row the table's columns without a value; None for none
         """
         columns = self._columns(table)
         if left_out is None:
@@ -88,7 +88,7 @@ class TableParser:
                 return
         for at, record in enumerate(self._records(columns, table.num_rows)):
             self._reader.at(numbers[at])
-            given = record if left_out is None else self._without(record, left_out[at])
+            given = record if left_out is None else self._remove_fields(record, left_out[at])
             try:
                 self._add_change(operations[at], given, buffer)
             except RecordProblem as problem:
@@ -104,17 +104,17 @@ class TableParser:
             case _:
                 buffer.add(operation, self._reader.row(record))
 
-    def _without(self, record: dict[str, Any], names: Set[str]) -> dict[str, Any]:
+    def _remove_fields(self, record: dict[str, Any], names: Set[str]) -> dict[str, Any]:
         places = {self._reader.place(name) for name in names}
         return {name: value for name, value in record.items() if self._reader.place(name) not in places}
 
     def _given(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Leave out of a deleted row what its source leaves out but for the key, which is NULL where columns cannot be."""
+        """Drop from a deleted row the values that its source leaves out: NULLs in columns that cannot be NULL."""
         nullable = {column.name: column.type.nullable for column in self._reader.columns}
         return {name: value for name, value in record.items() if value is not None or nullable[name]}
 
     def _columns(self, table: pa.Table) -> list[pa.ChunkedArray | None]:
-        """For each of the table's columns the one that has its values."""
+        """Return for each of the relation's columns the table's column with its values."""
         places = {self._reader.place(name): number for number, name in enumerate(table.column_names)}
         return [table.column(places[place]) if place in places else None for place in range(len(self._reader.columns))]
 
@@ -134,7 +134,7 @@ class TableParser:
     def _cast(
         self, columns: list[pa.ChunkedArray | None], rows: int, numbers: Sequence[int] | None = None
     ) -> list[pa.ChunkedArray] | None:
-        """Cast the columns to the table's types, or return None if a value has to be looked at by itself."""
+        """Cast the columns to the relation's types, or return None if a value must be checked by itself."""
         arrays = []
         described = self._reader.described
         for column, values, field in zip(self._reader.columns, columns, self._schema.arrow, strict=True):
@@ -158,7 +158,7 @@ class TableParser:
             if column.type.is_interval and not column.type.name.endswith("SECOND"):
                 # A duration may be no whole number of the column's units.
                 return None
-            array = _widened(values, field.type)
+            array = _widen(values, field.type)
             if array is None:
                 return None
             arrays.append(array)
@@ -174,15 +174,15 @@ class TableParser:
                 buffer.reject(number, f"row {number} ({key}): {problem}" if key else f"row {number}: {problem}")
 
     def _records(self, columns: list[pa.ChunkedArray | None], rows: int) -> Iterator[dict[str, Any]]:
-        """Each row by itself. Its values pass through their JSON form, so that both ways check the same things."""
+        """Yield each row by itself. Its values pass through their JSON form, so that both ways have the same checks."""
         names = [column.name for column, values in zip(self._reader.columns, columns, strict=True) if values is not None]
         texts = [json_texts(values, WHOLE_SCALARS) for values in columns if values is not None]
         for number in range(rows):
             yield {name: jsontext.loads(text[number]) for name, text in zip(names, texts, strict=True)}
 
 
-def _widened(values: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
-    """``values`` in the wanted type when that loses nothing but a timestamp's digits after the microsecond, else None."""
+def _widen(values: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+    """Return ``values`` in the wanted type if that loses nothing except a timestamp's digits after the microsecond, else None."""
     if pat.is_dictionary(values.type):
         values = pc.cast(values, values.type.value_type)
     given = values.type
@@ -213,15 +213,15 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 class TableFileParser:
-    """Parses files that describe themselves, such as Parquet, as a whole."""
+    """A parser of files that describe themselves, such as Parquet, as a whole."""
 
     def __init__(self, schema: RelationSchema, now: Now, kind: str, read: Callable[[bytes], pa.Table]) -> None:
         """Make a parser.
 
         :param schema: the table
         :param now: the clock that a DEFAULT may read
-        :param kind: what messages call such files
-        :param read: gives the rows of one; what it raises says why it is none
+        :param kind: the name of such files in messages
+        :param read: a function that reads the rows of a file; its error says why it is invalid
         """
         self._schema = schema
         self._tables = TableParser(schema, now)
@@ -239,20 +239,20 @@ class TableFileParser:
         return self._tables.parse_sized(table, first_index, len(data))
 
     def parse_table(self, table: pa.Table, first_index: int) -> Parsed:
-        """Take rows that were already read from a file.
+        """Convert rows that were already read from a file to changes.
 
-        :param table: has them
+        :param table: the rows
         :param first_index: the number of the first one
         """
         return self._tables.parse_table(table, first_index)
 
     def parse_prefix(self, data: bytes, first_index: int) -> Parsed:
-        """Parse the whole file, which is complete or cannot be read: this is :meth:`parse`."""
+        """Parse the whole file, which is complete or cannot be read, like :meth:`parse`."""
         return self.parse(data, first_index)
 
     def state(self) -> dict[str, Any]:
-        """Nothing is remembered between calls."""
+        """Return an empty state: nothing is remembered between calls."""
         return {}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Nothing is remembered between calls."""
+        """Do nothing, because nothing is remembered between calls."""

@@ -22,10 +22,10 @@ _UNIT_NAMES: Final = {1: "microseconds", 1_000: "milliseconds", 86_400_000_000: 
 
 
 def times_converter(name: str, forms: ValueForms) -> Converter:
-    """Make a converter of texts, and of numbers where a flavor writes some, to values of a type.
+    """Make a converter of texts, and of numbers if the flavor writes numbers, to values of a type.
 
     :param name: the type, one of :data:`~airflow_pipelines.rows.types.TEMPORALS`
-    :param forms: whether dates, times and timestamps may be numbers, and of what unit
+    :param forms: the forms, with the units of dates, times and timestamps that are numbers
     """
     match name:
         case "DATE":
@@ -39,7 +39,7 @@ def times_converter(name: str, forms: ValueForms) -> Converter:
 
 
 def _converter(of_text: Converter, unit: int | None, make: Callable[[dt.timedelta], Any]) -> Converter:
-    """Make a converter of what ``of_text`` takes and, where there is a unit, of numbers of so many microseconds."""
+    """Make a converter of the values that ``of_text`` accepts and, if there is a unit, of numbers in that unit, in microseconds."""
     if unit is None:
         return of_text
 

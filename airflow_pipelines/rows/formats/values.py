@@ -1,4 +1,4 @@
-"""The converter of a column type: from JSON or text to what Arrow takes, collections and what is in them included."""
+"""The converter of a column type: from JSON or text to values that Arrow accepts, including collections and their elements."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def json_converter(kind: ColumnType, forms: ValueForms = DEFAULT_FORMS) -> Conve
     """Make a converter from parsed JSON (floats parsed as Decimal) to values of ``kind``.
 
     :param kind: the type
-    :param forms: how values are written besides the usual way
-    :raises RecordProblem: at once, when values of ``kind`` cannot be read
+    :param forms: the forms of values besides the default ones
+    :raises RecordProblem: when values of ``kind`` cannot be read; it is raised at once
     """
     if kind.component is not None:
         return _list_converter(kind.component, forms)
@@ -59,11 +59,11 @@ def json_converter(kind: ColumnType, forms: ValueForms = DEFAULT_FORMS) -> Conve
 
 
 def text_converter(kind: ColumnType) -> Converter:
-    """Make a converter from text, as a CSV field or a map's key holds it, to values of ``kind``.
+    """Make a converter from text, in a CSV field or a map's key, to values of ``kind``.
 
     Arrays, maps, structs, binary and variant values are written as JSON. Blanks around anything but a string are ignored.
 
-    :raises RecordProblem: at once, when values of ``kind`` cannot be read
+    :raises RecordProblem: when values of ``kind`` cannot be read; it is raised at once
     """
     convert = json_converter(kind)
     if kind.is_text:
@@ -88,7 +88,7 @@ def text_converter(kind: ColumnType) -> Converter:
 
 
 def is_null_text(text: str) -> bool:
-    """Return True if a CSV field stands for NULL in a column that is not a string."""
+    """Return True if a CSV field represents NULL in a column that is not a string."""
     return text.strip(" \t") in {"", "NULL", "null"}
 
 
@@ -106,7 +106,7 @@ def _boolean_of_text(text: str) -> bool:
 
 
 def _variant_of_text(value: Any) -> Any:
-    """JSON within a text; what is no text is taken as it is."""
+    """Parse JSON within a text; a value that is no text is used unchanged."""
     if not isinstance(value, str):
         return variant.encode(value)
     try:
@@ -136,22 +136,22 @@ def _map_converter(key_kind: ColumnType, value_kind: ColumnType, forms: ValueFor
         pairs = [(key(name), item(content)) for name, content in value.items()]
         if any(name is None for name, _ in pairs):
             raise RecordProblem("a map's key must not be NULL")
-        if len({_comparable(name) for name, _ in pairs}) < len(pairs):
+        if len({_to_comparable(name) for name, _ in pairs}) < len(pairs):
             raise RecordProblem(f"the map {excerpt(jsontext.shown(value), 60)} has a key twice")
         return pairs
 
     return convert
 
 
-def _comparable(value: Any) -> Any:
-    """Convert a value to a form that can be hashed and is the same for values that are stored as one."""
+def _to_comparable(value: Any) -> Any:
+    """Convert a value to a hashable form that is equal for values that are stored as one."""
     if isinstance(value, float):
-        # The two zeros are stored as one.
+        # The positive and the negative zero are stored as one.
         return value + 0.0
     if isinstance(value, dict):
-        return tuple(_comparable(part) for part in value.values())
+        return tuple(_to_comparable(part) for part in value.values())
     if isinstance(value, (list, tuple)):
-        return tuple(_comparable(part) for part in value)
+        return tuple(_to_comparable(part) for part in value)
     return value
 
 

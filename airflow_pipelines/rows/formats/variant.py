@@ -1,4 +1,4 @@
-"""VARIANT values from and to JSON."""
+"""The conversion of VARIANT values from and to JSON."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from airflow_pipelines.rows.formats import jsontext
 from airflow_pipelines.rows.formats.parsed import RecordProblem, excerpt
 
 MAX_DEPTH = 200
-"""The number of arrays and objects around a value: what is stored has to be read, compared and sent again, in any thread."""
+"""The maximum number of arrays and objects around a value: any thread has to read, compare and send a stored value again."""
 _EPOCH = dt.datetime(1970, 1, 1)
 
 
 def encode(value: Any) -> dict[str, bytes]:
-    """Encode a parsed JSON value as a variant, as the struct in which Arrow carries it.
+    """Encode a parsed JSON value as a variant, in the struct in which Arrow represents it.
 
     :raises RecordProblem: when a number or text has no variant form, or the value is nested too deeply
     """
@@ -31,7 +31,7 @@ def encode(value: Any) -> dict[str, bytes]:
 
 
 def to_json(variant: Mapping[str, bytes]) -> str:
-    """Write a variant as JSON text; what JSON lacks (dates, timestamps, binary) becomes a string."""
+    """Write a variant as JSON text; values that JSON lacks (dates, timestamps, binary) become strings."""
     return _to_json(binary.decode_variant(variant))
 
 

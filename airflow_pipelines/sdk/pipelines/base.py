@@ -1,4 +1,4 @@
-"""What every part of a pipeline builds on: its client, its name, its descriptor, and waiting for its status."""
+"""The base of all parts of a pipeline: its client, its name, its descriptor, and waits for its status."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STATUS_POLL_S = 0.5
 
 
 class PipelineBase:
-    """A pipeline's name and the last descriptor read of it."""
+    """The name of a pipeline and the last descriptor read of it."""
 
     def __init__(self, client: PipelineClient) -> None:
         self.client = client
@@ -41,16 +41,16 @@ class PipelineBase:
     def refresh(self, field_selector: PipelineFieldSelector) -> None:
         """Read the pipeline again.
 
-        :param field_selector: which fields to read; the others keep what was read before
+        :param field_selector: the fields to read; the others keep their values
         :raises PipelineAPIError: with code ``UnknownPipelineName`` when there is no such pipeline any more
         :raises PipelineConnectionError: when the service cannot be reached
         """
         self._read(field_selector)
 
     def status(self) -> PipelineStatus:
-        """The current status of the pipeline.
+        """Return the current status of the pipeline.
 
-        :returns: the status; ``NOT_FOUND`` when there is no such pipeline (any more)
+        :returns: the status; ``NOT_FOUND`` if there is no such pipeline (any more)
         """
         try:
             return status_of(self._read(PipelineFieldSelector.STATUS))
@@ -63,9 +63,9 @@ class PipelineBase:
         """Wait until the pipeline has a status.
 
         :param expected_status: the status to wait for
-        :param timeout: seconds to wait at most; None waits without limit
-        :raises TimeoutError: when the status is not reached in time; says which status was seen last
-        :raises PipelineFailedError: when the pipeline stops with an error, so that the status cannot come any more
+        :param timeout: maximum number of seconds to wait; None waits without limit
+        :raises TimeoutError: when the status is not reached in time; the message names the status seen last
+        :raises PipelineFailedError: when the pipeline stops with an error, so that it cannot reach the status any more
         """
         what = f"pipeline {self.name!r} to become {expected_status}"
         self._wait_for_status({expected_status}, what=what, action="RUN", timeout_s=timeout)
@@ -74,21 +74,21 @@ class PipelineBase:
         return path_of("pipelines", self.name, *parts)
 
     def _read(self, selector: PipelineFieldSelector, *, idempotent: bool = True) -> dict[str, Any]:
-        """Read the descriptor; fields the selector leaves out keep what was read before."""
+        """Read the descriptor; fields that the selector leaves out keep their values."""
         answer = self.client.get(self._path(), params={"selector": selector.value}, idempotent=idempotent)
         self._descriptor = self._descriptor | answer
         return self._descriptor
 
     def _field(self, name: str) -> Any:
-        """One field, freshly read."""
+        """Return one field, freshly read."""
         return self._read(PipelineFieldSelector.ALL)[name]
 
     def _optional_field(self, name: str) -> Any:
-        """One field that only some pipelines have, freshly read; None where this one has it not."""
+        """Return one field that only some pipelines have, freshly read; None if this one lacks it."""
         return self.client.get(self._path(), params={"selector": PipelineFieldSelector.ALL.value}).get(name)
 
     def _status_field(self, name: str) -> Any:
-        """One field that the status selector has, freshly read."""
+        """Return one field of the status selector, freshly read."""
         return self._read(PipelineFieldSelector.STATUS)[name]
 
     def _wait_for_status(
@@ -102,11 +102,11 @@ class PipelineBase:
         """Wait for one of several statuses.
 
         :param expected: the statuses
-        :param what: what is waited for, for messages
-        :param action: the action that failed when the pipeline stops with an error, for the message
-        :param timeout_s: seconds to wait at most; None waits without limit
-        :returns: the status that came
-        :raises PipelineTimeoutError: when none comes in time
+        :param what: the awaited condition, for messages
+        :param action: the action that fails if the pipeline stops with an error, for the message
+        :param timeout_s: maximum number of seconds to wait; None waits without limit
+        :returns: the status that was reached
+        :raises PipelineTimeoutError: when none is reached in time
         :raises PipelineFailedError: when the pipeline stops with an error meanwhile
         """
         last = "nothing"
@@ -124,7 +124,7 @@ class PipelineBase:
         return wait_until(check, what=what, seen=lambda: last, timeout_s=timeout_s, poll_s=STATUS_POLL_S)
 
     def _raise_if_failed(self, descriptor: Mapping[str, Any], action: str) -> None:
-        """Find out whether the pipeline is down for good with an error; waiting on would be in vain.
+        """Raise an error if the pipeline is down for good with an error, so that waiting longer would be in vain.
 
         :param descriptor: the pipeline as the service sends it
         :param action: the action that failed, for the message
@@ -140,9 +140,9 @@ class PipelineBase:
         raise PipelineFailedError(message, error)
 
     def _raise_if_down(self, awaited: str) -> str:
-        """How the pipeline fares, which has to be up.
+        """Return the pipeline's state in words, and raise an error if it is down.
 
-        :param awaited: what is waited for, for the message
+        :param awaited: the awaited condition, for the message
         :raises PipelineFailedError: when it is down, with its error if it has one
         """
         descriptor = self._read(PipelineFieldSelector.STATUS, idempotent=False)
@@ -157,7 +157,7 @@ class PipelineBase:
         """Wait until a version of the program is compiled.
 
         :param program_version: the version
-        :param timeout_s: seconds to wait at most; None waits without limit
+        :param timeout_s: maximum number of seconds to wait; None waits without limit
         :raises ProgramCompilationError: when it does not compile; with the compiler's messages
         :raises PipelineFailedError: when somebody changes the program meanwhile
         :raises PipelineTimeoutError: when it is not compiled in time
@@ -188,17 +188,17 @@ class PipelineBase:
 
 
 def status_of(descriptor: Mapping[str, Any]) -> PipelineStatus:
-    """The combined status in a descriptor."""
+    """Return the combined status in a descriptor."""
     return PipelineStatus.from_str(descriptor["deployment_status"])
 
 
 def is_down(descriptor: Mapping[str, Any]) -> bool:
-    """Whether the pipeline is stopped and meant to be."""
+    """Return True if the pipeline is stopped and its desired status is stopped too."""
     return bool(descriptor["deployment_status"] == "Stopped" and descriptor["deployment_desired_status"] == "Stopped")
 
 
 def describe_status(descriptor: Mapping[str, Any]) -> str:
-    """A descriptor's state in words, for messages."""
+    """Return a descriptor's state in words, for messages."""
     status, desired = descriptor["deployment_status"], descriptor["deployment_desired_status"]
     text = f"status {status}" if status == desired else f"status {status} (desired {desired})"
     if status == "Stopped" and descriptor["program_status"] != "Success":

@@ -1,4 +1,4 @@
-"""Checkpoints of a pipeline, and their copies in an object store."""
+"""The checkpoints of a pipeline, and their copies in an object store."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from airflow_pipelines.sdk.pipelines.waiting import wait_until
 
 
 class PipelineCheckpoints(PipelineBase):
-    """Taking checkpoints, syncing them, and looking at both."""
+    """The methods that take, sync and list checkpoints."""
 
     def checkpoint(self, wait: bool = False, timeout_s: float | None = None) -> int:
-        """Ask for a checkpoint.
+        """Request a checkpoint.
 
-        :param wait: whether to wait until it is complete
-        :param timeout_s: seconds to wait at most; None waits without limit
+        :param wait: True to wait until it is complete
+        :param timeout_s: maximum number of seconds to wait; None waits without limit
         :returns: the checkpoint's sequence number, for :meth:`checkpoint_status`; it counts within one incarnation
         :raises PipelineAPIError: when the pipeline cannot take checkpoints now
         :raises PipelineFailedError: when the awaited checkpoint fails, or the pipeline stops
@@ -28,10 +28,10 @@ class PipelineCheckpoints(PipelineBase):
         return int(self.checkpoint_response(wait, timeout_s)["checkpoint_sequence_number"])
 
     def checkpoint_response(self, wait: bool = False, timeout_s: float | None = None) -> dict[str, Any]:
-        """Ask for a checkpoint, as :meth:`checkpoint` does.
+        """Request a checkpoint, as :meth:`checkpoint` does.
 
-        :param wait: whether to wait until it is complete
-        :param timeout_s: seconds to wait at most; None waits without limit
+        :param wait: True to wait until it is complete
+        :param timeout_s: maximum number of seconds to wait; None waits without limit
         :returns: the service's answer: ``checkpoint_sequence_number``, and the ``incarnation_uuid`` in which it counts
         :raises PipelineAPIError: when the pipeline cannot take checkpoints now
         :raises PipelineFailedError: when the awaited checkpoint fails, or the pipeline stops
@@ -56,10 +56,10 @@ class PipelineCheckpoints(PipelineBase):
         return answer
 
     def checkpoint_status(self, seq: int) -> CheckpointStatus:
-        """How a checkpoint fares.
+        """Return the status of a checkpoint.
 
-        :param seq: the sequence number that :meth:`checkpoint` gave
-        :returns: ``Success``; ``Failure`` with its error; ``InProgress``; or ``Unknown`` when a newer one has completed since
+        :param seq: the sequence number that :meth:`checkpoint` returned
+        :returns: ``Success``; ``Failure`` with its error; ``InProgress``; or ``Unknown`` if a newer one has completed since
         :raises PipelineAPIError: when the pipeline has no host
         """
         answer = self.client.get(self._path("checkpoint_status"))
@@ -73,7 +73,7 @@ class PipelineCheckpoints(PipelineBase):
         return CheckpointStatus.Unknown
 
     def checkpoints(self) -> list[CheckpointMetadata]:
-        """The checkpoints the pipeline keeps.
+        """Return the checkpoints that the pipeline keeps.
 
         :returns: oldest first, as the service lists them
         :raises PipelineAPIError: when the pipeline has no host
@@ -81,9 +81,9 @@ class PipelineCheckpoints(PipelineBase):
         return [CheckpointMetadata.from_dict(entry) for entry in self.client.get(self._path("checkpoints"))]
 
     def remote_checkpoints(self) -> list[CheckpointMetadata]:
-        """The checkpoints in the object store that the pipeline's storage configuration names.
+        """Return the checkpoints in the object store that the pipeline's storage configuration names.
 
-        :returns: newest first; of each its UUID is known
+        :returns: newest first; only their UUIDs are known
         :raises PipelineAPIError: when the pipeline has no host, no object store is configured, or it does not answer
         """
         return [CheckpointMetadata.from_dict(entry) for entry in self.client.get(self._path("checkpoints", "remote"))]
@@ -99,11 +99,11 @@ class PipelineCheckpoints(PipelineBase):
     ) -> str:
         """Copy a checkpoint to the object store that the pipeline's storage configuration names, and remove outdated copies there.
 
-        :param wait: whether to wait until it is copied
-        :param timeout_s: seconds to wait at most; None waits without limit
-        :param checkpoint: which checkpoint; None for the newest
-        :param retention_min_count: so many of the newest copies are kept; None for as many as the configuration says
-        :param retention_min_age: copies of so many days are kept; None for as many as the configuration says
+        :param wait: True to wait until it is copied
+        :param timeout_s: maximum number of seconds to wait; None waits without limit
+        :param checkpoint: the checkpoint; None for the newest
+        :param retention_min_count: the number of newest copies to keep; None for the configured number
+        :param retention_min_age: the number of days for which copies are kept; None for the configured number
         :returns: the checkpoint's UUID, for :meth:`sync_checkpoint_status`
         :raises PipelineAPIError: when there is no such checkpoint, or no object store is configured
         :raises RuntimeError: when the awaited sync fails, or the pipeline stops
@@ -129,11 +129,11 @@ class PipelineCheckpoints(PipelineBase):
     ) -> dict[str, Any]:
         """Copy a checkpoint to the object store, as :meth:`sync_checkpoint` does.
 
-        :param wait: whether to wait until it is copied
-        :param timeout_s: seconds to wait at most; None waits without limit
-        :param checkpoint: which checkpoint; None for the newest
-        :param retention_min_count: so many of the newest copies are kept; None for as many as the configuration says
-        :param retention_min_age: copies of so many days are kept; None for as many as the configuration says
+        :param wait: True to wait until it is copied
+        :param timeout_s: maximum number of seconds to wait; None waits without limit
+        :param checkpoint: the checkpoint; None for the newest
+        :param retention_min_count: the number of newest copies to keep; None for the configured number
+        :param retention_min_age: the number of days for which copies are kept; None for the configured number
         :returns: the service's answer: ``checkpoint_uuid``, and the ``incarnation_uuid`` of the pipeline
         :raises PipelineAPIError: when there is no such checkpoint, or no object store is configured
         :raises RuntimeError: when the awaited sync fails, or the pipeline stops
@@ -164,18 +164,18 @@ class PipelineCheckpoints(PipelineBase):
         return answer
 
     def sync_checkpoint_status(self, uuid: str) -> CheckpointStatus:
-        """How the sync of a checkpoint fares.
+        """Return the status of a checkpoint's sync.
 
         :param uuid: the checkpoint's UUID
-        :returns: ``Success``; ``Failure`` with its error (not raised); or ``Unknown`` while it is under way or not known
+        :returns: ``Success``; ``Failure`` with its error (not raised); or ``Unknown`` if it is in progress or not known
         :raises PipelineAPIError: when the pipeline has no host
         """
         return _sync_outcome(self._sync_status(), uuid)
 
     def last_successful_checkpoint_sync(self) -> UUID | None:
-        """The newest checkpoint that is in the object store.
+        """Return the newest checkpoint that is in the object store.
 
-        :returns: its UUID; None when none was synced yet
+        :returns: its UUID; None if none was synced yet
         :raises PipelineAPIError: when the pipeline has no host
         """
         return _newest_synced(self._sync_status())

@@ -1,4 +1,4 @@
-"""Looking into a pipeline: metrics, profiles, the dataflow graph, support bundles."""
+"""The diagnostics of a pipeline: metrics, profiles, the dataflow graph, support bundles."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from airflow_pipelines.sdk.pipelines.base import PipelineBase
 from airflow_pipelines.sdk.wire import lines_of
 
 BUNDLE_S = 300.0
-"""How long a support bundle is waited for: the program is compiled for it."""
+"""The number of seconds to wait for a support bundle, for which the program is compiled."""
 
 
 class PipelineDiagnostics(PipelineBase):
-    """What helps to find out how a pipeline fares, and why."""
+    """The methods that show the state of a pipeline and its causes."""
 
     def metrics(self, format: str = "prometheus") -> Any:
-        """The pipeline's counters for a monitoring system.
+        """Return the pipeline's counters for a monitoring system.
 
         :param format: ``prometheus`` for its text form, ``json`` for a list with one object per metric
         :returns: a text, or a list of dictionaries with ``key, type, description, values``
@@ -27,7 +27,7 @@ class PipelineDiagnostics(PipelineBase):
         return self.client.get(self._path("metrics"), params={"format": format})
 
     def time_series(self) -> dict[str, Any]:
-        """How throughput, memory and storage changed in the last minute.
+        """Return the throughput, memory and storage of the last minute.
 
         :returns: ``now``, and ``samples`` with ``t`` (milliseconds since the epoch), ``r`` (records processed), ``m`` (bytes of
             memory) and ``s`` (bytes of storage), oldest first
@@ -37,7 +37,7 @@ class PipelineDiagnostics(PipelineBase):
         return series
 
     def follow_time_series(self) -> Generator[dict[str, int], None, None]:
-        """The samples of the last minute, then each new one until the pipeline stops. Close the generator to stop following.
+        """Yield the samples of the last minute, then each new one until the pipeline stops. Close the generator to stop following.
 
         :returns: a generator of samples as in :meth:`time_series`
         :raises PipelineAPIError: when the pipeline has no host
@@ -48,7 +48,7 @@ class PipelineDiagnostics(PipelineBase):
                     yield json.loads(line)
 
     def circuit_profile(self) -> dict[str, Any]:
-        """What the newest steps cost, operator by operator, and how Spark carries out their queries.
+        """Return the cost of the newest steps by operator, and Spark's plans for their queries.
 
         :returns: ``views`` and ``operators`` with their times and rows, ``plans`` with the physical plan of each query, and
             ``recent_steps``
@@ -58,7 +58,7 @@ class PipelineDiagnostics(PipelineBase):
         return profile
 
     def dataflow_graph(self) -> dict[str, Any]:
-        """What each relation of the program is computed from, and by which strategy.
+        """Return the inputs of each relation of the program, and the strategy by which it is computed.
 
         :returns: ``mir`` has the nodes by relation, ``sources`` the lines of the program
         :raises PipelineAPIError: when the program does not compile
@@ -67,9 +67,9 @@ class PipelineDiagnostics(PipelineBase):
         return graph
 
     def stream_graph(self) -> dict[str, Any]:
-        """The operators of the stream program, and how elements go from one to the other.
+        """Return the operators of the stream program and the paths of elements between them.
 
-        :returns: ``execution_plan`` with the nodes and their predecessors, ``operators`` with what names their state, and the
+        :returns: ``execution_plan`` with the nodes and their predecessors, ``operators`` with the names of their state, and the
             program's ``sources``, ``inputs`` and ``outputs``
         :raises PipelineAPIError: when there is no stream program, or it is not compiled
         """
@@ -77,9 +77,9 @@ class PipelineDiagnostics(PipelineBase):
         return graph
 
     def stream_picture(self, output_path: str | None = None) -> str:
-        """The stream program as a picture: a box for operators that hand elements on directly, and arrows for the other ways.
+        """Return the stream program as a picture: a box for operators that pass elements on directly, and arrows for other paths.
 
-        :param output_path: a file to write it to as well
+        :param output_path: a file to write the picture to as well
         :returns: an SVG document; in a notebook, ``IPython.display.SVG(pipeline.stream_picture())`` shows it
         :raises PipelineAPIError: as :meth:`stream_graph`
         :raises OSError: when the file cannot be written
@@ -105,21 +105,21 @@ class PipelineDiagnostics(PipelineBase):
         dataflow_graph: bool = True,
         pipeline_events: bool = True,
     ) -> bytes:
-        """Diagnostic information about the pipeline, whether it runs or not.
+        """Return diagnostic information about the pipeline, running or not.
 
         :param output_path: a file to write it to as well
-        :param collect: whether to collect what there is now; otherwise the bundle has earlier collections only
-        :param limit: how many collections it has at most; the newest three are kept
-        :param circuit_profile: whether it has what the newest steps cost
-        :param heap_profile: whether it should have a profile of the memory, which pipelines on Spark do not have
-        :param metrics: whether it has the metrics
-        :param logs: whether it has the log
-        :param stats: whether it has the statistics
-        :param pipeline_config: whether it has the pipeline's descriptor
-        :param system_config: whether it has what there is to say of the service
-        :param dataflow_graph: whether it has the dataflow graph
-        :param pipeline_events: whether it has the events
-        :returns: a ZIP file; ``metadata.json`` says what it has, and why not more
+        :param collect: True to collect the present information; otherwise the bundle has only earlier collections
+        :param limit: the maximum number of collections in the bundle; the newest three are kept
+        :param circuit_profile: True to include the cost of the newest steps
+        :param heap_profile: True to include a memory profile, which pipelines on Spark do not have
+        :param metrics: True to include the metrics
+        :param logs: True to include the log
+        :param stats: True to include the statistics
+        :param pipeline_config: True to include the pipeline's descriptor
+        :param system_config: True to include information about the service
+        :param dataflow_graph: True to include the dataflow graph
+        :param pipeline_events: True to include the events
+        :returns: a ZIP file; its ``metadata.json`` lists the contents, and the reasons for missing ones
         :raises PipelineAPIError: when there is no such pipeline, or ``limit`` is below 1
         :raises OSError: when the file cannot be written
         """
@@ -140,7 +140,7 @@ class PipelineDiagnostics(PipelineBase):
         return _saved(content, output_path)
 
     def start_samply_profile(self, duration: int = 30) -> None:
-        """Profile the native code of the pipeline, of which there is none on Spark: see :meth:`circuit_profile`.
+        """Profile the native code of the pipeline. There is none on Spark: see :meth:`circuit_profile`.
 
         :param duration: seconds
         :raises PipelineAPIError: with the code ``NotSupported``
@@ -148,7 +148,7 @@ class PipelineDiagnostics(PipelineBase):
         self.client.post(self._path("samply_profile"), params={"duration_secs": duration})
 
     def get_samply_profile(self, output_path: str | None = None) -> bytes:
-        """The profile of the native code of the pipeline, of which there is none on Spark: see :meth:`circuit_profile`.
+        """Return the profile of the pipeline's native code. There is none on Spark: see :meth:`circuit_profile`.
 
         :param output_path: a file to write it to as well
         :returns: a gzip file

@@ -1,4 +1,4 @@
-"""The plain facts about a pipeline, each read from the service when asked for."""
+"""The properties of a pipeline, each read from the service on request."""
 
 from __future__ import annotations
 
@@ -25,47 +25,47 @@ from airflow_pipelines.sdk.runtime_config import RuntimeConfig
 
 
 class PipelineGetters(PipelineBase):
-    """Facts about a pipeline. Every method asks the service and raises its ``PipelineAPIError``."""
+    """The properties of a pipeline. Every method asks the service and raises its ``PipelineAPIError``."""
 
     def id(self) -> str:
-        """The identity of the pipeline, a UUID; it outlives renaming."""
+        """Return the id of the pipeline, a UUID; it does not change when the pipeline is renamed."""
         return str(self._status_field("id"))
 
     def description(self) -> str:
-        """The description of the pipeline."""
+        """Return the description of the pipeline."""
         return str(self._status_field("description"))
 
     def tags(self) -> list[str]:
-        """The tags of the pipeline."""
+        """Return the tags of the pipeline."""
         return list(self._status_field("tags") or [])
 
     def created_at(self) -> datetime:
-        """When the pipeline was created."""
+        """Return the time at which the pipeline was created."""
         return parse_time(self._status_field("created_at"))
 
     def version(self) -> int:
-        """The version of the pipeline: it grows with each edit of its program or configuration."""
+        """Return the version of the pipeline, which grows with each edit of its program or configuration."""
         return int(self._status_field("version"))
 
     def platform_version(self) -> str:
-        """The version of this software that the program was compiled with."""
+        """Return the version of this software that compiled the program."""
         return str(self._status_field("platform_version"))
 
     def runtime_config(self) -> RuntimeConfig:
-        """The runtime configuration of the pipeline, with the service's defaults filled in."""
+        """Return the runtime configuration of the pipeline, with the service's defaults filled in."""
         return RuntimeConfig.from_dict(self._field("runtime_config"))
 
     def program_code(self) -> str:
-        """The SQL text of the program."""
+        """Return the SQL text of the program."""
         return str(self._field("program_code"))
 
     def program_config(self) -> Mapping[str, Any]:
-        """The configuration of the compiler for this program."""
+        """Return the compiler configuration of this program."""
         config: Mapping[str, Any] = self._field("program_config")
         return config
 
     def program_info(self) -> Mapping[str, Any]:
-        """What compiling gave: the schema of tables and views, and the connectors.
+        """Return the result of compiling: the schema of tables and views, and the connectors.
 
         :returns: the wire object; empty while the program is not compiled
         """
@@ -73,87 +73,87 @@ class PipelineGetters(PipelineBase):
         return info
 
     def program_error(self) -> Mapping[str, Any]:
-        """What the compiler said: ``{sql_compilation, rust_compilation, system_error}``; exit codes are 0 without an error."""
+        """Return the compiler's messages: ``{sql_compilation, rust_compilation, system_error}``; exit codes are 0 on success."""
         error: Mapping[str, Any] = self._field("program_error") or {}
         return error
 
     def program_status(self) -> ProgramStatus:
-        """How far compiling got.
+        """Return the status of the compilation.
 
-        :returns: the status; after a failure its ``get_error()`` gives the compiler's messages
+        :returns: the status; after a failure its ``get_error()`` returns the compiler's messages
         """
         status = ProgramStatus.from_value(self._status_field("program_status"))
         return status._with_error(dict(self.program_error())) if status.is_error else status
 
     def program_status_since(self) -> datetime:
-        """Since when the program has its status."""
+        """Return the time since which the program has its status."""
         return parse_time(self._status_field("program_status_since"))
 
     def program_version(self) -> int:
-        """The version of the program: it grows with each edit that asks for compiling again."""
+        """Return the version of the program, which grows with each edit that requires a compilation."""
         return int(self._status_field("program_version"))
 
     def udf_rust(self) -> str:
-        """The Rust code of user-defined functions; always empty, since programs run on Spark."""
+        """Return the Rust code of user-defined functions; always empty, since programs run on Spark."""
         return str(self._field("udf_rust"))
 
     def udf_toml(self) -> str:
-        """The Rust dependencies of user-defined functions; always empty, since programs run on Spark."""
+        """Return the Rust dependencies of user-defined functions; always empty, since programs run on Spark."""
         return str(self._field("udf_toml"))
 
     def udf_python(self) -> str:
-        """The Python module with the functions that the program declares without an expression."""
+        """Return the Python module with the functions that the program declares without an expression."""
         return str(self.client.get(self._path("udf_python"))["udf_python"])
 
     def stream_program(self) -> dict[str, str]:
-        """The stream program.
+        """Return the stream program.
 
-        :returns: the text of each file by its path, the one that is executed first; empty without a stream program. It may be given
-            to :meth:`modify` and to a :class:`~airflow_pipelines.sdk.pipeline_builder.PipelineBuilder`
+        :returns: the text of each file by its path, with the file that is executed first; empty without a stream program. It can be
+            passed to :meth:`modify` and to a :class:`~airflow_pipelines.sdk.pipeline_builder.PipelineBuilder`
         """
         return dict(self._optional_field("stream_files") or {})
 
     def stream_arguments(self) -> list[str]:
-        """The command line of the stream program."""
+        """Return the command line of the stream program."""
         return list(self._optional_field("stream_arguments") or [])
 
     def bootstrap_policy(self) -> BootstrapPolicy | None:
-        """The bootstrap policy of the current start; None while the pipeline is stopped."""
+        """Return the bootstrap policy of the current start; None while the pipeline is stopped."""
         policy = self._status_field("bootstrap_policy")
         return None if policy is None else BootstrapPolicy.from_str(policy)
 
     def deployment_status_since(self) -> datetime:
-        """Since when the pipeline has its status."""
+        """Return the time since which the pipeline has its status."""
         return parse_time(self._status_field("deployment_status_since"))
 
     def deployment_desired_status(self) -> DeploymentDesiredStatus:
-        """The status the pipeline is meant to reach."""
+        """Return the status that the pipeline should reach."""
         return DeploymentDesiredStatus.from_str(self._status_field("deployment_desired_status"))
 
     def deployment_resources_status(self) -> DeploymentResourcesStatus:
-        """Whether the pipeline has a host."""
+        """Return the status of the pipeline's host."""
         return DeploymentResourcesStatus.from_str(self._status_field("deployment_resources_status"))
 
     def deployment_resources_desired_status(self) -> DeploymentResourcesDesiredStatus:
-        """Whether the pipeline is meant to have a host."""
+        """Return the desired status of the pipeline's host."""
         return DeploymentResourcesDesiredStatus.from_str(self._status_field("deployment_resources_desired_status"))
 
     def deployment_runtime_status(self) -> DeploymentRuntimeStatus | None:
-        """What the pipeline does on its host; None while it has none."""
+        """Return the status of the pipeline on its host; None while it has no host."""
         status = self._status_field("deployment_runtime_status")
         return None if status is None else DeploymentRuntimeStatus.from_str(status)
 
     def deployment_runtime_desired_status(self) -> DeploymentRuntimeDesiredStatus | None:
-        """What the pipeline is meant to do on its host; None while it has none."""
+        """Return the desired status of the pipeline on its host; None while it has no host."""
         status = self._status_field("deployment_runtime_desired_status")
         return None if status is None else DeploymentRuntimeDesiredStatus.from_str(status)
 
     def deployment_runtime_status_details(self) -> dict[str, Any] | None:
-        """Details of the runtime status.
+        """Return the details of the runtime status.
 
         :returns: in AWAITINGAPPROVAL the difference between the checkpoint's program and the current one: ``program_diff`` with
-            lists of added, modified and removed tables and views, and such lists of connectors. Otherwise what the service says, or
-            None.
+            lists of added, modified and removed tables and views, and such lists of connectors. Otherwise the details that the
+            service gives, or None.
         """
         descriptor = self._read(PipelineFieldSelector.STATUS)
         details: dict[str, Any] | None = descriptor["deployment_runtime_status_details"]
@@ -163,9 +163,9 @@ class PipelineGetters(PipelineBase):
         return details
 
     def pending_change(self) -> PendingChange | None:
-        """The change that waits for approval, with what names it in :meth:`approve`.
+        """Return the change that waits for approval, with the programs that :meth:`approve` takes.
 
-        :returns: the change; None when the pipeline awaits no approval
+        :returns: the change; None if the pipeline does not await approval
         """
         descriptor = self._read(PipelineFieldSelector.STATUS)
         details = descriptor["deployment_runtime_status_details"]
@@ -173,46 +173,46 @@ class PipelineGetters(PipelineBase):
         return PendingChange.from_dict(details) if waits else None
 
     def deployment_error(self) -> Mapping[str, Any] | str:
-        """Why the pipeline stopped, as ``{message, error_code, details}``; an empty string when it did not stop with an error."""
+        """Return the error that stopped the pipeline, as ``{message, error_code, details}``; an empty string if there is none."""
         error: Mapping[str, Any] | None = self._status_field("deployment_error")
         return error or ""
 
     def deployment_config(self) -> Mapping[str, Any]:
-        """The configuration the current incarnation was started with; empty while the pipeline has no host."""
+        """Return the configuration with which the current incarnation was started; empty while the pipeline has no host."""
         config: Mapping[str, Any] = self._deployment().get("deployment_config") or {}
         return config
 
     def deployment_location(self) -> str:
-        """Where the current incarnation runs, in words: kind of host, machine and process. Empty while the pipeline has no host."""
+        """Return the location of the current incarnation in words: kind of host, machine and process. Empty without a host."""
         location = self._deployment().get("deployment_location")
         if not location:
             return ""
         return f"{location['kind']} host {location['host_id']} on {location['machine']}, process {location['pid']}"
 
     def storage_status(self) -> StorageStatus:
-        """Whether the pipeline holds storage."""
+        """Return the status of the pipeline's storage."""
         return StorageStatus.from_str(self._status_field("storage_status"))
 
     def storage_status_details(self) -> dict[str, Any] | None:
-        """Details of the storage: its ``checkpoints``. None when the pipeline was never started, or was cleared."""
+        """Return the details of the storage: its ``checkpoints``. None if the pipeline was never started, or was cleared."""
         details: dict[str, Any] | None = self._status_field("storage_status_details")
         return details
 
     def tables(self) -> list[SQLTable]:
-        """The tables of the compiled program, in the order of the text; empty while it is not compiled."""
+        """Return the tables of the compiled program, in the order of the text; empty while it is not compiled."""
         schema = self.program_info().get("schema") or {}
         return [SQLTable.from_dict(relation) for relation in schema.get("inputs") or []]
 
     def views(self) -> list[SQLView]:
-        """The views of the compiled program, in the order of the text; empty while it is not compiled."""
+        """Return the views of the compiled program, in the order of the text; empty while it is not compiled."""
         schema = self.program_info().get("schema") or {}
         return [SQLView.from_dict(relation) for relation in schema.get("outputs") or []]
 
     def errors(self) -> list[Mapping[str, Any]]:
-        """Everything that is wrong with the pipeline at the moment.
+        """Return all current errors of the pipeline.
 
         :returns: one mapping per error. Those of the program have one key: ``sql_compilation``, ``rust_compilation`` or
-            ``system_error``. The deployment error is as it is: ``message``, ``error_code`` and ``details``
+            ``system_error``. The deployment error is unchanged: ``message``, ``error_code`` and ``details``
         """
         descriptor = self._read(PipelineFieldSelector.ALL)
         program_error = descriptor["program_error"] or {}

@@ -1,4 +1,4 @@
-"""Getting rows into a pipeline, and waiting until they are processed."""
+"""The input of rows into a pipeline, and waits for their processing."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ _PROCESSING = frozenset(
         PipelineStatus.RUNNING,
     }
 )
-"""Statuses in which input goes on being processed, or soon will."""
+"""The statuses in which input is processed, or soon will be."""
 _ENDING = frozenset({PipelineStatus.SUSPENDED, PipelineStatus.STOPPING})
-"""Statuses that end soon, and only then is it known why."""
+"""The statuses that end soon; the reason is known only afterwards."""
 
 
 class PipelineInputs(PipelineLifecycle, PipelineGetters):
-    """Input, input connectors, statistics, and the waits for what was sent in."""
+    """The methods for input, input connectors and statistics, and the waits for input that was sent."""
 
     def input_json(
         self,
@@ -67,19 +67,19 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
         """Send rows to a table.
 
         :param table_name: the table; unquoted names fold to lower case, ``'"Name"'`` is taken as it is
-        :param data: one row or a list of rows, as mappings by column name. Decimals, dates, times, UUIDs and bytes are encoded as
-            the service reads them.
+        :param data: one row or a list of rows, as mappings by column name. Decimals, dates, times, UUIDs and bytes are encoded in
+            the service's format.
         :param update_format: ``raw`` for rows to insert; ``insert_delete`` for ``{"insert": row}`` and ``{"delete": row}``
-        :param force: whether to send even when the pipeline is paused; it processes these rows nevertheless
-        :param wait: whether to wait until the rows are processed and delivered
-        :param kwargs: ``json_flavor`` (how values are encoded, default ``default``), ``timeout_s`` (of the wait, in seconds),
+        :param force: True to send even when the pipeline is paused; it processes these rows nevertheless
+        :param wait: True to wait until the rows are processed and delivered
+        :param kwargs: ``json_flavor`` (the encoding of values, default ``default``), ``timeout_s`` (of the wait, in seconds),
             ``checkpoint`` (of the wait, see :meth:`wait_for_token`) and ``idempotency_key``: a text of your choice for these rows.
-            When the table has got rows with this key before, these are not added again, which is logged
+            If the table has received rows with this key before, they are not added again, which is logged
         :returns: the completion token of these rows, for :meth:`completion_token_status`
         :raises ValueError: when the update format is unknown, or a value has no JSON form (NaN, infinity)
         :raises RuntimeError: when the pipeline is paused and ``force`` is not set
-        :raises PipelineAPIError: when the pipeline is not up, the table unknown, or rows are malformed (code ``ParseErrors``; rows
-            that could be read are processed nevertheless)
+        :raises PipelineAPIError: when the pipeline is not up, the table unknown, or rows are malformed (code ``ParseErrors``; the
+            valid rows are processed nevertheless)
         """
         if update_format not in UPDATE_FORMATS:
             raise ValueError(f"unknown update_format {update_format!r}; known: {', '.join(UPDATE_FORMATS)}")
@@ -102,7 +102,7 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
 
         :param table_name: the table
         :param df: the rows; its columns are the table's
-        :param force: whether to send even when the pipeline is paused; it processes these rows nevertheless
+        :param force: True to send even when the pipeline is paused; it processes these rows nevertheless
         :param checkpoint: see :meth:`wait_for_token`
         :param idempotency_key: see :meth:`input_json`
         :raises ValueError: when the pipeline has no such table
@@ -130,7 +130,7 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
             self.wait_for_token(token, checkpoint=checkpoint)
 
     def generate_completion_token(self, table_name: str, connector_name: str) -> str:
-        """A token that stands for everything an input connector has received so far.
+        """Return a token that stands for everything that an input connector has received so far.
 
         :param table_name: the connector's table
         :param connector_name: the connector's name within the table
@@ -141,12 +141,12 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
         return str(answer["token"])
 
     def completion_token_status(self, token: str) -> CompletionTokenStatus:
-        """Whether everything a token stands for is processed, and what follows from it delivered.
+        """Return the status of a token: complete once all its input is processed and the resulting output delivered.
 
         :param token: a completion token
         :returns: ``COMPLETE`` or ``IN_PROGRESS``
         :raises PipelineAPIError: when the token is malformed, or is from before the pipeline's last restart; with the code
-            ``OutputFailed`` when an output has failed that had something of it to deliver
+            ``OutputFailed`` when an output failed that had to deliver a part of it
         """
         return self._token_status(token, idempotent=True)
 
@@ -157,11 +157,11 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
         if the pipeline is killed before its next checkpoint, unless ``checkpoint`` is set.
 
         :param token: a completion token
-        :param timeout_s: seconds to wait at most; None waits without limit
-        :param checkpoint: whether to wait until no kill can lose it; takes a checkpoint where that is needed
+        :param timeout_s: maximum number of seconds to wait; None waits without limit
+        :param checkpoint: True to wait until no kill can lose it, with a checkpoint if one is needed
         :raises PipelineAPIError: when the token is malformed, or is from before the pipeline's last restart; with the code
-            ``CheckpointFailed`` when the checkpoint could not be written, and with ``OutputFailed`` when an output has failed that
-            had something of it to deliver: the message says which and why. The rows are in the pipeline then
+            ``CheckpointFailed`` when the checkpoint could not be written, and with ``OutputFailed`` when an output failed that had
+            to deliver a part of it; the message names it and the reason. The rows are in the pipeline then
         :raises PipelineFailedError: when the pipeline stops meanwhile; with its error
         :raises PipelineTimeoutError: when time is up
         """
@@ -175,7 +175,7 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
                 if error.status_code not in (410, 503, 502, 504):
                     raise
                 last = self._raise_if_down("a completion token")
-                # One that ends says only afterwards why it did.
+                # A pipeline that is ending reports the reason only afterwards.
                 if error.status_code == 410 and error.error_code != ErrorCode.TERMINATING:
                     raise
                 return None
@@ -186,7 +186,7 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
         wait_until(complete, what=what, seen=lambda: last, timeout_s=timeout_s, poll_s=STATUS_POLL_S)
 
     def stats(self) -> PipelineStatistics:
-        """The pipeline's statistics.
+        """Return the pipeline's statistics.
 
         :returns: its global metrics and those of its connectors
         :raises PipelineAPIError: when the pipeline has no host, or is not ready
@@ -194,7 +194,7 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
         return PipelineStatistics.from_dict(self.client.get(self._path("stats")))
 
     def steps(self) -> list[StepFigures]:
-        """Figures of the most recent steps: how long each took, and what each view cost in it.
+        """Return the metrics of the most recent steps: their durations, and the cost of each view.
 
         :returns: oldest first
         :raises PipelineAPIError: when the pipeline has no host, or is not ready
@@ -204,7 +204,7 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
         return [StepFigures.from_dict(entry) for entry in entries]
 
     def input_connector_stats(self, table_name: str, connector_name: str) -> InputEndpointStatus:
-        """How an input connector fares, with its most recent errors.
+        """Return the status of an input connector, with its most recent errors.
 
         :param table_name: the connector's table
         :param connector_name: the connector's name within the table
@@ -216,7 +216,7 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
         )
 
     def output_connector_stats(self, view_name: str, connector_name: str) -> OutputEndpointStatus:
-        """How an output connector fares, with its most recent errors.
+        """Return the status of an output connector, with its most recent errors.
 
         :param view_name: the connector's view
         :param connector_name: the connector's name within the view
@@ -228,7 +228,7 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
         )
 
     def pause_connector(self, table_name: str, connector_name: str) -> None:
-        """Stop an input connector from reading. It stays so until :meth:`resume_connector`, over restarts too.
+        """Pause the reading of an input connector until :meth:`resume_connector`, across restarts too.
 
         :param table_name: the connector's table
         :param connector_name: the connector's name within the table
@@ -237,7 +237,7 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
         self.client.post(self._path("tables", table_name, "connectors", connector_name, "pause"))
 
     def resume_connector(self, table_name: str, connector_name: str) -> None:
-        """Let an input connector read again.
+        """Resume the reading of an input connector.
 
         :param table_name: the connector's table
         :param connector_name: the connector's name within the table
@@ -246,24 +246,24 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
         self.client.post(self._path("tables", table_name, "connectors", connector_name, "start"))
 
     def is_complete(self) -> bool:
-        """Whether every input has come to its end and everything received is processed and delivered.
+        """Return True if every input has ended and everything received is processed and delivered.
 
-        :returns: True when complete. Rows sent with :meth:`input_json` or INSERT count as received; they do not keep it incomplete
-            for ever.
+        :returns: True if complete. Rows sent with :meth:`input_json` or INSERT count as received; they do not keep the pipeline
+            incomplete for ever.
         :raises PipelineAPIError: when the pipeline has no host
         :raises RuntimeError: when the service gives no such metric
         """
         return self._is_complete(self._metrics())
 
     def wait_for_completion(self, force_stop: bool = False, timeout_s: float | None = None) -> None:
-        """Wait until every input has come to its end and everything received is processed and delivered.
+        """Wait until every input has ended and everything received is processed and delivered.
 
-        An input that follows its source never comes to an end; then this waits until time is up.
+        An input that follows its source never ends; then this waits until the timeout.
 
-        :param force_stop: whether to stop the pipeline by force afterwards, without a checkpoint
-        :param timeout_s: seconds to wait at most; None waits without limit
-        :raises RuntimeError: when the pipeline is paused or stopped, so that it processes nothing, or stops with an error
-            meanwhile, or when an output has failed, which delivers nothing more
+        :param force_stop: True to stop the pipeline by force afterwards, without a checkpoint
+        :param timeout_s: maximum number of seconds to wait; None waits without limit
+        :raises RuntimeError: when the pipeline is paused or stopped, so that it processes nothing, stops with an error meanwhile,
+            or has a failed output, which delivers nothing more
         :raises PipelineTimeoutError: when time is up
         """
         last = "nothing"
@@ -294,11 +294,11 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
             self.stop(force=True)
 
     def wait_for_idle(self, idle_interval_s: float = 5.0, timeout_s: float | None = None, poll_interval_s: float = 0.2) -> None:
-        """Wait until the pipeline is idle: everything received is processed, and nothing new came for a while.
+        """Wait until the pipeline is idle: everything received is processed, and no new input has arrived for a while.
 
-        :param idle_interval_s: how long nothing must have changed, in seconds
-        :param timeout_s: seconds to wait at most; None waits without limit
-        :param poll_interval_s: pause between two looks, in seconds
+        :param idle_interval_s: the number of seconds without a change after which the pipeline is idle
+        :param timeout_s: maximum number of seconds to wait; None waits without limit
+        :param poll_interval_s: the number of seconds between two polls
         :raises ValueError: when the idle interval or the poll interval exceeds the timeout, or the poll interval the idle interval
         :raises RuntimeError: when metrics are missing, the pipeline stops, or time is up (``PipelineTimeoutError``)
         """
@@ -335,7 +335,7 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
         wait_until(idle, what=what, seen=lambda: last, timeout_s=timeout_s, poll_s=poll_interval_s)
 
     def _wait_for_counted_input(self, timeout_s: float | None) -> None:
-        """Wait until all input that has been counted by now is completed; in a transaction, until the transaction has it."""
+        """Wait until all input that has been counted by now is completed or, in a transaction, collected by it."""
         metrics = self._metrics()
         goal = (metrics.total_input_records or 0) - (metrics.buffered_input_records or 0)
         last = _progress(metrics)
@@ -403,7 +403,7 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
         try:
             return self._statistics(idempotent=False)
         except PipelineAPIError as error:
-            # It may just have gone down or not be up yet: the next look at its status tells which.
+            # It may just have gone down or not be up yet: the next read of its status shows which.
             if error.status_code == 503:
                 return None
             raise
@@ -415,7 +415,10 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
 
 
 def _is_taken(metrics: GlobalPipelineMetrics, goal: int) -> bool:
-    """Return True if so many records are completed, or wait in a transaction for a commit that whoever waits may have to give."""
+    """Return True if the number of completed records has reached the goal.
+
+    In a transaction processed records suffice, since the waiting caller may be the one who has to commit.
+    """
     if (metrics.total_completed_records or 0) >= goal:
         return True
     is_collecting = metrics.transaction_status is TransactionStatus.TransactionInProgress
@@ -430,7 +433,7 @@ def _progress(metrics: GlobalPipelineMetrics) -> str:
 
 
 def _encode(value: Any) -> Any:
-    """Values that JSON does not know, in the form the service reads."""
+    """Encode a value that JSON does not support in the service's format."""
     if isinstance(value, Decimal | UUID):
         return str(value)
     if isinstance(value, datetime):

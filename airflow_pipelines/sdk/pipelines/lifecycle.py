@@ -1,4 +1,4 @@
-"""Starting, pausing, stopping, changing and deleting a pipeline."""
+"""The lifecycle of a pipeline: starting, pausing, stopping, changing and deleting it."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ LISTENER_STOP_S = 10.0
 
 
 class PipelineLifecycle(PipelineBase):
-    """The calls that move a pipeline from state to state.
+    """The methods that move a pipeline from state to state.
 
-    ``timeout_s`` is in seconds everywhere, None waits without limit, and a wait that runs out raises ``PipelineTimeoutError``
-    with what was awaited and the last state seen. A pipeline that stops with an error while somebody waits raises
+    ``timeout_s`` is in seconds everywhere, None waits without limit, and a wait that times out raises ``PipelineTimeoutError`` with
+    the awaited condition and the last state seen. If the pipeline stops with an error during a wait, the wait raises
     ``PipelineFailedError`` at once.
     """
 
@@ -45,13 +45,13 @@ class PipelineLifecycle(PipelineBase):
     ) -> None:
         """Start the pipeline. It resumes from its newest checkpoint, if it has one.
 
-        :param bootstrap_policy: what to do when the program differs from the checkpoint's; default: await approval
-        :param wait: whether to wait until the pipeline runs, or awaits approval
-        :param timeout_s: seconds to wait at most
-        :param dismiss_error: whether to dismiss an earlier deployment error; otherwise such an error makes the call fail
-        :param silent_bootstrap: whether to send nothing to outputs while bootstrapping
-        :param concurrent_bootstrap: whether unchanged views go on while new ones are bootstrapped
-        :param from_checkpoint: an older checkpoint to go back to. All that came after it is lost; its files are set aside in the
+        :param bootstrap_policy: the reaction to a program that differs from the checkpoint's; default: await approval
+        :param wait: True to wait until the pipeline runs, or awaits approval
+        :param timeout_s: maximum number of seconds to wait
+        :param dismiss_error: True to dismiss an earlier deployment error; otherwise such an error makes the call fail
+        :param silent_bootstrap: True to send nothing to outputs while bootstrapping
+        :param concurrent_bootstrap: True to keep unchanged views running while new ones are bootstrapped
+        :param from_checkpoint: an older checkpoint to go back to. Everything after it is lost; its files are set aside in the
             pipeline's storage.
         :raises RuntimeError: when the pipeline is not stopped, or does not come up; then with the deployment error's message
         :raises PipelineAPIError: when the service refuses, for example because the program does not compile
@@ -77,9 +77,9 @@ class PipelineLifecycle(PipelineBase):
     ) -> None:
         """Start the pipeline paused, so that listeners can be attached before :meth:`resume` lets input in.
 
-        :param bootstrap_policy: as for :meth:`start`, and so are all other arguments
-        :param wait: whether to wait until the pipeline is paused, or awaits approval
-        :param timeout_s: seconds to wait at most
+        :param bootstrap_policy: as for :meth:`start`, as are all other arguments
+        :param wait: True to wait until the pipeline is paused, or awaits approval
+        :param timeout_s: maximum number of seconds to wait
         :param dismiss_error: see :meth:`start`
         :param silent_bootstrap: see :meth:`start`
         :param concurrent_bootstrap: see :meth:`start`
@@ -105,14 +105,14 @@ class PipelineLifecycle(PipelineBase):
         silent_bootstrap: bool | None = None,
         concurrent_bootstrap: bool | None = None,
     ) -> None:
-        """Start the pipeline in standby: it pulls the newest checkpoint from its object store again and
-        again, and processes nothing.
+        """Start the pipeline in standby: it repeatedly pulls the newest checkpoint from its object store, and processes nothing.
 
-        A pipeline that was activated before over the same storage does not stand by: it goes on from its own storage, and runs.
+        A pipeline that was activated before over the same storage does not enter standby: it resumes from its own storage, and
+        runs.
 
-        :param bootstrap_policy: what to do when it is activated and the program differs from the checkpoint's; default:
-            await approval
-        :param wait: whether to wait until the pipeline stands by, or runs
+        :param bootstrap_policy: the reaction, on activation, to a program that differs from the checkpoint's; default: await
+            approval
+        :param wait: True to wait until the pipeline is in standby, or runs
         :param timeout_s: see :meth:`start`
         :param dismiss_error: see :meth:`start`
         :param silent_bootstrap: see :meth:`start`
@@ -125,11 +125,11 @@ class PipelineLifecycle(PipelineBase):
         self._start(PipelineStatus.STANDBY, bootstrap_policy, wait, timeout_s, dismiss_error, options)
 
     def activate(self, wait: bool = True, timeout_s: float | None = None) -> PipelineStatus | None:
-        """Let a pipeline in standby pull for the last time, and run from the newest checkpoint.
+        """Let a pipeline in standby pull one last time, and run from the newest checkpoint.
 
-        :param wait: whether to wait until the pipeline runs, or awaits approval
-        :param timeout_s: seconds to wait at most
-        :returns: which of the two; None without waiting
+        :param wait: True to wait until the pipeline runs, or awaits approval
+        :param timeout_s: maximum number of seconds to wait
+        :returns: the status reached; None without waiting
         :raises PipelineAPIError: when the pipeline is not in standby
         :raises PipelineFailedError: when it stops with an error meanwhile
         :raises PipelineTimeoutError: when it does not run in time
@@ -142,10 +142,10 @@ class PipelineLifecycle(PipelineBase):
         return self._wait_for_status(expected, what=what, action="ACTIVATE", timeout_s=timeout_s)
 
     def pause(self, wait: bool = True, timeout_s: float | None = None) -> None:
-        """Stop taking input. A paused pipeline stays paused.
+        """Pause the input. A paused pipeline stays paused.
 
-        :param wait: whether to wait until the pipeline is paused
-        :param timeout_s: seconds to wait at most
+        :param wait: True to wait until the pipeline is paused
+        :param timeout_s: maximum number of seconds to wait
         :raises PipelineAPIError: when the pipeline has no host
         :raises PipelineFailedError: when it stops with an error meanwhile
         :raises PipelineTimeoutError: when it does not pause in time
@@ -156,10 +156,10 @@ class PipelineLifecycle(PipelineBase):
             self._wait_for_status({PipelineStatus.PAUSED}, what=what, action="PAUSE", timeout_s=timeout_s)
 
     def resume(self, wait: bool = True, timeout_s: float | None = None) -> None:
-        """Take input again. A running pipeline keeps running.
+        """Resume the input. A running pipeline keeps running.
 
-        :param wait: whether to wait until the pipeline runs
-        :param timeout_s: seconds to wait at most
+        :param wait: True to wait until the pipeline runs
+        :param timeout_s: maximum number of seconds to wait
         :raises PipelineAPIError: when the pipeline has no host
         :raises PipelineFailedError: when it stops with an error meanwhile
         :raises PipelineTimeoutError: when it does not run in time
@@ -170,12 +170,12 @@ class PipelineLifecycle(PipelineBase):
             self._wait_for_status({PipelineStatus.RUNNING}, what=what, action="RESUME", timeout_s=timeout_s)
 
     def stop(self, force: bool, wait: bool = True, timeout_s: float | None = None) -> None:
-        """Stop the pipeline, whatever it does.
+        """Stop the pipeline, in any state.
 
         :param force: True stops it at once; False takes a checkpoint first
-        :param wait: whether to wait until it is stopped, and to end its listeners
-        :param timeout_s: seconds to wait at most
-        :raises PipelineFailedError: when it was to take a checkpoint and could not, for example because the disk is full. It is
+        :param wait: True to wait until it is stopped, and to end its listeners
+        :param timeout_s: maximum number of seconds to wait
+        :raises PipelineFailedError: when the checkpoint could not be taken, for example because the disk is full. The pipeline is
             stopped nevertheless, as by force, and has the reason as its deployment error.
         :raises PipelineTimeoutError: when it does not stop in time
         """
@@ -212,7 +212,7 @@ class PipelineLifecycle(PipelineBase):
         """Stop the pipeline by force, without a checkpoint, and start it again.
 
         :param bootstrap_policy: as for :meth:`start`
-        :param timeout_s: seconds to wait at most for each of the two
+        :param timeout_s: the maximum number of seconds to wait for each of the two
         :param dismiss_error: as for :meth:`start`
         :param silent_bootstrap: as for :meth:`start`
         :param concurrent_bootstrap: as for :meth:`start`
@@ -236,13 +236,14 @@ class PipelineLifecycle(PipelineBase):
         concurrent_bootstrap: bool | None = None,
         expected_programs: Mapping[str, Any] | NotGiven = NOT_GIVEN,
     ) -> None:
-        """Let a pipeline in AWAITINGAPPROVAL bootstrap its changes. Does nothing when it awaits no approval.
+        """Let a pipeline in AWAITINGAPPROVAL bootstrap its changes. Does nothing if it does not await approval.
 
         The call returns when the pipeline has left that state; use :meth:`wait_for_status` to wait until it runs.
 
-        :param silent_bootstrap: replaces what the start said; see :meth:`start`
-        :param concurrent_bootstrap: replaces what the start said; see :meth:`start`
-        :param expected_programs: the ``programs`` of the :meth:`pending_change` that is approved; not given, whatever waits is
+        :param silent_bootstrap: replaces the value of the start; see :meth:`start`
+        :param concurrent_bootstrap: replaces the value of the start; see :meth:`start`
+        :param expected_programs: the ``programs`` of the :meth:`pending_change` that is approved; without it, any waiting change is
+            approved
         :raises ValueError: when ``expected_programs`` is empty or None
         :raises PipelineAPIError: when the pipeline has no host; with code ``UnexpectedProgram`` when it has other programs than the
             expected ones, in which case nothing is approved
@@ -251,7 +252,7 @@ class PipelineLifecycle(PipelineBase):
         self.client.post(self._path("approve"), params=flags, json=approval_body(expected_programs))
 
     def dismiss_error(self) -> None:
-        """Forget the deployment error of a stopped pipeline.
+        """Dismiss the deployment error of a stopped pipeline.
 
         :raises PipelineAPIError: when the pipeline has an error and is not stopped
         """
@@ -260,9 +261,9 @@ class PipelineLifecycle(PipelineBase):
     def clear_storage(self, wait: bool = True, timeout_s: float | None = None, poll_interval_s: float = 0.25) -> None:
         """Delete everything the pipeline has stored: tables, views, checkpoints, positions. This cannot be undone.
 
-        :param wait: whether to wait until all is deleted
-        :param timeout_s: seconds to wait at most
-        :param poll_interval_s: longest pause between two looks, in seconds
+        :param wait: True to wait until all is deleted
+        :param timeout_s: maximum number of seconds to wait
+        :param poll_interval_s: the maximum number of seconds between two polls
         :raises PipelineAPIError: when the pipeline is not stopped
         :raises PipelineTimeoutError: when storage is not cleared in time
         """
@@ -280,32 +281,32 @@ class PipelineLifecycle(PipelineBase):
         wait_until(cleared, what=what, seen=lambda: last, timeout_s=timeout_s, poll_s=poll_interval_s)
 
     def update_runtime(self) -> None:
-        """Move the pipeline to the service's release: the program is compiled again when it was compiled by another one.
+        """Move the pipeline to the service's release: the program is compiled again if another release compiled it.
 
         :raises PipelineAPIError: when the pipeline is not stopped
         """
         self.client.post(self._path("update_runtime"))
 
     def rebalance(self) -> None:
-        """Does nothing: Spark decides in each step where rows are worked on.
+        """Do nothing: Spark decides in each step where rows are processed.
 
         :raises PipelineAPIError: when the pipeline has no host
         """
         self.client.post(self._path("rebalance"))
 
     def start_compaction(self) -> None:
-        """Merge the batches of all relations now, which otherwise happens by itself where there are many.
+        """Merge the batches of all relations now; otherwise this happens automatically once there are many.
 
-        The call returns at once. Steps wait until it is done, which the pipeline's log says.
+        The call returns at once. Steps wait until the merge is done, which is recorded in the pipeline's log.
 
         :raises PipelineAPIError: when the pipeline has no host
         """
         self.client.post(self._path("start_compaction"))
 
     def testing_force_update_platform_version(self, platform_version: str) -> None:
-        """Pretend that another release has compiled the program, to test what comes then.
+        """Pretend that another release has compiled the program, to test the consequences.
 
-        :param platform_version: that release
+        :param platform_version: the version of that release
         :raises PipelineAPIError: when the service was not started for tests (its unstable feature ``testing``)
         """
         self.client.post(self._path("testing"), params={"set_platform_version": platform_version})
@@ -313,7 +314,7 @@ class PipelineLifecycle(PipelineBase):
     def delete(self, clear_storage: bool = False) -> None:
         """Delete the pipeline. It must be stopped.
 
-        :param clear_storage: whether to clear its storage first; a pipeline that still holds storage cannot be deleted
+        :param clear_storage: True to clear its storage first; a pipeline that still holds storage cannot be deleted
         :raises PipelineAPIError: when the pipeline is not stopped or holds storage
         """
         if clear_storage:
@@ -337,24 +338,24 @@ class PipelineLifecycle(PipelineBase):
         stream_arguments: Sequence[str] | None = None,
         allow_compile_errors: bool = False,
     ) -> None:
-        """Change the pipeline; what is not given stays. State is kept: the next start bootstraps what changed.
+        """Change the pipeline; fields that are not given stay. State is kept: the next start bootstraps the changes.
 
-        A new program is compiled before it takes the place of one that compiles.
+        A new program is compiled before it replaces one that compiles.
 
         :param sql: the new program
         :param udf_rust: Rust code; anything but an empty text is a program error
         :param udf_toml: Rust dependencies; anything but an empty text is a program error
         :param program_config: new compiler configuration
-        :param runtime_config: new runtime configuration, whole
+        :param runtime_config: new, complete runtime configuration
         :param description: new description; may be changed in any state
         :param tags: new tags; may be changed in any state
         :param udf_python: the new Python module of the program's functions
         :param stream_program: the new stream program, see :class:`~airflow_pipelines.sdk.pipeline_builder.PipelineBuilder`; ``{}``
-            takes it away
+            removes it
         :param stream_files: other files of the new stream program
         :param stream_arguments: the new command line of the stream program
-        :param allow_compile_errors: whether a program that does not compile may take the place of one that does, and an empty
-            one that of any; such a change returns at once
+        :param allow_compile_errors: True to let a program that does not compile replace one that does, and an empty one replace
+            any; such a change returns at once
         :raises StreamFilesError: when a file of the stream program is missing or cannot be used
         :raises ProgramCompilationError: when the new program does not compile and the old one does; nothing is changed then
         :raises PipelineAPIError: when the new program is empty and the old one is not (``EmptyProgram``), when the pipeline is not
@@ -381,9 +382,9 @@ class PipelineLifecycle(PipelineBase):
             raise refused_program(error, self.name) from error
 
     def set_runtime_config(self, runtime_config: RuntimeConfig) -> None:
-        """Change how the pipeline runs. It must be stopped, and for some values its storage cleared.
+        """Change the runtime configuration. The pipeline must be stopped, and for some values its storage cleared.
 
-        :param runtime_config: the new configuration; best one read by :meth:`runtime_config` and changed
+        :param runtime_config: the new configuration; best obtained by changing the one that :meth:`runtime_config` returns
         :raises PipelineAPIError: as for :meth:`modify`
         """
         self.modify(runtime_config=runtime_config)

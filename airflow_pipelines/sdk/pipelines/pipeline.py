@@ -1,4 +1,4 @@
-"""A pipeline as its user sees it."""
+"""The pipeline object of the SDK."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Pipeline(
     """A long-lived, stateful pipeline of a service.
 
     Get one with :meth:`get`, :meth:`all` or a :class:`~airflow_pipelines.sdk.pipeline_builder.PipelineBuilder`. The object holds no
-    state that matters: every method asks the service, and any number of objects, processes and machines may use the same pipeline.
+    significant state: every method asks the service, and any number of objects, processes and machines may use the same pipeline.
 
     :param client: the client to reach the service with
     """
@@ -37,7 +37,7 @@ class Pipeline(
 
     @staticmethod
     def get(name: str, client: PipelineClient) -> Pipeline:
-        """A pipeline by its name.
+        """Return a pipeline by its name.
 
         :param name: the name
         :param client: the client to reach the service with
@@ -51,7 +51,7 @@ class Pipeline(
 
     @staticmethod
     def all(client: PipelineClient) -> list[Pipeline]:
-        """All pipelines of a service.
+        """Return all pipelines of a service.
 
         :param client: the client to reach the service with
         :returns: the pipelines, as the service lists them

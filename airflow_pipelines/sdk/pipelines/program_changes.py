@@ -1,4 +1,4 @@
-"""What another program would change, found out before it takes the place of the one that a pipeline has."""
+"""The comparison of a pipeline's program with another one, before that replaces it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from airflow_pipelines.sdk.stream_collecting import StreamProgramArguments, Stre
 
 
 class PipelineProgramChanges(PipelineBase):
-    """Comparing programs."""
+    """The methods that compare programs."""
 
     def diff(
         self,
@@ -24,19 +24,20 @@ class PipelineProgramChanges(PipelineBase):
         stream_files: Sequence[str | os.PathLike[str]] = (),
         stream_arguments: Sequence[str] | None = None,
     ) -> dict[str, Any]:
-        """The difference between the configured program and another one. Changes nothing, whatever state the pipeline is in.
+        """Return the difference between the configured program and another one. Works in any state, and changes nothing.
 
-        :param program_code: the other program, by the name that the contract has for it here; only one of the two
-        :param runtime_version: the version to compile it with; None for the service's, which is the only one that there is
+        :param program_code: the other program, under the name that the contract uses here; give only one of ``sql`` and
+            ``program_code``
+        :param runtime_version: the version to compile it with; None for the service's, which is the only one available
         :param sql: the other program, as for :meth:`modify`; None for the configured one
         :param stream_program: its stream program, as for :meth:`modify`; None for the configured one
         :param stream_files: other files of the stream program
         :param stream_arguments: its command line; None for the configured one
         :returns: ``program_diff`` with lists of added, modified and removed tables, views and operators of a stream program, and
-            such lists of connectors: the same that the pipeline would show when it awaits approval
-        :raises PipelineAPIError: when the other program does not compile (``InvalidNewProgramSql``), cannot go on from what the
-            configured one leaves (``BootstrapNotAllowed``), or the configured one is not compiled (``ProgramNotCompiled``)
-        :raises ValueError: both names of the other program are given
+            such lists of connectors: the same as when the pipeline awaits approval
+        :raises PipelineAPIError: when the other program does not compile (``InvalidNewProgramSql``), cannot continue from the
+            configured one's state (``BootstrapNotAllowed``), or the configured one is not compiled (``ProgramNotCompiled``)
+        :raises ValueError: when both names of the other program are given
         """
         if sql is not None and program_code is not None:
             raise ValueError("sql and program_code are two names of one argument: give one of them")
@@ -55,20 +56,20 @@ class PipelineProgramChanges(PipelineBase):
         stream_files: Sequence[str | os.PathLike[str]] = (),
         stream_arguments: Sequence[str] | None = None,
     ) -> PendingChange:
-        """What it would mean for the running pipeline to go on with another program. The pipeline is neither stopped nor held up.
+        """Return the effects on the running pipeline of continuing with another program, without stopping or delaying it.
 
-        Give the ``programs`` of what is returned to :meth:`approve` to approve exactly this change later.
+        Pass the ``programs`` of the result to :meth:`approve` to approve exactly this change later.
 
-        :param sql: the other program; None for the one that runs
-        :param udf_python: its Python module; None for that of the one that runs
-        :param stream_program: its stream program, as for :meth:`modify`; None for the one that runs
+        :param sql: the other program; None for the running one
+        :param udf_python: its Python module; None for that of the running one
+        :param stream_program: its stream program, as for :meth:`modify`; None for the running one
         :param stream_files: other files of the stream program
-        :param stream_arguments: its command line; None for that of the one that runs
-        :returns: the difference, and for each relation that differs both declarations; the views that would be evaluated, with the
-            rows that are read for them and an estimate in seconds; what is dropped; the operators of the stream program with the
-            state that they keep and drop, and the lines in which its files differ; and why the change is refused, if it is. It is
-            what :meth:`pending_change` shows after the pipeline was stopped, modified and started
-        :raises PipelineAPIError: when the other program does not compile (``InvalidNewProgramSql``), or the pipeline does not run
+        :param stream_arguments: its command line; None for that of the running one
+        :returns: the difference, with both declarations of each relation that differs; the views to evaluate, with the rows that
+            are read for them and an estimate in seconds; the dropped relations; the operators of the stream program with the state
+            that they keep and drop, and the lines in which its files differ; and the reasons for a refusal. It equals
+            :meth:`pending_change` after the pipeline was stopped, modified and started
+        :raises PipelineAPIError: when the other program does not compile (``InvalidNewProgramSql``), or the pipeline is not running
         """
         fields = {"program_code": sql, "udf_python": udf_python}
         body: dict[str, Any] = {name: value for name, value in fields.items() if value is not None}

@@ -1,4 +1,4 @@
-"""Ad-hoc queries, following views, logs and events."""
+"""Ad-hoc queries, the following of views, logs and events."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 
 class PipelineQueries(PipelineInputs):
-    """Reading from a pipeline. Queries are SQL over materialized tables and views and see the state of one step."""
+    """The methods that read from a pipeline. Queries are SQL over materialized tables and views and see the state of one step."""
 
     def query(self, query: str) -> Generator[Mapping[str, Any], None, None]:
-        """Run a query and yield its rows. Lazy: nothing is asked before the first row is taken.
+        """Run a query and yield its rows. Lazy: no request is made before the first row is taken.
 
         :param query: a SELECT
         :returns: a generator of rows as dictionaries; numbers with a fraction are ``Decimal``, so that nothing is rounded
-        :raises PipelineAPIError: when the pipeline is neither running nor paused, the query is invalid, or reads what is not
-            materialized; also when it fails while it runs
+        :raises PipelineAPIError: when the pipeline is neither running nor paused, the query is invalid or reads a relation that is
+            not materialized, or fails while it runs
         """
         with self._answer(query, "json") as response:
             rows = QueryRows(response)
@@ -42,7 +42,7 @@ class PipelineQueries(PipelineInputs):
         """Run a query and yield its result as a text table. Lazy, as :meth:`query`.
 
         :param query: a SELECT
-        :returns: a generator of the text's lines with their ends; joined by nothing they are the table
+        :returns: a generator of the text's lines with their line ends; concatenated they are the table
         :raises PipelineAPIError: as for :meth:`query`
         """
         with self._answer(query, "text") as response:
@@ -56,7 +56,7 @@ class PipelineQueries(PipelineInputs):
         """Run a query and save its result as a Parquet file, whole or not at all.
 
         :param query: a SELECT
-        :param path: the file; ``.parquet`` is appended when its name does not end so. A file of that name is replaced.
+        :param path: the file; ``.parquet`` is appended if its name has another suffix. An existing file is replaced.
         :raises PipelineAPIError: as for :meth:`query`
         :raises OSError: when the file cannot be written
         """
@@ -86,7 +86,7 @@ class PipelineQueries(PipelineInputs):
             yield from pyarrow.ipc.open_stream(_Body(response.iter_bytes()))
 
     def query_arrow_dicts(self, query: str) -> Generator[Mapping[str, Any], None, None]:
-        """Run a query and yield its rows with the types that Arrow has for them. Lazy, as :meth:`query`.
+        """Run a query and yield its rows with Arrow's types. Lazy, as :meth:`query`.
 
         :param query: a SELECT
         :returns: a generator of rows as dictionaries
@@ -96,25 +96,26 @@ class PipelineQueries(PipelineInputs):
             yield from batch.to_pylist()
 
     def query_hash(self, query: str) -> str:
-        """Run a query and give a hash of its result, to see whether it changed without reading it.
+        """Run a query and return a hash of its result, to detect changes without reading it.
 
         :param query: a SELECT with a deterministic result
-        :returns: upper-case hexadecimal SHA-256 over the columns and rows, whatever the order of the rows
+        :returns: upper-case hexadecimal SHA-256 over the columns and rows, independent of the order of the rows
         :raises PipelineAPIError: as for :meth:`query`
         """
         method, options = query_request(self.name, query, "hash")
         return str(self.client.request(method, self._path("query"), idempotent=True, **options)).strip()
 
     def execute(self, query: str, wait: bool = True, timeout_s: float | None = None) -> None:
-        """Run an INSERT, DELETE or SELECT to its end and drop its result. Blocks while the pipeline is paused and rows are to
-        change.
+        """Run an INSERT, DELETE or SELECT to its end and discard its result.
+
+        An INSERT or DELETE blocks while the pipeline is paused.
 
         :param query: the SQL text, of any length
-        :param wait: whether to wait until what was inserted or deleted is processed by all views; within a transaction, until the
-            transaction has it
-        :param timeout_s: seconds to wait at most for that; None waits without limit
+        :param wait: True to wait until the inserted or deleted rows are processed by all views or, in a transaction, collected by
+            it
+        :param timeout_s: the maximum number of seconds to wait for that; None waits without limit
         :raises PipelineAPIError: when the pipeline has no host, or the text is invalid
-        :raises PipelineFailedError: when the pipeline stops with an error meanwhile, such as one of the rows causes
+        :raises PipelineFailedError: when the pipeline stops with an error meanwhile, for instance one that the rows cause
         :raises PipelineTimeoutError: when time is up
         """
         for _ in self.query_tabular(query):
@@ -126,7 +127,7 @@ class PipelineQueries(PipelineInputs):
         """Follow the changes of a view from now on. To see all of them, listen before a paused pipeline is resumed.
 
         :param view_name: the view, or a table
-        :returns: a started handler that gathers the changes; it ends when the pipeline stops
+        :returns: a started handler that collects the changes; it ends when the pipeline stops
         :raises PipelineAPIError: when there is no such view, or the pipeline has no host
         """
         handler = OutputHandler(self.client, self.name, view_name)
@@ -135,11 +136,11 @@ class PipelineQueries(PipelineInputs):
         return handler
 
     def foreach_chunk(self, view_name: str, callback: Callable[[pandas.DataFrame, int], None]) -> None:
-        """Call a function with each chunk of changes of a view, in a thread of its own.
+        """Call a function with each chunk of changes of a view, in a separate thread.
 
         :param view_name: the view, or a table
-        :param callback: takes the chunk (the view's columns and ``insert_delete``, +1 or -1) and its sequence number, which grows.
-            A slow callback slows the pipeline down. An error it raises ends the following, and is logged.
+        :param callback: a function of the chunk (the view's columns and ``insert_delete``, +1 or -1) and its sequence number, which
+            grows. A slow callback slows the pipeline down. An error of the callback ends the following, and is logged.
         :raises PipelineAPIError: when there is no such view, or the pipeline has no host
         """
         handler = OutputHandler(self.client, self.name, view_name, on_chunk=callback)
@@ -147,10 +148,10 @@ class PipelineQueries(PipelineInputs):
         self._listeners.append(handler)
 
     def logs(self, *, from_end: bool = False) -> Generator[str, None, None]:
-        """The pipeline's log, from its beginning and on as it grows. Close the generator to stop following.
+        """Yield the pipeline's log, from its beginning and on as it grows. Close the generator to stop following.
 
-        :param from_end: whether what is in the log by now is left out. The place is found when the first line is taken, which comes
-            at once and says that the log begins
+        :param from_end: True to skip the present contents of the log. The end is determined when the first line is taken; that line
+            comes at once and marks the beginning of the log
         :returns: a generator of lines; it ends when the pipeline is deleted
         :raises PipelineAPIError: when there is no such pipeline
         """
@@ -160,7 +161,7 @@ class PipelineQueries(PipelineInputs):
                 yield line.decode("utf-8", errors="replace")
 
     def events(self, *, selector: str = "status") -> list[dict[str, Any]]:
-        """What happened to the pipeline's statuses: one event for each change.
+        """Return the changes of the pipeline's statuses, one event for each.
 
         :param selector: ``status`` for the statuses only, ``all`` for details too
         :returns: the events, newest first
@@ -170,7 +171,7 @@ class PipelineQueries(PipelineInputs):
         return events
 
     def event(self, event_id: str, *, selector: str = "status") -> dict[str, Any]:
-        """One event.
+        """Return one event.
 
         :param event_id: its UUID, or ``latest``
         :param selector: as for :meth:`events`
@@ -181,24 +182,24 @@ class PipelineQueries(PipelineInputs):
         return event
 
     def _answer(self, query: str, result_format: str) -> AbstractContextManager[httpx.Response]:
-        """The streamed answer to an ad-hoc request."""
+        """Return the streamed answer to an ad-hoc request."""
         method, options = query_request(self.name, query, result_format)
         return self.client.stream(method, self._path("query"), **options)
 
 
 class _Body(io.RawIOBase):
-    """The parts of an answer as a file, which is read while they come."""
+    """The parts of an answer as a file that is read while they arrive."""
 
     def __init__(self, parts: Iterator[bytes]) -> None:
         self._parts = parts
         self._rest = b""
 
     def readable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer from the next part; 0 at the end."""
+        """Fill a buffer from the next part, and return the number of bytes; 0 at the end."""
         while not self._rest:
             part = next(self._parts, None)
             if part is None:

@@ -1,4 +1,4 @@
-"""Transactions: many inputs that views follow in one step, and not before it."""
+"""Transactions: a number of inputs that views process together in one step at the commit."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from airflow_pipelines.sdk.pipelines.waiting import wait_until
 
 
 class PipelineTransactions(PipelineInputs):
-    """Starting and committing transactions."""
+    """The methods that start and commit transactions."""
 
     def start_transaction(self) -> int:
-        """Start a transaction: what inputs bring from now on is collected, and views, queries and listeners show nothing of it.
+        """Start a transaction: input from now on is collected, and is not visible in views, queries and listeners.
 
-        Rows that were accepted before belong to the steps before. A checkpoint, or a graceful stop, waits for the commit. A kill,
-        or a stop with force, undoes the whole transaction: declared connectors read again what it had, and rows that were pushed
-        have to be pushed again.
+        Rows that were accepted before belong to the earlier steps. A checkpoint, or a graceful stop, waits for the commit. A kill,
+        or a forced stop, rolls the whole transaction back: declared connectors read its input again, and pushed rows have to be
+        pushed again.
 
         :returns: the transaction's number
-        :raises PipelineAPIError: when one is in progress (``TransactionInProgress``), or the pipeline does not run
+        :raises PipelineAPIError: when one is in progress (``TransactionInProgress``), or the pipeline is not running
         """
         return int(self.client.post(self._path("start_transaction"))["transaction_id"])
 
     def commit_transaction(self, transaction_id: int | None = None, wait: bool = True, timeout_s: float | None = None) -> None:
-        """Commit the transaction: one step takes all that it has collected.
+        """Commit the transaction: one step processes everything that it has collected.
 
-        :param transaction_id: the transaction that is expected to be in progress; None for whichever is
-        :param wait: whether to wait until the step is done
-        :param timeout_s: seconds to wait at most
+        :param transaction_id: the transaction that is expected to be in progress; None for any
+        :param wait: True to wait until the step is done
+        :param timeout_s: maximum number of seconds to wait
         :raises RuntimeError: when none is in progress
-        :raises ValueError: when another one than ``transaction_id`` is in progress
+        :raises ValueError: when another transaction than ``transaction_id`` is in progress
         :raises PipelineTimeoutError: when it does not commit in time
-        :raises PipelineAPIError: when the pipeline refuses or does not run
-        :raises PipelineFailedError: when the pipeline stops while the commit is waited for, because a view could not be evaluated
+        :raises PipelineAPIError: when the pipeline refuses or is not running
+        :raises PipelineFailedError: when the pipeline stops during the commit, because a view could not be evaluated
         """
         current = self.transaction_id()
         if current is None:
@@ -54,7 +54,7 @@ class PipelineTransactions(PipelineInputs):
         wait_until(committed, what=what, seen=lambda: last, timeout_s=timeout_s, poll_s=STATUS_POLL_S)
 
     def transaction_status(self) -> TransactionStatus:
-        """Where the pipeline stands with transactions.
+        """Return the status of the pipeline's current transaction.
 
         :returns: the status
         :raises PipelineAPIError: when the pipeline has no host
@@ -62,9 +62,9 @@ class PipelineTransactions(PipelineInputs):
         return self._metrics().transaction_status or TransactionStatus.NoTransaction
 
     def transaction_id(self) -> int | None:
-        """The current transaction.
+        """Return the number of the current transaction.
 
-        :returns: its number; None when there is none
+        :returns: the number; None if there is none
         :raises PipelineAPIError: when the pipeline has no host
         """
         return self._metrics().transaction_id or None

@@ -1,4 +1,4 @@
-"""Waiting for something to become true, with a time limit that says what was awaited and what was seen last."""
+"""Waits for a condition, with a timeout error that names the condition and the last state seen."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from airflow_pipelines.sdk.wire import is_retryable
 T = TypeVar("T")
 
 FIRST_POLL_S = 0.05
-"""The first polls come fast, because on a warm host most waits are over in a moment; later ones at the given interval."""
+"""The interval of the first polls. It is short, since most waits on a warm host are over in a moment; it grows to the given one."""
 
 OUTAGE_S = 60.0
-"""For how long a wait puts up with a service or host that does not answer."""
+"""The number of seconds for which a wait tolerates a service or host that does not answer."""
 
 
 def wait_until(
@@ -28,15 +28,15 @@ def wait_until(
     timeout_s: float | None,
     poll_s: float,
 ) -> T:
-    """Call ``check`` again and again until it gives something.
+    """Call ``check`` repeatedly until it returns a value.
 
-    :param check: gives the awaited value, or None while there is none yet. Errors that may pass (a busy or restarting service) are
-        put up with for a minute; any other error ends the wait.
-    :param what: what is awaited, for the timeout's message: "waiting for <what>"
-    :param seen: describes the last state seen, for the timeout's message
-    :param timeout_s: seconds to wait at most; None waits without limit
-    :param poll_s: longest pause between two checks, in seconds
-    :returns: what ``check`` gave
+    :param check: a function that returns the awaited value, or None while there is none yet. Temporary errors (a busy or restarting
+        service) are tolerated for a minute; any other error ends the wait.
+    :param what: the awaited condition, for the timeout's message: "waiting for <what>"
+    :param seen: a function that describes the last state seen, for the timeout's message
+    :param timeout_s: maximum number of seconds to wait; None waits without limit
+    :param poll_s: the maximum number of seconds between two checks
+    :returns: the value that ``check`` returned
     :raises ValueError: when the timeout is negative
     :raises PipelineTimeoutError: when time is up
     """

@@ -1,1 +1,1 @@
-"""Where incarnations run: on the store's one shared host, or each on a host of its own."""
+"""The placement of incarnations: on the store's one shared host, or each on a host of its own."""

@@ -1,4 +1,4 @@
-"""The interface between the service and whatever starts hosts."""
+"""The interface between the service and the components that start hosts."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from airflow_pipelines.contract.registry import HostRecord
 
 @dataclass(frozen=True, slots=True)
 class SubmitRequest:
-    """One spark-submit of a host.
+    """A spark-submit of a host.
 
     :param kind: ``shared`` or ``dedicated``
     :param script: the Python file that Spark runs
     :param arguments: the script's arguments
     :param master: the Spark master; None leaves it to the submitter
     :param conf: Spark properties
-    :param defaults: Spark properties that give way to those of a submitter's own
+    :param defaults: Spark properties that a submitter's own take precedence over
     :param environment: the settings for the host; nothing in it is secret
     :param log_path: the file that takes the host's output
     """
@@ -41,18 +41,18 @@ class SubmitRequest:
 
 @dataclass(frozen=True, slots=True)
 class SubmittedProcess:
-    """What a submitter knows about what it started: the process and its machine, when they are known at all."""
+    """The process that a submitter started and its machine, as far as they are known."""
 
     pid: int | None = None
     machine: str | None = None
 
 
 class SubmitError(Exception):
-    """A host could not be submitted; the message says why and what to do."""
+    """The error of a host that could not be submitted. The message gives the reason and says what to do."""
 
 
 class Submitter(Protocol):
-    """Starts a host so that it outlives this process, and returns at once.
+    """A component that starts a host so that it outlives this process, and returns at once.
 
     A host that cannot be killed from here ends by itself when its row in the registry is ended.
     """
@@ -67,11 +67,12 @@ class Submitter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DedicatedHosts:
-    """A way of one's own to submit dedicated hosts.
+    """A custom way to submit dedicated hosts.
 
-    :param name: stands for it in the store, so that only services which know it deploy with it: let it say the connection it uses
-    :param submitter: starts the hosts
-    :param master: the Spark master, or None when the submitter knows it
+    :param name: its name in the store, so that only services that know it deploy with it: it should include the connection that it
+        uses
+    :param submitter: the component that starts the hosts
+    :param master: the Spark master, or None if the submitter knows it
     """
 
     name: str
@@ -80,10 +81,13 @@ class DedicatedHosts:
 
 
 class Deployer(Protocol):
-    """Places incarnations on hosts. Every method may be called again by another process after a crash, so each is idempotent."""
+    """A component that places incarnations on hosts.
+
+    Every method is idempotent, since another process may call it again after a crash.
+    """
 
     def place(self) -> UUID | None:
-        """The host for a new incarnation, or None while it is not there yet.
+        """Return the host for a new incarnation, or None while it is not up yet.
 
         :raises SubmitError: when there will be none
         """
@@ -92,7 +96,7 @@ class Deployer(Protocol):
     def deploy(self, host_id: UUID, deployment: Deployment) -> None:
         """Start the incarnation on its host.
 
-        :param host_id: the host, as :meth:`place` gave it
+        :param host_id: the host, as :meth:`place` returned it
         :param deployment: the incarnation
         :raises SubmitError: when the host cannot be started
         :raises Problem: when the host refuses
@@ -100,17 +104,23 @@ class Deployer(Protocol):
         ...
 
     def take_down(self, host: HostRecord, deployment_id: UUID) -> bool:
-        """End the incarnation at once; True when it is certainly gone, False to be asked again."""
+        """End the incarnation at once.
+
+        :returns: True if it is certainly gone, False if the call has to be repeated
+        """
         ...
 
     def release(self, host: HostRecord, deployment_id: UUID) -> bool:
-        """Clean up after an incarnation that suspended itself; True when it is certainly gone, False to be asked again."""
+        """Clean up after an incarnation that suspended itself.
+
+        :returns: True if it is certainly gone, False if the call has to be repeated
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Deployers:
-    """The deployers a service can use, by name, and the one that new incarnations get.
+    """The deployers that a service can use, by name, and the default for new incarnations.
 
     The name is stored with a start, so that another service process leaves an incarnation alone that it cannot deploy.
     """
@@ -119,11 +129,11 @@ class Deployers:
     default: str
 
     def get(self, name: str | None) -> Deployer | None:
-        """The deployer called ``name``, or None when this process has none."""
+        """Return the deployer called ``name``, or None if this process has none."""
         return None if name is None else self.by_name.get(name)
 
     def of_kind(self, kind: str) -> Deployer:
-        """A deployer that can take down what runs on a host of ``kind``, whoever deployed it."""
+        """Return a deployer that can take down incarnations on a host of ``kind``, whoever deployed them."""
         return self.by_name.get(kind) or self.by_name[self.default]
 
 
@@ -131,9 +141,9 @@ _OPTIONS_OF_JAVA = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOp
 
 
 def merged_conf(*layers: Mapping[str, str]) -> dict[str, str]:
-    """Spark properties of several layers, of which later ones win; options of the JVM add up.
+    """Merge layers of Spark properties; later ones take precedence, and options of the JVM are concatenated.
 
-    :param layers: the properties, the weakest first
+    :param layers: the properties, in ascending precedence
     """
     merged: dict[str, str] = {}
     for layer in layers:
@@ -143,9 +153,9 @@ def merged_conf(*layers: Mapping[str, str]) -> dict[str, str]:
 
 
 def loopback_conf(master: str | None) -> dict[str, str]:
-    """Spark properties that keep the driver of a local master from the network; no other program has to find it.
+    """Return Spark properties that bind the driver of a local master to loopback; no other program has to find it.
 
-    By default it listens on the machine's address, and takes calls of everybody.
+    By default it listens on the machine's address, and accepts calls of everybody.
     """
     if master is None or not re.fullmatch(r"local(\[.*\])?", master):
         return {}

@@ -1,4 +1,4 @@
-"""One host per incarnation, with the resources its pipeline asks for, on any Spark master."""
+"""The deployer that starts one host per incarnation, with the resources its pipeline asks for, on any Spark master."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from airflow_pipelines.service.hosts import Hosts, HostUnreachable
 
 KIND = "dedicated"
 EXIT_GRACE_S = 10.0
-"""How long a host that suspended its incarnation may take to exit by itself."""
+"""The number of seconds that a host may take to exit by itself after it has suspended its incarnation."""
 
 
 class DedicatedDeployer:
-    """Submits a host for every incarnation. ``master`` None leaves the master to the submitter."""
+    """A deployer that submits a host for every incarnation. ``master`` None leaves the master to the submitter."""
 
     def __init__(self, settings: Settings, hosts: Hosts, launcher: Launcher, master: str | None) -> None:
         self._settings = settings
@@ -34,18 +34,18 @@ class DedicatedDeployer:
         self._release_since: dict[UUID, float] = {}
 
     def place(self) -> UUID | None:
-        """A host of its own, not submitted yet."""
+        """Return the id of a new host, which is not submitted yet."""
         return uuid7()
 
     def deploy(self, host_id: UUID, deployment: Deployment) -> None:
-        """Submit the host, which takes its deployment from its row."""
+        """Submit the host, which reads its deployment from its row."""
         spark = spark_properties(deployment.config(), self._master, self._settings.driver_memory)
         self._launcher.launch(
             KIND, host_id=host_id, deployment=deployment, master=spark.master, conf=spark.conf, defaults=spark.defaults
         )
 
     def take_down(self, host: HostRecord, deployment_id: UUID) -> bool:  # noqa: ARG002 - the host runs nothing else
-        """End the host's row, so that it ends itself wherever it is, and kill it when it is on this machine."""
+        """End the host's row, so that it ends itself wherever it is, and kill it if it is on this machine."""
         self._hosts.end(host)
         if host.pid is None:
             # Never seen alive; should it still come up, it finds its row ended and exits.
@@ -60,7 +60,7 @@ class DedicatedDeployer:
         return False
 
     def release(self, host: HostRecord, deployment_id: UUID) -> bool:
-        """Let the host exit by itself, then make sure."""
+        """Wait for the host to exit by itself, and end it after a grace period."""
         since = self._release_since.setdefault(host.host_id, time.monotonic())
         if not self._hosts.is_gone(host) and time.monotonic() - since < EXIT_GRACE_S:
             return False
@@ -72,11 +72,11 @@ class DedicatedDeployer:
 
 @dataclass(frozen=True, slots=True)
 class SparkProperties:
-    """What a pipeline's configuration means to Spark.
+    """The Spark properties of a pipeline's configuration.
 
-    :param master: the Spark master, None when the submitter knows it
-    :param conf: the properties that the configuration asks for
-    :param defaults: properties that give way to those of a connection
+    :param master: the Spark master, None if the submitter knows it
+    :param conf: the properties that the configuration requires
+    :param defaults: properties that those of a connection take precedence over
     """
 
     master: str | None
@@ -85,14 +85,14 @@ class SparkProperties:
 
 
 def spark_properties(config: RuntimeConfig, master: str | None, driver_memory: str) -> SparkProperties:
-    """The Spark master and properties that ``workers``, ``resources`` and ``spark`` mean.
+    """Return the Spark master and properties for ``workers``, ``resources`` and ``spark``.
 
-    Cores limit the threads of a local master and the cores of any other; where nothing is said of them a pipeline takes as many as
-    it has workers, and not all that there are. Memory is the driver's, in whose process a pipeline's small state lives.
+    Cores limit the threads of a local master and the cores of any other; without a limit a pipeline takes as many as it has
+    workers, and not all that there are. Memory is that of the driver, whose process holds a pipeline's small state.
 
     :param config: the pipeline's runtime configuration
-    :param master: the Spark master as configured, None when the submitter knows it
-    :param driver_memory: the driver's memory where ``config`` does not say, such as ``2g``
+    :param master: the configured Spark master, None if the submitter knows it
+    :param driver_memory: the driver's memory if ``config`` does not set it, such as ``2g``
     """
     most = config.resources.cpu_cores_max
     cores = config.workers if most is None else max(1, int(most))
@@ -109,7 +109,7 @@ def spark_properties(config: RuntimeConfig, master: str | None, driver_memory: s
 
 
 def _application(settings: SparkSettings) -> dict[str, str]:
-    """The properties of a pipeline's own Spark settings."""
+    """Return the properties of a pipeline's own Spark settings."""
     named = {
         "spark.jars.packages": ",".join(settings.packages) or None,
         "spark.kubernetes.container.image": settings.image,

@@ -1,4 +1,4 @@
-"""Writes a host's row and has it submitted: what the shared and the dedicated deployer have in common."""
+"""The launch of a host, common to the shared and the dedicated deployer: writes its row and submits it."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ HOST_SCRIPT = Path(__file__).resolve().parents[2] / "host" / "submit.py"
 
 
 JVM_STACK = "4m"
-"""The stack of each thread of a host's JVM. With Java's own, Spark cannot parse an expression of five hundred additions."""
+"""The stack size of the threads of a host's JVM. With Java's default, Spark cannot parse a sum of five hundred terms."""
 
 
 class Launcher:
-    """Submits hosts of one store."""
+    """A launcher of the hosts of one store."""
 
     def __init__(self, settings: Settings, engine: Engine, submitter: Submitter) -> None:
         self._settings = settings
@@ -58,15 +58,16 @@ class Launcher:
         conf: Mapping[str, str],
         defaults: Mapping[str, str] | None = None,
     ) -> None:
-        """Submit a host. Launching the same host twice submits it once, and so does launching the shared host while the store has
-        one.
+        """Submit a host. Launching the same host twice submits it only once.
+
+        So does launching the shared host while the store has one.
 
         :param kind: ``shared`` or ``dedicated``
-        :param host_id: the host's id; a new one when not given
-        :param deployment: what a dedicated host runs
-        :param master: the Spark master, None when the submitter knows it
+        :param host_id: the host's id; None for a new one
+        :param deployment: the deployment that a dedicated host runs
+        :param master: the Spark master, None if the submitter knows it
         :param conf: Spark properties
-        :param defaults: Spark properties that give way to those of a submitter's own
+        :param defaults: Spark properties that a submitter's own take precedence over
         :raises SubmitError: when it cannot be submitted; the row is ended then, so that nobody waits for the host
         """
         host_id = host_id or uuid7()
@@ -78,7 +79,7 @@ class Launcher:
             deployment=None if deployment is None else deployment.model_dump(mode="json"),
             url=None,
             token=secrets.token_urlsafe(32),
-            # Until it runs it is as alive as who starts it, however long that takes on a busy machine.
+            # Until it runs, it counts as alive as long as this process, however long the start takes on a busy machine.
             pid=os.getpid(),
             machine=processes.this_machine(),
             log_path=str(log_path),
@@ -137,8 +138,10 @@ class Launcher:
         )
 
     def _java_properties(self, host_id: UUID, master: str | None) -> dict[str, str]:
-        """Spark properties by which the JVM of a host on this machine has its folders in one of its own, which is removed after
-        it, and a stack for queries that nest deep.
+        """Return the Spark properties for the JVM of a host on this machine.
+
+        Its temporary folders are in one of its own, which is removed after it, and its stack is large enough for deeply nested
+        queries.
         """
         if master is None or not master.startswith("local"):
             return {}
@@ -149,9 +152,9 @@ class Launcher:
         return {"spark.local.dir": str(folder), "spark.driver.extraJavaOptions": options}
 
     def _note_process(self, host_id: UUID, process: SubmittedProcess) -> None:
-        """Remember the process until the host registers its own, so that a host that dies before that is noticed."""
+        """Record the process until the host registers its own, so that a host that dies before that is noticed."""
         if process.pid is None and process.machine is None:
-            # Started elsewhere by somebody who cannot name the process: it counts as started.
+            # Started elsewhere by a submitter that does not know the process: it counts as started.
             process = SubmittedProcess(pid=None, machine="elsewhere")
         with Session(self._engine) as session, session.begin():
             statement = update(HostRow).where(HostRow.host_id == host_id, HostRow.heartbeat.is_(None))

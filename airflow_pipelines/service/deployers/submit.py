@@ -1,4 +1,4 @@
-"""spark-submit on this machine, detached, with this Python."""
+"""The detached start of spark-submit on this machine, with this Python."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from airflow_pipelines.service.deployers.base import SubmitError, SubmitRequest,
 PACKAGE_ROOT = Path(__file__).resolve().parents[3]
 """The folder that must be on PYTHONPATH for ``airflow_pipelines`` to be importable."""
 _OURS = ("AIRFLOW", "_AIRFLOW")
-"""How the variables of this package's service and of Airflow begin."""
+"""The prefixes of the environment variables of this package's service and of Airflow."""
 
 
 class LocalSubmitter:
-    """Runs the spark-submit of the installed PySpark in a session of its own, its output going to the host's log."""
+    """A submitter that runs the spark-submit of the installed PySpark in its own session, with its output in the host's log."""
 
     def submit(self, request: SubmitRequest) -> SubmittedProcess:
         """Start the host; it outlives this process."""
@@ -55,7 +55,7 @@ class LocalSubmitter:
 
 
 def spark_home() -> Path:
-    """The folder of the installed PySpark, without importing it."""
+    """Return the folder of the installed PySpark, without importing it."""
     spec = importlib.util.find_spec("pyspark")
     for location in (spec.submodule_search_locations or []) if spec else []:
         if (Path(location) / "bin" / "spark-submit").is_file():
@@ -64,7 +64,7 @@ def spark_home() -> Path:
 
 
 def submit_command(request: SubmitRequest, home: Path) -> list[str]:
-    """The command line; it holds nothing secret."""
+    """Return the command line, which contains nothing secret."""
     command = [str(home / "bin" / "spark-submit"), "--name", request.app_name]
     if request.master is not None:
         command += ["--master", request.master]
@@ -74,10 +74,10 @@ def submit_command(request: SubmitRequest, home: Path) -> list[str]:
 
 
 def submit_environment(request: SubmitRequest, home: Path) -> dict[str, str]:
-    """This process's environment, with the Python, the Spark and the package that run here.
+    """Return this process's environment, with the Python, the Spark and the package that run here.
 
-    What is for the service or for Airflow stays here: its variables hold API keys, connections and the URLs of databases, and the
-    programs of pipelines can read what the host has.
+    Variables of the service and of Airflow are left out: they hold API keys, connections and the URLs of databases, and the
+    programs of pipelines can read the host's environment.
     """
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
     environment = {**inherited, **request.environment, OUTPUT_UMASK: f"{current_umask():o}"}
@@ -86,7 +86,7 @@ def submit_environment(request: SubmitRequest, home: Path) -> dict[str, str]:
     environment["SPARK_HOME"] = str(home)
     # What spark-submit itself adds to the options of the JVM; its own launcher does not read them.
     environment["SPARK_SUBMIT_OPTS"] = f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} {java_options()}".strip()
-    # The launcher's JVM lives for a moment.
+    # The launcher's JVM is short-lived.
     environment.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     environment["PYSPARK_PYTHON"] = environment["PYSPARK_DRIVER_PYTHON"] = sys.executable
     paths = [str(PACKAGE_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]

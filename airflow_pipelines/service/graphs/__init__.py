@@ -1,1 +1,1 @@
-"""Graphs of pipelines as pictures."""
+"""The graphs of pipelines as pictures."""

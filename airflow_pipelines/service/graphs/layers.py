@@ -1,4 +1,4 @@
-"""Places the boxes of a directed graph in layers, each to the right of all that it reads, with few crossings."""
+"""The layout of a directed graph in layers, with each box to the right of all that it reads, and few crossings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GAP_X: Final = 110.0
 GAP_Y: Final = 26.0
 _SWEEPS: Final = 6
 _PASSAGE: Final = 10.0
-"""Height of the place where an edge passes a layer."""
+"""The height of the place where an edge passes a layer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A place in the picture; y grows downwards."""
+    """A point in the picture; y grows downwards."""
 
     x: float
     y: float
@@ -35,11 +35,11 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where everything is.
+    """The positions of boxes and edges.
 
     :param corners: the upper left corner of each box
-    :param routes: the points through which each edge goes, from the right side of one box to the left side of the other
-    :param size: that of the whole
+    :param routes: the points of each edge, from the right side of one box to the left side of the other
+    :param size: the size of the whole picture
     """
 
     corners: Mapping[str, Point]
@@ -59,12 +59,12 @@ _Slot: TypeAlias = str | _Passage
 
 
 def layered(boxes: Mapping[str, Size], edges: Sequence[Edge]) -> Layout:
-    """Place boxes.
+    """Compute the layout of boxes.
 
     :param boxes: their sizes by name
-    :param edges: pairs of names; those of a cycle beyond what can go to the right go back to the left
+    :param edges: pairs of names; edges that would close a cycle go back to the left
     """
-    layer_of = _layers(list(boxes), edges)
+    layer_of = _assign_layers(list(boxes), edges)
     chains = {edge: _chain(edge, layer_of) for edge in dict.fromkeys(edges)}
     layers: list[list[_Slot]] = [[] for _ in range(max(layer_of.values(), default=-1) + 1)]
     for name in boxes:
@@ -75,8 +75,8 @@ def layered(boxes: Mapping[str, Size], edges: Sequence[Edge]) -> Layout:
     return _placed(boxes, layers, chains)
 
 
-def _layers(names: Sequence[str], edges: Sequence[Edge]) -> dict[str, int]:
-    """The layer of each box: one more than that of the last box that it reads."""
+def _assign_layers(names: Sequence[str], edges: Sequence[Edge]) -> dict[str, int]:
+    """Return the layer of each box: one more than that of the last box that it reads."""
     sources: dict[str, list[str]] = defaultdict(list)
     for source, target in edges:
         sources[target].append(source)
@@ -102,7 +102,7 @@ def _chain(edge: Edge, layer_of: Mapping[str, int]) -> list[_Slot]:
 
 
 def _order(layers: list[list[_Slot]], pairs: Sequence[tuple[_Slot, _Slot]]) -> None:
-    """Order each layer by the middle of what it is connected with, forth and back, so that few edges cross."""
+    """Order each layer by the mean position of connected boxes, back and forth, so that few edges cross."""
     left, right = defaultdict(list), defaultdict(list)
     for source, target in pairs:
         left[target].append(source)

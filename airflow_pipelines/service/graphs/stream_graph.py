@@ -1,4 +1,4 @@
-"""The operators of a stream program as a graph of chains: operators that hand elements on directly are one box."""
+"""The operators of a stream program as a graph of chains: operators that pass elements on directly are one box."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class PlanNode:
     """An operator of an execution plan.
 
     :param id: its number
-    :param name: for people
+    :param name: its name for people
     :param parallelism: the number of its tasks
-    :param reads: the numbers of the operators that it reads, each with how elements are handed over
+    :param reads: the numbers of the operators that it reads, each with the strategy by which elements are passed
     """
 
     id: int
@@ -29,7 +29,7 @@ class PlanNode:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Operators that hand elements on directly.
+    """A chain of operators that pass elements on directly.
 
     :param nodes: the operators, in that order
     """
@@ -38,17 +38,17 @@ class Chain:
 
     @property
     def name(self) -> str:
-        """What it is called in a graph."""
+        """The name of the chain in a graph."""
         return str(self.nodes[0].id)
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """How elements go from one chain to another.
+    """A path of elements from one chain to another.
 
-    :param source: name of the chain that gives them
+    :param source: name of the chain that sends them
     :param target: name of the chain that reads them
-    :param strategies: ``HASH``, ``BROADCAST``, ``REBALANCE`` ...; several when they are connected more than once
+    :param strategies: ``HASH``, ``BROADCAST``, ``REBALANCE`` ...; several if there is more than one connection
     """
 
     source: str
@@ -58,7 +58,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class StreamGraph:
-    """The chains of a stream program, and how they are connected."""
+    """The chains of a stream program and their connections."""
 
     chains: tuple[Chain, ...]
     exchanges: tuple[Exchange, ...]
@@ -67,10 +67,10 @@ class StreamGraph:
     def of_plan(cls, execution_plan: str) -> StreamGraph:
         """Read an execution plan.
 
-        :param execution_plan: the JSON that ``get_execution_plan`` gives
+        :param execution_plan: the JSON that ``get_execution_plan`` returns
         """
         nodes = [_node(each) for each in json.loads(execution_plan)["nodes"]] if execution_plan else []
-        chains = _chains(nodes)
+        chains = _build_chains(nodes)
         head = {node.id: chain.name for chain in chains for node in chain.nodes}
         return cls(tuple(chains), tuple(_exchanges(chains, head)))
 
@@ -80,7 +80,7 @@ def _node(parts: Mapping[str, Any]) -> PlanNode:
     return PlanNode(int(parts["id"]), str(parts["contents"]), int(parts["parallelism"]), reads)
 
 
-def _chains(nodes: Sequence[PlanNode]) -> list[Chain]:
+def _build_chains(nodes: Sequence[PlanNode]) -> list[Chain]:
     readers = Counter(source for node in nodes for source, _ in node.reads)
     by_id = {node.id: node for node in nodes}
     following: dict[int, PlanNode] = {}

@@ -1,4 +1,4 @@
-"""Draws the graph of a stream program."""
+"""The drawing of a stream program's graph."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _ARROW: Final = (
 
 
 def picture(graph: StreamGraph, title: str) -> str:
-    """A graph as an SVG document.
+    """Return a graph as an SVG document.
 
     :param graph: the graph
-    :param title: what it is called
+    :param title: the title of the document
     """
     layout = layered({chain.name: _size(chain) for chain in graph.chains}, [(each.source, each.target) for each in graph.exchanges])
     width, height = layout.size.width + 2 * MARGIN, layout.size.height + 2 * MARGIN
@@ -45,8 +45,8 @@ def picture(graph: StreamGraph, title: str) -> str:
             f"<defs>{_ARROW}</defs>",
             f'<rect class="paper" width="{width:.0f}" height="{height:.0f}"/>',
             f'<g transform="translate({MARGIN:.0f},{MARGIN:.0f})">',
-            *(_edge((each.source, each.target), ", ".join(each.strategies), layout) for each in graph.exchanges),
-            *(line for chain in graph.chains for line in _box(chain, layout)),
+            *(_draw_edge((each.source, each.target), ", ".join(each.strategies), layout) for each in graph.exchanges),
+            *(line for chain in graph.chains for line in _draw_box(chain, layout)),
             "</g>",
             "</svg>",
             "",
@@ -68,7 +68,7 @@ def _size(chain: Chain) -> Size:
     return Size(longest * _LETTER + 2 * _PADDING, (len(chain.nodes) + 1) * _LINE + 2 * _PADDING - 4)
 
 
-def _box(chain: Chain, layout: Layout) -> Iterator[str]:
+def _draw_box(chain: Chain, layout: Layout) -> Iterator[str]:
     corner, size = layout.corners[chain.name], _size(chain)
     yield (
         f'<g><rect class="box" x="{corner.x:.1f}" y="{corner.y:.1f}" width="{size.width:.1f}" height="{size.height:.1f}" rx="6"/>'
@@ -81,16 +81,16 @@ def _box(chain: Chain, layout: Layout) -> Iterator[str]:
     yield "</g>"
 
 
-def _edge(edge: Edge, how: str, layout: Layout) -> str:
+def _draw_edge(edge: Edge, how: str, layout: Layout) -> str:
     route = layout.routes[edge]
-    middle = _middle(route)
+    middle = _find_middle(route)
     return (
-        f'<path class="edge" d="{_curve(route)}" marker-end="url(#arrow)"/>'
+        f'<path class="edge" d="{_draw_curve(route)}" marker-end="url(#arrow)"/>'
         f'<text class="how" text-anchor="middle" x="{middle.x:.1f}" y="{middle.y - 6:.1f}">{escape(how)}</text>'
     )
 
 
-def _curve(route: Sequence[Point]) -> str:
+def _draw_curve(route: Sequence[Point]) -> str:
     parts = [f"M{route[0].x:.1f},{route[0].y:.1f}"]
     for start, end in pairwise(route):
         bend = (start.x + end.x) / 2
@@ -98,7 +98,7 @@ def _curve(route: Sequence[Point]) -> str:
     return " ".join(parts)
 
 
-def _middle(route: Sequence[Point]) -> Point:
-    """The middle of the last part of a route, where edges from one box have parted."""
+def _find_middle(route: Sequence[Point]) -> Point:
+    """Return the middle of the last part of a route, where edges from one box have separated."""
     start, end = route[-2], route[-1]
     return Point((start.x + end.x) / 2, (start.y + end.y) / 2)

@@ -1,4 +1,4 @@
-"""Changes of a record that several steps have in common."""
+"""The changes of a record that several steps share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from airflow_pipelines.service.records import PipelineRecord
 
 
 def desire_stopped(record: PipelineRecord, now: datetime) -> PipelineRecord:
-    """The incarnation is to end."""
+    """Set the desired resources status to stopped, so that the incarnation ends."""
     if record.deployment_resources_desired_status is ResourcesStatus.STOPPED:
         return record
     return replace(
@@ -19,7 +19,7 @@ def desire_stopped(record: PipelineRecord, now: datetime) -> PipelineRecord:
 
 
 def forget_start(record: PipelineRecord) -> PipelineRecord:
-    """What the start asked for is done or given up."""
+    """Clear the parameters of a start that is done or was given up."""
     return replace(
         record,
         deployment_initial=None,
@@ -31,7 +31,7 @@ def forget_start(record: PipelineRecord) -> PipelineRecord:
 
 
 def set_resources_status(record: PipelineRecord, status: ResourcesStatus, now: datetime) -> PipelineRecord:
-    """The incarnation's resources have come into another state."""
+    """Set the status of the incarnation's resources."""
     return replace(
         record,
         deployment_resources_status=status,

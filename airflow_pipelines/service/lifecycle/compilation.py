@@ -10,7 +10,7 @@ from airflow_pipelines.contract.statuses import ProgramStatus
 from airflow_pipelines.service.records import PipelineRecord
 
 COMPILED: Final = {"exit_code": 0, "stdout": "", "stderr": ""}
-"""How the second compile stage looks when it succeeded: Spark needs no second stage, the contract shows one."""
+"""The result of a successful second compile stage. Spark needs no second stage, but the contract shows one."""
 
 
 RUST_REFUSED: Final = (
@@ -20,14 +20,14 @@ RUST_REFUSED: Final = (
 
 
 def claim_compilation(record: PipelineRecord, now: datetime) -> PipelineRecord:
-    """Take up the compilation of a pending program, or of one whose compiler went away."""
+    """Claim the compilation of a pending program, or of one whose compiler has gone."""
     return replace(_program(record, ProgramStatus.COMPILING_SQL, now), compile_claimed_at=now)
 
 
 def sql_compiled(
     record: PipelineRecord, program_info: dict[str, Any], messages: list[dict[str, Any]], now: datetime
 ) -> PipelineRecord:
-    """The program is understood.
+    """Record that the SQL of the program was compiled.
 
     :param record: the pipeline
     :param program_info: the program's relations and connectors, as the wire has them
@@ -43,12 +43,12 @@ def sql_compiled(
 
 
 def compiling_second_stage(record: PipelineRecord, now: datetime) -> PipelineRecord:
-    """The contract's second compile stage, which takes no time here."""
+    """Enter the contract's second compile stage, which takes no time here."""
     return _program(record, ProgramStatus.COMPILING_RUST, now)
 
 
 def compiled(record: PipelineRecord, now: datetime) -> PipelineRecord:
-    """The program can run."""
+    """Record that the program can run."""
     return replace(
         _program(record, ProgramStatus.SUCCESS, now),
         program_error={**(record.program_error or {}), "rust_compilation": COMPILED},
@@ -60,7 +60,7 @@ def compiled(record: PipelineRecord, now: datetime) -> PipelineRecord:
 def remaining_steps(
     record: PipelineRecord, program_info: dict[str, Any], messages: list[dict[str, Any]], now: datetime
 ) -> list[PipelineRecord]:
-    """All steps from a claimed compilation that understood the SQL to its end.
+    """Return all steps from a claimed compilation whose SQL compiled to the end of the compilation.
 
     :param record: the pipeline
     :param program_info: the program's relations and connectors, as the wire has them
@@ -75,7 +75,7 @@ def remaining_steps(
 
 
 def rust_refused(record: PipelineRecord, now: datetime) -> PipelineRecord:
-    """The program comes with Rust functions, which Spark cannot run; the text is repeated so that nothing of it is lost."""
+    """Record that the program has Rust functions, which Spark cannot run; their text is repeated so that it is not lost."""
     message = f"{RUST_REFUSED}. The text was:\n{record.udf_rust or record.udf_toml}"
     failed = {"exit_code": 1, "stdout": "", "stderr": message}
     return replace(
@@ -87,7 +87,7 @@ def rust_refused(record: PipelineRecord, now: datetime) -> PipelineRecord:
 
 
 def sql_failed(record: PipelineRecord, messages: list[dict[str, Any]], now: datetime) -> PipelineRecord:
-    """The program is wrong."""
+    """Record that the program is invalid."""
     error = _program_error({"exit_code": 1, "messages": messages})
     return replace(
         _program(record, ProgramStatus.SQL_ERROR, now),
@@ -98,7 +98,7 @@ def sql_failed(record: PipelineRecord, messages: list[dict[str, Any]], now: date
 
 
 def compiler_failed(record: PipelineRecord, message: str, now: datetime) -> PipelineRecord:
-    """The compiler could not do its work; the program may be right."""
+    """Record that the compiler failed; the program may be valid."""
     return replace(
         _program(record, ProgramStatus.SYSTEM_ERROR, now),
         program_error=_program_error(None) | {"system_error": message},
@@ -108,7 +108,7 @@ def compiler_failed(record: PipelineRecord, message: str, now: datetime) -> Pipe
 
 
 def reset_program(record: PipelineRecord, now: datetime) -> PipelineRecord:
-    """Compile again from the start."""
+    """Reset the program, so that it is compiled again from the start."""
     return replace(_program(record, ProgramStatus.PENDING, now), program_info=None, program_error=None, compile_claimed_at=None)
 
 

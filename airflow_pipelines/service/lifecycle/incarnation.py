@@ -1,4 +1,4 @@
-"""The steps of an incarnation: its provisioning, what its host reports, its end, and the clearing of its storage."""
+"""The steps of an incarnation: its provisioning, the reports of its host, its end, and the clearing of its storage."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from airflow_pipelines.service.records import COMPILE_ERRORS, PipelineRecord
 
 
 def give_up_early_start(record: PipelineRecord, now: datetime) -> PipelineRecord:
-    """A start that waited for a compilation which failed."""
+    """Give up a start that waited for a compilation that failed."""
     error = {
         "message": f"The program did not compile ({record.program_status}): see program_error",
         "error_code": ErrorCode.START_FAILED_DUE_TO_FAILED_COMPILATION.value,
@@ -25,7 +25,7 @@ def give_up_early_start(record: PipelineRecord, now: datetime) -> PipelineRecord
 
 
 def start_failed(record: PipelineRecord, error: dict[str, Any], now: datetime) -> PipelineRecord:
-    """A start that could not even be provisioned.
+    """Record that a start failed before it was provisioned.
 
     :param record: the pipeline
     :param error: the deployment error (``message, error_code, details``)
@@ -35,7 +35,7 @@ def start_failed(record: PipelineRecord, error: dict[str, Any], now: datetime) -
 
 
 def use_storage(record: PipelineRecord) -> PipelineRecord:
-    """The first step of provisioning: from now on there may be something in the storage."""
+    """Mark the storage as used, the first step of provisioning: from now on it may have contents."""
     details = record.storage_status_details or {"checkpoints": []}
     if record.storage_status is StorageStatus.IN_USE:
         return replace(record, storage_status_details=details)
@@ -47,11 +47,11 @@ def use_storage(record: PipelineRecord) -> PipelineRecord:
 def provision(
     record: PipelineRecord, deployment_id: UUID, host_id: UUID | None, deployment_config: dict[str, Any], now: datetime
 ) -> PipelineRecord:
-    """An incarnation gets its id.
+    """Provision an incarnation by giving it an id.
 
     :param record: the pipeline
     :param deployment_id: the incarnation's id
-    :param host_id: the host that runs it, None until one is known
+    :param host_id: the host that runs it; None until one is known
     :param deployment_config: the runtime configuration that it runs with, as the wire has it
     :param now: the time of the change
     """
@@ -65,12 +65,12 @@ def provision(
 
 
 def place_again(record: PipelineRecord) -> PipelineRecord:
-    """The host for the incarnation ended before the incarnation had begun: it may have another one."""
+    """Clear the host of an incarnation whose host ended before the incarnation began, so that it gets another one."""
     return replace(record, host_id=None)
 
 
 def observe(record: PipelineRecord, transition: RuntimeTransition, now: datetime) -> PipelineRecord:
-    """What the host said about the incarnation."""
+    """Apply a host's report about the incarnation."""
     record = replace(record, consumed_sequence=max(record.consumed_sequence, transition.sequence))
     if transition.deployment_id != record.deployment_id:
         return record
@@ -87,7 +87,7 @@ def observe(record: PipelineRecord, transition: RuntimeTransition, now: datetime
         record = set_resources_status(record, ResourcesStatus.PROVISIONED, now)
     if record.deployment_runtime_status is not transition.status:
         record = replace(record, deployment_runtime_status=transition.status, deployment_runtime_status_since=now)
-    # A stop that was asked for meanwhile is not undone by a host that had not heard of it yet.
+    # A host that has not yet heard of a stop must not undo it.
     suspending = record.deployment_runtime_desired_status is RuntimeStatus.SUSPENDED
     if not suspending and record.deployment_runtime_desired_status is not transition.desired:
         record = replace(record, deployment_runtime_desired_status=transition.desired, deployment_runtime_desired_status_since=now)
@@ -100,7 +100,7 @@ def observe(record: PipelineRecord, transition: RuntimeTransition, now: datetime
 
 
 def fail(record: PipelineRecord, error: dict[str, Any], now: datetime) -> PipelineRecord:
-    """The incarnation failed: it is being stopped, and the error is kept until it is dismissed. Both are one change.
+    """Record the failure of the incarnation: it is being stopped, and the error is kept until it is dismissed. Both are one change.
 
     :param record: the pipeline
     :param error: the deployment error (``message, error_code, details``); an earlier one stays
@@ -115,7 +115,7 @@ def fail(record: PipelineRecord, error: dict[str, Any], now: datetime) -> Pipeli
 
 
 def stopping(record: PipelineRecord, now: datetime) -> PipelineRecord:
-    """The resources are being given back; the incarnation is no more."""
+    """Record that the resources are being released; the incarnation no longer exists."""
     return forget_start(
         replace(
             set_resources_status(record, ResourcesStatus.STOPPING, now),
@@ -130,7 +130,7 @@ def stopping(record: PipelineRecord, now: datetime) -> PipelineRecord:
 
 
 def stopped(record: PipelineRecord, now: datetime) -> PipelineRecord:
-    """The resources are gone."""
+    """Record that the resources are gone."""
     return replace(
         set_resources_status(record, ResourcesStatus.STOPPED, now),
         deployment_id=None,
@@ -141,7 +141,7 @@ def stopped(record: PipelineRecord, now: datetime) -> PipelineRecord:
 
 
 def cleared(record: PipelineRecord) -> PipelineRecord:
-    """The storage is empty."""
+    """Record that the storage is empty."""
     error = record.deployment_error
     if error is not None and error.get("error_code") == ErrorCode.STORAGE_CLEAR_FAILED:
         error = None
@@ -155,7 +155,7 @@ def cleared(record: PipelineRecord) -> PipelineRecord:
 
 
 def clear_failed(record: PipelineRecord, message: str) -> PipelineRecord:
-    """Clearing did not work; it stays Clearing and is tried again."""
+    """Record that clearing failed; the status stays Clearing and clearing is tried again."""
     error = {"message": message, "error_code": ErrorCode.STORAGE_CLEAR_FAILED.value, "details": {}}
     if record.deployment_error is not None:
         return record
@@ -163,7 +163,7 @@ def clear_failed(record: PipelineRecord, message: str) -> PipelineRecord:
 
 
 def at_rest(record: PipelineRecord) -> bool:
-    """Nothing will change unless somebody asks for it or the incarnation moves by itself."""
+    """Return True if nothing will change unless a request comes or the incarnation itself changes."""
     if record.program_status not in COMPILE_ERRORS | {ProgramStatus.SUCCESS} or record.storage_status is StorageStatus.CLEARING:
         return False
     if record.deployment_resources_desired_status is not record.deployment_resources_status:

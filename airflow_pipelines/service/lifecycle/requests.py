@@ -1,4 +1,4 @@
-"""What users ask of a pipeline: start, stop, clear its storage, dismiss its error; and which states forbid it."""
+"""The requests of users to a pipeline: start, stop, clear its storage, dismiss its error; and the states that forbid them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from airflow_pipelines.service.records import COMPILE_ERRORS, PipelineRecord
 
 
 class BootstrapPolicy(StrEnum):
-    """What to do at start when the program differs from the checkpoint's."""
+    """The reaction of a start to a program that differs from the checkpoint's."""
 
     ALLOW = "allow"
     AWAIT_APPROVAL = "await_approval"
@@ -25,7 +25,7 @@ class BootstrapPolicy(StrEnum):
 
 
 class Initial(StrEnum):
-    """What a started pipeline becomes."""
+    """The initial status of a started pipeline."""
 
     RUNNING = "running"
     PAUSED = "paused"
@@ -33,7 +33,7 @@ class Initial(StrEnum):
 
 
 class RuntimeAction(StrEnum):
-    """Calls that move a live pipeline."""
+    """The calls that change the status of a live pipeline."""
 
     PAUSE = "pause"
     RESUME = "resume"
@@ -42,13 +42,13 @@ class RuntimeAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BootstrapFlags:
-    """How changed views are evaluated, as a start or an approval says."""
+    """The options for evaluating changed views, as given with a start or an approval."""
 
     silent: bool = False
     concurrent: bool = False
 
     def check(self) -> None:
-        """Refuse flags that exclude each other.
+        """Check that the flags do not exclude each other.
 
         :raises Problem: when both are set
         """
@@ -62,7 +62,7 @@ class BootstrapFlags:
 class StartRequest:
     """The parameters of a start.
 
-    :param deployer: the name of the deployer that shall carry it out
+    :param deployer: the name of the deployer that should carry it out
     :param from_checkpoint: an older checkpoint to go back to
     """
 
@@ -75,10 +75,10 @@ class StartRequest:
 
 
 def start(record: PipelineRecord, request: StartRequest, now: datetime) -> PipelineRecord:
-    """Ask for an incarnation. Repeating the same start is a no-op while it starts or runs.
+    """Request an incarnation. Repeating the same start is a no-op while it starts or runs.
 
     :param record: the pipeline
-    :param request: how to start it
+    :param request: the parameters of the start
     :param now: the time of the request
     :raises Problem: when the pipeline's state or the request does not allow it
     """
@@ -133,7 +133,7 @@ def start(record: PipelineRecord, request: StartRequest, now: datetime) -> Pipel
 
 
 def _compile_error(record: PipelineRecord) -> str:
-    """The first thing that is wrong with the program, with its place."""
+    """Return the first error of the program, with its place."""
     error = record.program_error or {}
     if error.get("system_error"):
         return f"See program_error ({error['system_error']})"
@@ -180,11 +180,11 @@ def _start_again(record: PipelineRecord, request: StartRequest) -> PipelineRecor
 
 
 def approved(record: PipelineRecord, deployment_id: UUID | None, flags: BootstrapFlags) -> PipelineRecord:
-    """A change was approved: the flags of the approval replace those of the start.
+    """Replace the flags of the start by those of an approval.
 
     :param record: the pipeline
     :param deployment_id: the incarnation that awaited the approval
-    :param flags: those of the approval
+    :param flags: the flags of the approval
     """
     if record.deployment_id != deployment_id or record.deployment_resources_desired_status is ResourcesStatus.STOPPED:
         return record
@@ -205,11 +205,11 @@ def _check_standby(record: PipelineRecord, request: StartRequest) -> None:
 
 
 def stop(record: PipelineRecord, now: datetime, *, force: bool) -> PipelineRecord:
-    """Ask for the end of the incarnation: with a checkpoint first, or at once when forced or when nothing runs yet.
+    """Request the end of the incarnation: after a checkpoint, or at once if forced or if nothing runs yet.
 
     :param record: the pipeline
     :param now: the time of the request
-    :param force: whether to end at once, without a checkpoint
+    :param force: True to end at once, without a checkpoint
     :raises Problem: when the pipeline's state does not allow it
     """
     if record.deployment_resources_desired_status is ResourcesStatus.STOPPED:
@@ -231,7 +231,7 @@ def stop(record: PipelineRecord, now: datetime, *, force: bool) -> PipelineRecor
 
 
 def clear(record: PipelineRecord) -> PipelineRecord:
-    """Ask for the storage to be cleared; a no-op when it is, or is being."""
+    """Request the clearing of the storage; a no-op if it is cleared or being cleared."""
     if record.storage_status is not StorageStatus.IN_USE:
         return record
     if not record.fully_stopped:
@@ -247,7 +247,7 @@ def clear(record: PipelineRecord) -> PipelineRecord:
 
 
 def dismiss_error(record: PipelineRecord) -> PipelineRecord:
-    """Forget the last deployment error."""
+    """Dismiss the last deployment error."""
     if record.deployment_error is None:
         return record
     if not record.fully_stopped:
@@ -258,7 +258,7 @@ def dismiss_error(record: PipelineRecord) -> PipelineRecord:
 
 
 def check_delete(record: PipelineRecord) -> None:
-    """Refuse to delete what runs or has storage."""
+    """Check that the pipeline may be deleted: it must not run or have storage."""
     if not record.fully_stopped:
         raise errors.restricted(
             ErrorCode.DELETE_RESTRICTED_TO_FULLY_STOPPED, record, "It cannot be deleted", "Stop it and wait until it is Stopped"
@@ -273,7 +273,7 @@ def check_delete(record: PipelineRecord) -> None:
 
 
 def check_runtime_action(record: PipelineRecord, action: RuntimeAction) -> None:
-    """Refuse a pause, resume or activate that the state does not allow; the host carries it out otherwise."""
+    """Check that the state allows a pause, resume or activate; the host carries it out."""
     check_deployed(record)
     standby = record.deployment_runtime_status is RuntimeStatus.STANDBY
     if action is RuntimeAction.ACTIVATE and not standby:
@@ -297,14 +297,14 @@ def check_runtime_action(record: PipelineRecord, action: RuntimeAction) -> None:
 
 
 def check_deployed(record: PipelineRecord) -> None:
-    """Refuse runtime calls when there is no incarnation, or one that is about to end."""
+    """Check that there is an incarnation, and that it is not about to end."""
     provisioned = record.deployment_resources_status is ResourcesStatus.PROVISIONED
     if not provisioned or record.deployment_resources_desired_status is ResourcesStatus.STOPPED:
         raise errors.not_deployed(record)
 
 
 def emptied(record: PipelineRecord) -> PipelineRecord:
-    """The pipeline as it would be, were it stopped and its storage cleared: to try what may be done then."""
+    """Return the pipeline as if it were stopped and its storage cleared, to check what would be allowed then."""
     return replace(
         record,
         deployment_resources_status=ResourcesStatus.STOPPED,
@@ -314,7 +314,7 @@ def emptied(record: PipelineRecord) -> PipelineRecord:
 
 
 def check_program(record: PipelineRecord, expected: ProgramChange) -> None:
-    """Refuse an approval that is for another program than the pipeline's."""
+    """Check that an approval is for the pipeline's program."""
     program = ProgramVersion.of(record.source, record.program_version)
     if not program.is_expected(expected.new):
         raise unexpected_program("The program", program, expected.new)

@@ -1,5 +1,5 @@
-"""Brings pipelines from the state they are in to the state that is desired.
+"""The reconciliation of pipelines: brings them from their present state to the desired one.
 
-Truth is in the store only. Whatever is done here may be done by any service process, may be cut off anywhere by a kill, and is then
-taken up by whoever looks next: every step is a compare-and-swap, every call to a host may be repeated.
+The truth is in the store only. Any service process may do any step; a kill may interrupt it anywhere, and then the next process
+that looks continues. So every step is a compare-and-swap, and every call to a host may be repeated.
 """

@@ -1,4 +1,4 @@
-"""Changes of pipelines that are tried again when another process was quicker, and what their logs say of them."""
+"""The changes of pipelines, which are retried if another process was quicker, and the notes about them in the logs."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from airflow_pipelines.service.records import PipelineRecord
 from airflow_pipelines.service.store import Conflict, Store
 
 ATTEMPTS = 100
-"""So many times another process may be quicker with a change of the same pipeline."""
+"""The maximum number of attempts to change a pipeline that other processes change at the same time."""
 
 logger = logging.getLogger(__name__)
 
 
 class Commits:
-    """Writes changes of pipelines to the store.
+    """The writer of changes of pipelines to the store.
 
     :param store: the store
-    :param files: where the logs of pipelines are
+    :param files: the files of pipelines, for their logs
     """
 
     def __init__(self, store: Store, files: PipelineFiles) -> None:
@@ -33,7 +33,7 @@ class Commits:
         self._files = files
 
     def commit(self, record: PipelineRecord, steps: list[PipelineRecord]) -> PipelineRecord:
-        """Write the steps that a pipeline made, each of which is an event.
+        """Write the steps of a pipeline, each of which is an event.
 
         :param record: the pipeline before them
         :param steps: the pipeline after each of them
@@ -46,17 +46,17 @@ class Commits:
         """Apply an action to the newest state of a pipeline.
 
         :param record: the pipeline as it was last seen
-        :param action: gives the pipeline after the change
-        :returns: the pipeline after that
-        :raises Problem: when the action does, or other processes were quicker each time
+        :param action: a function that returns the pipeline after the change
+        :returns: the pipeline after the change
+        :raises Problem: when the action raises it, or other processes were quicker each time
         """
         return self.change_in_steps(record, lambda current: [action(current)])
 
     def change_in_steps(self, record: PipelineRecord, action: Callable[[PipelineRecord], list[PipelineRecord]]) -> PipelineRecord:
-        """Apply an action of several steps, each of which is an event; else as :meth:`change`.
+        """Apply an action of several steps, each of which is an event; otherwise as :meth:`change`.
 
         :param record: the pipeline as it was last seen
-        :param action: gives the pipeline after each of the steps
+        :param action: a function that returns the pipeline after each of the steps
         :returns: the pipeline after all of them
         """
         for _ in range(ATTEMPTS):
@@ -67,7 +67,7 @@ class Commits:
         raise Problem(ErrorCode.LOCK_TOOK_TOO_LONG, f"Pipeline '{record.name}' changes too often to be changed. Try again")
 
     def reload(self, record: PipelineRecord) -> PipelineRecord:
-        """The newest state of a pipeline.
+        """Return the newest state of a pipeline.
 
         :raises Problem: when it was deleted
         """
@@ -77,11 +77,11 @@ class Commits:
         return newest
 
     def newest(self, record: PipelineRecord) -> PipelineRecord | None:
-        """The newest state of a pipeline; None when it was deleted."""
+        """Return the newest state of a pipeline; None if it was deleted."""
         return self._store.get(record.id)
 
     def fail(self, record: PipelineRecord, error: dict[str, Any]) -> PipelineRecord:
-        """The incarnation of a pipeline failed, which its log says too.
+        """Record that the incarnation of a pipeline failed, also in its log.
 
         :param record: the pipeline
         :param error: the deployment error
@@ -90,7 +90,7 @@ class Commits:
         return self.change(record, lambda current: incarnation.fail(current, error, datetime.now(UTC)))
 
     def tell(self, record: PipelineRecord, error: dict[str, Any]) -> None:
-        """Write a deployment error into the pipeline's log, for those who follow it: the host cannot do so any more."""
+        """Write a deployment error into the pipeline's log for its followers, since the host cannot do so any more."""
         # Its own last lines stand right before it.
         message = error["message"].partition("\nThe last lines of the pipeline's log:")[0]
         self.note(record, f"{error['error_code']}: {message}", "ERROR")
@@ -104,10 +104,10 @@ class Commits:
 
 
 def deployment_error(code: ErrorCode, message: str, details: Any = None) -> dict[str, Any]:
-    """A deployment error in wire form.
+    """Return a deployment error in wire form.
 
-    :param code: what kind of error it is
+    :param code: the code of the error
     :param message: what was wrong, and what to do
-    :param details: more of it for programs
+    :param details: further data for programs
     """
     return Problem(code, message, details).body()

@@ -1,4 +1,4 @@
-"""Compiles the programs of pipelines on the shared host."""
+"""The compilation of pipelines' programs on the shared host."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from airflow_pipelines.service.records import PipelineRecord
 from airflow_pipelines.service.store import Conflict
 
 RENEW_S = 30.0
-"""The time after which who waits for a compiler says again that it does."""
+"""The number of seconds after which a process that waits for a compiler renews its claim."""
 CLAIM_LIMIT_S = 4 * RENEW_S
-"""A compilation whose claim was not renewed for so long was abandoned by a process that died."""
+"""The number of seconds after which a compilation whose claim was not renewed counts as abandoned by a process that died."""
 
 logger = logging.getLogger(__name__)
 
 
 class Compilations:
-    """Claims the compilations of one store, and writes their results.
+    """The compilations of one store: claims them, and writes their results.
 
-    :param commits: writes the results
+    :param commits: the writer of the results
     :param hosts: the hosts of the store
     :param shared: the deployer of the shared host, which compiles
     """
@@ -42,10 +42,10 @@ class Compilations:
         self._hosts = hosts
         self._shared = shared
         self._lost: Counter[tuple[UUID, int]] = Counter()
-        """How many compilers were lost with a version of a pipeline's program."""
+        """The number of compilers that were lost with a version of a pipeline's program."""
 
     def wants(self, record: PipelineRecord, now: datetime) -> bool:
-        """Whether the program waits for a compiler, also because the one that had claimed it died."""
+        """Return True if the program waits for a compiler, also because the process that had claimed it died."""
         if record.program_status is ProgramStatus.PENDING:
             return True
         unfinished = record.program_status in {
@@ -57,13 +57,13 @@ class Compilations:
         return unfinished and (claimed is None or (now - claimed).total_seconds() > CLAIM_LIMIT_S)
 
     def compile(self, record: PipelineRecord) -> PipelineRecord:
-        """Compile a pipeline's program, once there is a host for that.
+        """Compile a pipeline's program, once there is a host for it.
 
         :param record: the pipeline
-        :returns: the pipeline after that; unchanged while the host comes up
+        :returns: the pipeline after the compilation; unchanged while the host starts
         :raises Conflict: when another process was quicker
         """
-        # The claim comes after the host is there, so that nobody holds one while a host starts.
+        # The claim is made once the host is up, so that nobody holds one while a host starts.
         try:
             host = self._shared.host()
         except SubmitError as error:
@@ -96,7 +96,7 @@ class Compilations:
         return self._finish(record, lambda current: [compilation.compiler_failed(current, message, datetime.now(UTC))])
 
     def _finish(self, claimed: PipelineRecord, steps: Callable[[PipelineRecord], list[PipelineRecord]]) -> PipelineRecord:
-        """Write a compilation's result unless the program is another one by now, or somebody else took over."""
+        """Write a compilation's result, unless the program has changed or another process took over."""
         record = claimed
         while True:
             same = (record.program_version, record.compile_claimed_at) == (claimed.program_version, claimed.compile_claimed_at)
@@ -115,17 +115,17 @@ class Compilations:
 class _Claim:
     """The claim of a compilation, which is renewed as long as its host is at work.
 
-    :param commits: writes it
+    :param commits: the writer of the claim
     :param record: the pipeline with the claim
     """
 
     def __init__(self, commits: Commits, record: PipelineRecord) -> None:
         self._commits = commits
         self.record = record
-        """The pipeline, with the claim as it was written last."""
+        """The pipeline, with the claim as it was last written."""
 
     def renew(self) -> None:
-        """Renew the claim where it is old; leave a program alone that somebody else has changed or taken over."""
+        """Renew the claim if it is old; leave a program alone that another process has changed or taken over."""
         now = datetime.now(UTC)
         claimed = self.record.compile_claimed_at
         if claimed is None or (now - claimed).total_seconds() < RENEW_S:
@@ -133,7 +133,7 @@ class _Claim:
         newest = self._commits.newest(self.record)
         if newest is None or _claim_of(newest) != _claim_of(self.record):
             return
-        # Whoever was quicker has changed something else, or this is seen the next time.
+        # Another process has changed something else, or the next renewal notices its change.
         with suppress(Conflict):
             self.record = self._commits.commit(newest, [replace(newest, compile_claimed_at=now)])
 

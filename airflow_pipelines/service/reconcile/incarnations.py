@@ -1,4 +1,4 @@
-"""Starts, suspends and takes down the incarnations of pipelines on hosts, and clears storages."""
+"""The start, suspension and take-down of pipelines' incarnations on hosts, and the clearing of storages."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from airflow_pipelines.service.records import PipelineRecord
 from airflow_pipelines.service.store import Store
 
 TAKE_DOWN_LIMIT_S = 30.0
-"""A host of its own that does not let go of an incarnation for this long is ended. A shared one never is: others run there."""
+"""The number of seconds after which a dedicated host that does not release an incarnation is ended. A shared one never is."""
 
 logger = logging.getLogger(__name__)
 
 
 class Incarnations:
-    """Asks hosts for what the incarnations of one store need next.
+    """The next steps of the incarnations of one store, as requests to hosts.
 
-    :param commits: writes what became of the pipelines
-    :param observation: looks what hosts recorded meanwhile
-    :param store: where ended transitions are forgotten
+    :param commits: the writer of changes of pipelines
+    :param observation: the reader of new reports of hosts
+    :param store: the store, in which ended transitions are deleted
     :param hosts: the hosts of the store
-    :param deployers: the ways in which incarnations are placed
-    :param files: where storages and logs of pipelines are
+    :param deployers: the deployers, by name
+    :param files: the storages and logs of pipelines
     """
 
     def __init__(
@@ -61,10 +61,10 @@ class Incarnations:
         self._deployers = deployers
         self._files = files
         self._asked: set[tuple[str, UUID, UUID | None]] = set()
-        """What this process has already asked of hosts, by incarnation and host; after a crash it is asked again."""
+        """The requests that this process has already made to hosts, by incarnation and host; they are repeated after a crash."""
 
     def provision(self, record: PipelineRecord) -> PipelineRecord:
-        """Give the incarnation that is desired an id, and a place where there is one."""
+        """Give the desired incarnation an id, and a host if there is one."""
         deployer = self._deployers.get(record.deployer)
         if deployer is None:
             return record
@@ -74,7 +74,7 @@ class Incarnations:
         try:
             host_id = deployer.place()
         except SubmitError as error:
-            return self._commits.commit(record, _failed_start(record, str(error)))
+            return self._commits.commit(record, _fail_start(record, str(error)))
         provisioning = incarnation.provision(used, deployment.deployment_id, host_id, config, datetime.now(UTC))
         return self._commits.commit(record, [used, provisioning])
 
@@ -107,7 +107,7 @@ class Incarnations:
         return record
 
     def suspend(self, record: PipelineRecord) -> PipelineRecord:
-        """Ask the host for a graceful stop."""
+        """Request a graceful stop from the host."""
         deployment_id = record.deployment_id
         host = None if record.host_id is None else self._registry.get(record.host_id)
         if deployment_id is None or host is None:
@@ -122,7 +122,7 @@ class Incarnations:
             return record
         if not response.is_success:
             problem = errors.of_host(response.status_code, response.text)
-            # It may have ended by itself in the meantime, which its transitions then say.
+            # It may have ended by itself in the meantime, which its transitions then show.
             seen = self._observation.observe(record)
             return (
                 seen if seen.deployment_resources_status is ResourcesStatus.STOPPING else self._commits.fail(seen, problem.body())
@@ -131,7 +131,7 @@ class Incarnations:
         return record
 
     def take_down(self, record: PipelineRecord) -> PipelineRecord:
-        """Give the resources of an incarnation that ends back."""
+        """Release the resources of an incarnation that ends."""
         host = None if record.host_id is None else self._registry.get(record.host_id)
         deployment_id = record.deployment_id
         if host is not None and deployment_id is not None:
@@ -139,7 +139,7 @@ class Incarnations:
                 if not self._gone(record, host, deployment_id):
                     return record
             except Problem as error:
-                # Saying no does not stop the stopping: the host is asked again.
+                # A refusal does not cancel the stop: the host is asked again.
                 logger.warning("The host of pipeline %s did not take it down: %s", record.name, error)
                 return record
             record = self._observation.observe(record)
@@ -160,7 +160,7 @@ class Incarnations:
         return deployer.take_down(host, deployment_id)
 
     def _insist(self, record: PipelineRecord, host: HostRecord, deployment_id: UUID) -> None:
-        """End a host that has nothing else to do; what runs on a shared one is waited for, which the pipeline's log says once."""
+        """End a host that has nothing else to do; a shared one is waited for, which is noted once in the pipeline's log."""
         if host.kind != SHARED:
             logger.warning("Host %s does not let go of pipeline %s and is ended", host.host_id, record.name)
             self._hosts.end(host)
@@ -207,7 +207,7 @@ class Incarnations:
         )
 
 
-def _failed_start(record: PipelineRecord, message: str) -> list[PipelineRecord]:
+def _fail_start(record: PipelineRecord, message: str) -> list[PipelineRecord]:
     now = datetime.now(UTC)
     return [
         incarnation.start_failed(

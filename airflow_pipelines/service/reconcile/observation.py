@@ -1,4 +1,4 @@
-"""Takes in what hosts recorded of their incarnations, and notices hosts that are lost."""
+"""The observation of hosts: reads their reports about incarnations, and detects lost hosts."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _LOSSES = frozenset({ErrorCode.HOST_LOST, ErrorCode.AUTOMATON_PROVISIONING_TIMEO
 
 
 class Observation:
-    """Brings the records of pipelines up to date with their hosts.
+    """The updates of pipelines' records from their hosts.
 
-    :param commits: writes what was seen
+    :param commits: the writer of the observations
     :param hosts: the hosts of the store
-    :param deployers: the ways in which incarnations are placed
+    :param deployers: the deployers, by name
     :param shared: the deployer of the shared host
-    :param files: where the logs of pipelines are
+    :param files: the logs of pipelines
     """
 
     def __init__(self, commits: Commits, hosts: Hosts, deployers: Deployers, shared: SharedDeployer, files: PipelineFiles) -> None:
@@ -41,15 +41,15 @@ class Observation:
         self._files = files
 
     def observe(self, record: PipelineRecord) -> PipelineRecord:
-        """Take in what happened to the pipeline since it was last looked at. Quick; every read calls it."""
+        """Apply everything that happened to the pipeline since the last look. Quick; every read calls it."""
         for _ in range(ATTEMPTS):
             try:
-                observed = self._commits.commit(record, self._observed(record))
+                observed = self._commits.commit(record, self._compute_steps(record))
             except Conflict:
                 record = self._commits.reload(record)
                 continue
             if record.deployment_id is not None and observed.consumed_sequence > record.consumed_sequence:
-                # The last one stays: a pipeline that is taken down is asked how its incarnation ended.
+                # The last one is kept: taking the pipeline down reads how its incarnation ended.
                 self._registry.forget_transitions(record.deployment_id, below=observed.consumed_sequence)
             error = observed.deployment_error
             if error is not None and record.deployment_error is None and error["error_code"] in _LOSSES:
@@ -57,7 +57,7 @@ class Observation:
             return observed
         return record
 
-    def _observed(self, record: PipelineRecord) -> list[PipelineRecord]:
+    def _compute_steps(self, record: PipelineRecord) -> list[PipelineRecord]:
         now = datetime.now(UTC)
         steps = [record]
 
@@ -70,8 +70,8 @@ class Observation:
             if waits and record.program_status in COMPILE_ERRORS:
                 step(incarnation.give_up_early_start(record, now))
             return steps[1:]
-        # The host's state first: what it recorded before it died is read after that and still counts.
-        loss = self._loss(record, now)
+        # The host's state is read first, so that transitions it recorded before it died still count.
+        loss = self._find_loss(record, now)
         if record.deployment_id is not None:
             for transition in self._registry.transitions(record.deployment_id, record.consumed_sequence):
                 step(incarnation.observe(steps[-1], transition, now))
@@ -83,15 +83,15 @@ class Observation:
             step(incarnation.stopping(steps[-1], now))
         return steps[1:]
 
-    def _loss(self, record: PipelineRecord, now: datetime) -> dict[str, Any] | None:
-        """The deployment error of an incarnation whose host is lost or does not come up."""
+    def _find_loss(self, record: PipelineRecord, now: datetime) -> dict[str, Any] | None:
+        """Return the deployment error of an incarnation whose host is lost or does not come up; None otherwise."""
         if record.deployment_resources_status is ResourcesStatus.STOPPING:
             return None
         host = None if record.host_id is None else self._registry.get(record.host_id)
         if host is not None:
             health = self._hosts.look_after(host)
             if health.state is HostState.LOST:
-                return self._host_lost(record, host, health.reason)
+                return self._describe_lost_host(record, host, health.reason)
         if record.deployment_resources_status is ResourcesStatus.PROVISIONING and record.provisioning_since is not None:
             limit = record.runtime_config.get("provisioning_timeout_secs") or DEFAULT_PROVISIONING_TIMEOUT_S
             if (now - record.provisioning_since).total_seconds() > limit:
@@ -104,11 +104,11 @@ class Observation:
         return None
 
     def _may_place_again(self, record: PipelineRecord) -> bool:
-        """Whether the loss of a host has cost nothing but time: the incarnation had not begun, and the host was not its own."""
+        """Return True if a lost host has cost only time: the incarnation had not begun, and the host was the shared one."""
         begun = record.deployment_resources_status is not ResourcesStatus.PROVISIONING
         return not begun and self._deployers.get(record.deployer) is self._shared
 
-    def _host_lost(self, record: PipelineRecord, host: HostRecord, reason: str) -> dict[str, Any]:
+    def _describe_lost_host(self, record: PipelineRecord, host: HostRecord, reason: str) -> dict[str, Any]:
         tail = self._log_tail(record)
         return deployment_error(
             ErrorCode.HOST_LOST,

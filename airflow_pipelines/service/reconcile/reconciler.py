@@ -1,4 +1,4 @@
-"""Decides what has to be done next for a pipeline, and has it done."""
+"""The reconciler: decides the next step of a pipeline, and takes it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from airflow_pipelines.service.store import Store
 
 
 class Reconciler:
-    """Advances the pipelines of one store.
+    """The reconciler of the pipelines of one store.
 
     :param store: the store
     :param hosts: its hosts
-    :param deployers: the ways in which incarnations are placed
+    :param deployers: the deployers, by name
     :param shared: the deployer of the shared host, which also compiles
-    :param files: where storages and logs of pipelines are
+    :param files: the storages and logs of pipelines
     """
 
     def __init__(self, store: Store, hosts: Hosts, deployers: Deployers, shared: SharedDeployer, files: PipelineFiles) -> None:
@@ -36,27 +36,27 @@ class Reconciler:
         self._incarnations = Incarnations(self.commits, self._observation, store, hosts, deployers, files)
 
     def observe(self, record: PipelineRecord) -> PipelineRecord:
-        """Take in what happened to a pipeline since it was last looked at. Quick; every read calls it."""
+        """Apply everything that happened to a pipeline since the last look. Quick; every read calls it."""
         return self._observation.observe(record)
 
     def look_after_hosts(self) -> None:
-        """End hosts that are lost, also those of which no pipeline would find out. Quick."""
+        """End hosts that are lost, also those that no pipeline would notice. Quick."""
         for host in self._hosts.registry.live_hosts():
             self._hosts.look_after(host)
 
     def is_for_others(self, record: PipelineRecord) -> bool:
-        """Return True if the pipeline waits for its deployer, which this process does not have and another one may.
+        """Return True if the pipeline waits for a deployer that this process does not have and another one may have.
 
         :param record: the pipeline
         """
         resources, desired = record.deployment_resources_status, record.deployment_resources_desired_status
         starts = desired is ResourcesStatus.PROVISIONED and resources in {ResourcesStatus.STOPPED, ResourcesStatus.PROVISIONING}
-        # Anybody compiles and clears.
+        # Any process compiles and clears.
         is_ready = record.program_status is ProgramStatus.SUCCESS and record.storage_status is not StorageStatus.CLEARING
         return starts and is_ready and self._deployers.get(record.deployer) is None
 
     def drive(self, record: PipelineRecord) -> PipelineRecord:
-        """Do the next thing for the pipeline, if there is one, and return what it became.
+        """Take the next step of the pipeline, if there is one, and return the pipeline after it.
 
         May take as long as a compilation.
 

@@ -15,7 +15,7 @@ from airflow_pipelines.service.parameters import Body
 
 
 def router(keys: ApiKeys) -> APIRouter:
-    """Endpoints under /v0/api_keys."""
+    """Return the endpoints under /v0/api_keys."""
     router = APIRouter(prefix="/v0/api_keys")
 
     @router.get("")
@@ -25,7 +25,7 @@ def router(keys: ApiKeys) -> APIRouter:
     @router.post("")
     def create(body: Body) -> JsonAnswer:
         fields = body if isinstance(body, dict) else {}
-        made, key = keys.create(check_name(fields.get("name")), _scope(fields.get("role", Scope.WRITE.value)))
+        made, key = keys.create(check_name(fields.get("name")), _parse_scope(fields.get("role", Scope.WRITE.value)))
         return JsonAnswer({"id": str(made.id), "name": made.name, "api_key": key}, 201)
 
     @router.get("/{key_name}")
@@ -40,7 +40,7 @@ def router(keys: ApiKeys) -> APIRouter:
     return router
 
 
-def _scope(role: Any) -> Scope:
+def _parse_scope(role: Any) -> Scope:
     try:
         return Scope(role)
     except ValueError as error:

@@ -15,7 +15,7 @@ from airflow_pipelines.service.records import Selector, rfc3339
 
 
 def router(control_plane: ControlPlane) -> APIRouter:
-    """Endpoints under /v0."""
+    """Return the endpoints about the health of the service's parts, under /v0."""
     router = APIRouter(prefix="/v0")
     cluster = control_plane.cluster
 

@@ -1,4 +1,4 @@
-"""Endpoints that help to find out how a pipeline fares, and that work without its host as well."""
+"""Endpoints for diagnosing a pipeline, which also work without its host."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from airflow_pipelines.service.support_bundles import KEPT, BundlePart
 
 
 def router(control_plane: ControlPlane) -> APIRouter:
-    """Endpoints under /v0/pipelines/{name}."""
+    """Return the endpoints under /v0/pipelines/{name}."""
     router = APIRouter(prefix="/v0/pipelines/{name}")
     diagnostics = Diagnostics(control_plane)
 
@@ -29,7 +29,7 @@ def router(control_plane: ControlPlane) -> APIRouter:
     def stream_graph(name: str, format: Literal["json", "svg"] = "json") -> Response:
         if format == "json":
             return JsonAnswer(diagnostics.stream_graph(name))
-        # A browser that shows it by itself runs nothing of it.
+        # A browser that opens the picture directly must not run anything in it.
         headers = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
         return Response(diagnostics.stream_picture(name), media_type="image/svg+xml", headers=headers)
 

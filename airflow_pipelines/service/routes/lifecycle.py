@@ -21,13 +21,13 @@ from airflow_pipelines.service.program_changes import ProgramChanges
 from airflow_pipelines.service.records import edit_answer
 
 InitialName = Annotated[str, Query(json_schema_extra={"enum": [each.value for each in Initial]})]
-"""What a pipeline starts as. The contract has an error code of its own for other texts."""
+"""The initial status of a pipeline. The contract has an error code of its own for other texts."""
 ActiveName = Annotated[str, Query(json_schema_extra={"enum": ["Running", "Paused"]})]
-"""What a pipeline in standby becomes. The contract has an error code of its own for other texts."""
+"""The status of a pipeline after standby. The contract has an error code of its own for other texts."""
 
 
 def router(control_plane: ControlPlane) -> APIRouter:
-    """The posts under /v0/pipelines/{name}."""
+    """Return the POST endpoints under /v0/pipelines/{name}."""
     router = APIRouter(prefix="/v0/pipelines/{name}")
     _add_moves(router, control_plane)
     _add_repairs(router, control_plane)
@@ -47,7 +47,7 @@ def _add_moves(router: APIRouter, control_plane: ControlPlane) -> None:
         from_checkpoint: UUID | None = None,
     ) -> JsonAnswer:
         request = StartRequest(
-            initial=_initial(initial),
+            initial=_parse_initial(initial),
             policy=bootstrap_policy,
             flags=BootstrapFlags(silent=silent_bootstrap, concurrent=concurrent_bootstrap),
             dismiss_error=dismiss_error,
@@ -127,7 +127,10 @@ def _add_comparisons(router: APIRouter, changes: ProgramChanges) -> None:
 
 
 def _expected(body: Any) -> ProgramChange | None:
-    """What an approval expects; no body, or the JSON text null that clients send for none, expects nothing."""
+    """Return the programs that an approval expects.
+
+    It expects none if there is no body, or the JSON text null, which clients send for none.
+    """
     if body is None:
         return None
     if not isinstance(body, dict) or body.keys() != {"programs"}:
@@ -137,7 +140,7 @@ def _expected(body: Any) -> ProgramChange | None:
     return expected_change(body["programs"])
 
 
-def _initial(value: str) -> Initial:
+def _parse_initial(value: str) -> Initial:
     try:
         return Initial(value.lower())
     except ValueError as error:

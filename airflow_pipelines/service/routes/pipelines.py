@@ -20,7 +20,7 @@ from airflow_pipelines.service.records import Selector, descriptor, edit_answer
 
 
 def router(control_plane: ControlPlane) -> APIRouter:
-    """Endpoints under /v0/pipelines."""
+    """Return the endpoints under /v0/pipelines."""
     router = APIRouter(prefix="/v0/pipelines")
     _add_records(router, control_plane)
     _add_module(router, control_plane)

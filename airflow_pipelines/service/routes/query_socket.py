@@ -1,4 +1,4 @@
-"""Ad-hoc queries over a WebSocket: one message asks, the messages after it are the result, then the service closes."""
+"""Ad-hoc queries over a WebSocket: the first message is the request, the next ones are the result, then the service closes."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from airflow_pipelines.service.proxy import Proxy
 from airflow_pipelines.serving import bounds
 
 MAX_QUERY_BYTES: Final = 4 * 2**20
-"""The most that the text of an ad-hoc request may have."""
+"""The maximum size of an ad-hoc request's text, in bytes."""
 MAX_FRAME_BYTES: Final = 1 << 20
-"""The most that one message of a result has."""
+"""The maximum size of one message of a result, in bytes."""
 COMPLETE: Final = 1000
-"""The code with which the service closes behind a whole result."""
+"""The code with which the service closes after a complete result."""
 FAILED: Final = 1011
-"""The code with which it closes behind the message that says what was wrong."""
+"""The code with which the service closes after an error message."""
 _BINARY: Final = frozenset({"arrow_ipc", "parquet"})
-"""Formats whose results are no texts."""
+"""The formats whose results are binary."""
 
 
 def add_query_socket(router: APIRouter, proxy: Proxy) -> None:
     """Add the WebSocket form of ``/query``.
 
-    The client sends ``{"sql": ..., "format": ...}``. The result comes in text messages, of a binary format in binary ones; what is
-    wrong comes as the body of the answer over HTTP.
+    The client sends ``{"sql": ..., "format": ...}``. The result is sent in text messages, or in binary ones for a binary format; an
+    error is sent as the body of the answer over HTTP.
 
-    :param router: gets the endpoint
-    :param proxy: the way to the hosts
+    :param router: the router that gets the endpoint
+    :param proxy: the proxy to the hosts
     """
 
     @router.websocket("/query")
@@ -59,8 +59,10 @@ def add_query_socket(router: APIRouter, proxy: Proxy) -> None:
 
 
 async def _asked(socket: WebSocket) -> str | None:
-    """The client's message, of either kind. None when it has not come in the time that the body of a request has, or the client has
-    gone; the socket is closed then.
+    """Return the client's message, of either kind.
+
+    :returns: the text; None if it has not arrived in the time for the body of a request, in which case the socket is closed, or if
+        the client has gone
     """
     try:
         async with asyncio.timeout(bounds.BODY_PATIENCE_S):
@@ -79,13 +81,13 @@ async def _asked(socket: WebSocket) -> str | None:
 
 
 async def _left(socket: WebSocket) -> None:
-    """Returns when the client has gone. What else it sends is not read."""
+    """Wait until the client has gone. Other messages of the client are ignored."""
     while (await socket.receive())["type"] != "websocket.disconnect":
         pass
 
 
 async def _answered(proxy: Proxy, name: str, asked: str, socket: WebSocket) -> int:
-    """Send the answer to a message, and say with which code to close."""
+    """Send the answer to a message, and return the code for closing."""
     try:
         sql, result_format = _request(asked)
         read_only = bool(getattr(socket.state, "read_only", False))
@@ -111,9 +113,9 @@ async def _frames(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 def _request(text: str) -> tuple[str, str]:
-    """The SQL and the format in a message.
+    """Return the SQL and the format in a message.
 
-    :raises Problem: when it has none
+    :raises Problem: when the message has none
     """
     try:
         message = json.loads(text)

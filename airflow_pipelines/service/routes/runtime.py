@@ -17,14 +17,14 @@ _READS = (
     "steps", "activity", "time_series", "spark_application",
 )  # fmt: skip
 _LARGE_READS = ("circuit_profile", "circuit_json_profile")
-"""Those that may be large: their answers are passed on as they come."""
+"""The reads whose answers may be large and are passed on as streams."""
 _WRITES = ("checkpoint", "checkpoint/sync", "start_transaction", "commit_transaction", "start_compaction")
 _JSON = Depends(json_body)
-"""A body is JSON, if there is one. The rows of ingress are in formats of their own, whatever their content type."""
+"""The check that a body, if there is one, is JSON. Rows of ingress are in other formats, whatever their content type."""
 
 
 def router(proxy: Proxy) -> APIRouter:
-    """The runtime endpoints under /v0/pipelines/{name}."""
+    """Return the runtime endpoints under /v0/pipelines/{name}."""
     router = APIRouter(prefix="/v0/pipelines/{name}")
     for tail in _READS:
         _forward(router, proxy, "GET", tail)

@@ -1,4 +1,4 @@
-"""Endpoints of secrets: they are written and removed here, and never answered."""
+"""Endpoints of secrets, which are written and deleted here and never answered."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from airflow_pipelines.service.parameters import Body
 
 
 def router(files: SecretFiles) -> APIRouter:
-    """Endpoints under /v0/secrets."""
+    """Return the endpoints under /v0/secrets."""
     router = APIRouter(prefix="/v0/secrets")
 
     @router.get("")
@@ -26,7 +26,7 @@ def router(files: SecretFiles) -> APIRouter:
         value = body.get("value") if isinstance(body, dict) else None
         if not isinstance(value, str) or not value:
             raise errors.invalid_param("The field 'value' must be a string that is not empty")
-        _check_is_nobodys(secret_name)
+        _check_is_unowned(secret_name)
         try:
             files.write(secret_name, value)
         except SecretError as error:
@@ -35,7 +35,7 @@ def router(files: SecretFiles) -> APIRouter:
 
     @router.delete("/{secret_name:path}")
     def delete(secret_name: str) -> Response:
-        _check_is_nobodys(secret_name)
+        _check_is_unowned(secret_name)
         try:
             files.delete(secret_name)
         except SecretError as error:
@@ -45,6 +45,6 @@ def router(files: SecretFiles) -> APIRouter:
     return router
 
 
-def _check_is_nobodys(name: str) -> None:
+def _check_is_unowned(name: str) -> None:
     if name == OWN or name.startswith((f"{OWN}/", f"{OWN}:")):
         raise errors.invalid_param(f"Secrets under '{OWN}/' belong to pipelines: change the pipeline's configuration instead")

@@ -23,11 +23,11 @@ from airflow_pipelines.service.version import check_runtime_version, platform_ve
 
 TENANT: Final = "default"
 TENANT_ID: Final = UUID(int=0)
-"""A service has one tenant, to whom all pipelines belong."""
+"""The id of the only tenant of a service, who owns all pipelines."""
 
 
 def open_router() -> APIRouter:
-    """Endpoints that need no key."""
+    """Return the endpoints that need no key."""
     router = APIRouter()
 
     @router.get("/healthz")
@@ -42,7 +42,7 @@ def open_router() -> APIRouter:
 
 
 def router(control_plane: ControlPlane) -> APIRouter:
-    """Endpoints under /v0 that belong to no pipeline."""
+    """Return the endpoints under /v0 that belong to no pipeline."""
     router = APIRouter(prefix="/v0")
 
     @router.get("/config")
@@ -109,7 +109,7 @@ def router(control_plane: ControlPlane) -> APIRouter:
             return {"SystemError": {"error": problem.message}}
         if result.program_info is None:
             return {"SqlError": {"info": {"exit_code": 1, "messages": result.messages}}}
-        # Without ``ir`` the contract has nothing there.
+        # Without ``ir`` the contract has no dataflow graph there.
         info = result.program_info if with_dataflow else {**result.program_info, "dataflow": None}
         return {"Success": {"program_info": info}}
 

@@ -1,4 +1,4 @@
-"""The contract's endpoints that this release does not have, or cannot have: each says so by name."""
+"""The contract's endpoints that this release does not or cannot have; the error of each names it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _OF_SERVICE = (("POST", "tenants"), ("POST", "oidc_trust"))
 
 
 def router(control_plane: ControlPlane) -> APIRouter:
-    """Endpoints under /v0 that answer 501; a pipeline's name is checked first."""
+    """Return the endpoints under /v0 that answer 501; a pipeline's name is checked first."""
     router = APIRouter(prefix="/v0")
     for method, tail in _NATIVE_PROFILES:
         _refuse_for_pipeline(router, control_plane, method, tail, NO_NATIVE_PROFILER)

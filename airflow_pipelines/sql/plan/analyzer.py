@@ -9,35 +9,35 @@ from airflow_pipelines.sql.plan.ir.node import ColumnTypes
 
 
 class AnalysisFailed(Exception):
-    """Spark's analyzer refuses a query that the planner printed."""
+    """The error that Spark's analyzer refuses a query that the planner printed."""
 
 
 class Analyzer(Protocol):
-    """Analyzes queries over a set of relations."""
+    """An analyzer of queries over a set of relations."""
 
     def declare(self, relations: Mapping[str, ColumnTypes]) -> None:
-        """Make relations known to queries.
+        """Register relations, so that queries can read them.
 
-        :param relations: their columns, by canonical name
+        :param relations: the columns of each relation, by canonical name
         """
 
     def columns(self, query: str) -> ColumnTypes:
-        """Names and types of a query's columns.
+        """Return the names and types of a query's columns.
 
         :param query: Spark SQL
-        :raises AnalysisFailed: when Spark refuses it
+        :raises AnalysisFailed: if Spark refuses the query
         """
 
     def same_plan(self, one: str, other: str) -> bool:
-        """Whether Spark optimises two queries to the same plan, so that they surely mean the same.
+        """Return True if Spark optimises two queries to the same plan, which proves that they are equivalent.
 
         :param one: Spark SQL
         :param other: Spark SQL
         """
 
     def planning_error(self, query: str) -> str | None:
-        """Why Spark cannot plan a query that it has analyzed, such as a constant that cannot be evaluated.
+        """Return the reason why Spark cannot plan a query that it has analyzed, such as a constant that cannot be evaluated.
 
         :param query: Spark SQL
-        :returns: None when Spark can plan it
+        :returns: None if Spark can plan it
         """

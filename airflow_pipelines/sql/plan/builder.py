@@ -19,8 +19,8 @@ from airflow_pipelines.sql.plan.places import Places
 class Builder:
     """The plan of ``view`` while it is built.
 
-    :param relations: columns of everything that the query may read
-    :param places: where the parts of its query stand
+    :param relations: the columns of each relation that the query may read
+    :param places: the positions of the parts of its query
     """
 
     view: str
@@ -29,16 +29,16 @@ class Builder:
     places: Places
     stages: list[Stage] = field(default_factory=list)
     append_only: frozenset[str] = frozenset()
-    """The append-only relations: they never lose a row."""
+    """The append-only relations, which never lose a row."""
     noncanonical: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """Columns of relations that hold a part of the query, and whose values Spark may represent otherwise."""
+    """The columns of each relation that hold a part of the query and whose values Spark may represent differently."""
     _names: int = 0
 
     def types(self, query: str) -> ColumnTypes:
-        """Names and types of a query's columns.
+        """Return the names and types of a query's columns.
 
         :param query: Spark SQL
-        :raises NotIncremental: when Spark refuses it, or no relation can have these types
+        :raises NotIncremental: if Spark refuses it, or no relation can have these types
         """
         try:
             types = self.analyzer.columns(query)
@@ -66,7 +66,7 @@ class Builder:
         return Scan(relation, tuple(name for name, _ in columns))
 
     def is_append_only(self, node: Linear) -> bool:
-        """Whether a node is append-only, because all that it reads is."""
+        """Return True if a node is append-only because all relations that it reads are."""
         made = {stage.relation: stage.node for stage in self.stages}
         for name in node.reads:
             below = made.get(name)
@@ -79,18 +79,18 @@ class Builder:
         del self.stages[made:]
 
     def linear(self, node: Node | Scan) -> Linear:
-        """A node that FROM can read: linear nodes as they are, others as internal relations."""
+        """Return a node that FROM can read: a linear node as it is, any other one as an internal relation."""
         return node if isinstance(node, Scan | Select | UnionAll) else self.stage(node)
 
     def rereadable(self, node: Linear) -> Linear:
-        """A node whose contents are cheap to read again: one relation, or a filter and projection of it.
+        """Return a node whose contents are cheap to read again: one relation, or a filter and projection of it.
 
         A join or union becomes an internal relation, so that its result is stored instead of being computed each time.
         """
         return node if isinstance(node, Scan) or _is_cheap(node) else self.stage(node)
 
     def name(self, prefix: str) -> str:
-        """A name that nothing else in the view's plan has."""
+        """Return a name that is unique in the view's plan."""
         self._names += 1
         return f"__{prefix}{self._names}"
 

@@ -1,4 +1,4 @@
-"""Parses the expressions that plan nodes hold as Spark SQL text."""
+"""A parser for the expressions that plan nodes hold as Spark SQL text."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ def parse_expression(text: str) -> exp.Expr:
     """Parse one expression of a node.
 
     :param text: Spark SQL
-    :returns: a tree of its own, which the caller may change
-    :raises SyntaxFailure: when the text is not one expression
+    :returns: a new tree, which the caller may change
+    :raises SyntaxFailure: if the text is not one expression
     """
     tree: exp.Expr = parse_query(f"SELECT {text}").expressions[0]
     return tree
@@ -22,15 +22,15 @@ def parse_condition(text: str) -> exp.Expr:
     """Parse the condition of a node's WHERE.
 
     :param text: Spark SQL without the keyword
-    :returns: a tree of its own, which the caller may change
-    :raises SyntaxFailure: when the text is not one condition
+    :returns: a new tree, which the caller may change
+    :raises SyntaxFailure: if the text is not one condition
     """
     tree: exp.Expr = parse_query(f"SELECT 1 WHERE {text}").args["where"].this
     return tree
 
 
 def source_column(text: str) -> tuple[str, str] | None:
-    """The source and the column that an expression names, when it is ``source.column`` and nothing else.
+    """Return the source and the column of an expression that is just ``source.column``, or None for any other one.
 
     :param text: Spark SQL
     """

@@ -1,4 +1,4 @@
-"""Checks and changes of expression trees that all parts of the planner share."""
+"""Checks and transformations of expression trees that all parts of the planner share."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _NONDETERMINISTIC = frozenset({
 
 
 class NotIncremental(Exception):
-    """The query has a construct that the planner has no incremental rule for; the text says which.
+    """The error that a query has a construct without an incremental rule; the text names the construct.
 
-    :param tree: the part of the query's tree that has no rule, where that is known
+    :param tree: the part of the query's tree that has no rule, if it is known
     """
 
     def __init__(self, message: str, tree: exp.Expr | None = None) -> None:
@@ -35,12 +35,12 @@ class NotIncremental(Exception):
 
 
 class Unplannable(NotIncremental):
-    """Spark cannot plan the query, because a constant in it cannot be evaluated."""
+    """The error that Spark cannot plan the query, because a constant in it cannot be evaluated."""
 
 
 @contextmanager
 def planning(tree: exp.Expr) -> Iterator[None]:
-    """Let an error of what is planned within be about a part of the query where it does not know a smaller one.
+    """Attribute an error raised within to a part of the query, unless the error already names a smaller part.
 
     :param tree: the part, as it was parsed
     """
@@ -53,7 +53,7 @@ def planning(tree: exp.Expr) -> Iterator[None]:
 
 
 def construct_name(tree: exp.Expr) -> str:
-    """The name of a construct in messages: the keyword of SQL where it has one."""
+    """Return the name of a construct for messages: its SQL keyword if it has one."""
     return {"Union": "UNION", "Intersect": "INTERSECT", "Except": "EXCEPT"}.get(type(tree).__name__, type(tree).__name__)
 
 
@@ -62,7 +62,7 @@ def require_only(tree: exp.Expr, known: Iterable[str]) -> None:
 
     :param tree: the tree
     :param known: the names of its parts that have a rule
-    :raises NotIncremental: when it has
+    :raises NotIncremental: if it has other parts
     """
     for name, value in tree.args.items():
         if value and name not in known:
@@ -71,7 +71,7 @@ def require_only(tree: exp.Expr, known: Iterable[str]) -> None:
 
 
 def function_name(node: exp.Expr) -> str | None:
-    """The name of a function call in lower case; None for what is no call."""
+    """Return the name of a function call in lower case, or None if the node is no call."""
     if isinstance(node, exp.Anonymous):
         return node.name.lower()
     return node.sql_name().lower() if isinstance(node, exp.Func) else None
@@ -80,7 +80,7 @@ def function_name(node: exp.Expr) -> str | None:
 def require_deterministic(tree: exp.Expr) -> None:
     """Refuse nondeterministic functions.
 
-    :raises NotIncremental: when there is one
+    :raises NotIncremental: if there is one
     """
     for node in tree.walk():
         name = function_name(node)
@@ -91,7 +91,7 @@ def require_deterministic(tree: exp.Expr) -> None:
 def require_scalar(tree: exp.Expr) -> None:
     """Refuse anything but a deterministic expression over one row.
 
-    :raises NotIncremental: when there is a subquery, window function or aggregate
+    :raises NotIncremental: if there is a nondeterministic function, subquery, window function or aggregate
     """
     require_row_or_group(tree)
     for call in aggregate_calls(tree):
@@ -101,7 +101,7 @@ def require_scalar(tree: exp.Expr) -> None:
 def require_row_or_group(tree: exp.Expr) -> None:
     """Refuse anything but a deterministic expression over one row or one group.
 
-    :raises NotIncremental: when there is a subquery or window function
+    :raises NotIncremental: if there is a nondeterministic function, subquery or window function
     """
     require_deterministic(tree)
     for node in tree.walk():
@@ -112,18 +112,18 @@ def require_row_or_group(tree: exp.Expr) -> None:
 
 
 def is_generator(tree: exp.Expr) -> bool:
-    """Whether an expression gives several rows."""
+    """Return True if an expression gives several rows."""
     return any(function_name(node) in _GENERATORS for node in tree.walk())
 
 
 def is_generator_call(tree: exp.Expr) -> bool:
-    """Tell whether an expression is a call, without anything around it, that gives several rows."""
+    """Return True if an expression is only a call of a generator, which gives several rows."""
     call = tree.this if isinstance(tree, exp.Aliases) else tree
     return function_name(call) in _GENERATORS
 
 
 def conjuncts(tree: exp.Expr | None) -> Iterator[exp.Expr]:
-    """The conjuncts of a condition."""
+    """Yield the conjuncts of a condition."""
     if tree is None:
         return
     inner = tree.unnest()
@@ -135,20 +135,20 @@ def conjuncts(tree: exp.Expr | None) -> Iterator[exp.Expr]:
 
 
 def distinct(trees: Iterable[exp.Expr]) -> list[exp.Expr]:
-    """The trees without repetitions, in order."""
+    """Return the trees without repetitions, in order."""
     return list(dict.fromkeys(trees))
 
 
 def sql(tree: exp.Expr) -> str:
-    """A tree as Spark SQL."""
+    """Return a tree as Spark SQL."""
     return tree.sql(dialect=DIALECT)
 
 
 def substitute(tree: exp.Expr, names: Mapping[exp.Expr, exp.Expr]) -> exp.Expr:
-    """A copy of ``tree`` with every (topmost) subtree that is in ``names`` replaced.
+    """Return a copy of ``tree`` with every (topmost) subtree that is in ``names`` replaced.
 
     :param tree: the tree
-    :param names: what replaces each subtree
+    :param names: the replacement of each subtree
     """
     if tree in names:
         return names[tree].copy()

@@ -1,9 +1,9 @@
 """The passes of the planner, in the order in which they run.
 
-Query passes work on the query's tree before it is decomposed, stage passes on the stages that decomposing it gave. Finishing passes
-work on each stage of the whole plan, with all that lateness and the clock add to it: they derive what operators need to know of a
-node's expressions, so that these are not parsed again. Each pass is a function in a module of
-:mod:`airflow_pipelines.sql.plan.passes` that is named after what it does.
+Query passes work on the query's tree before it is decomposed, stage passes on the stages that result from it. Finishing passes
+work on each stage of the whole plan, including the stages for lateness and the clock: they derive what operators need to know of
+a node's expressions, so that these are not parsed again. Each pass is a function of the same name in a module of
+:mod:`airflow_pipelines.sql.plan.passes`.
 """
 
 from __future__ import annotations
@@ -38,12 +38,15 @@ from airflow_pipelines.sql.plan.verify import require_same, without_given_names
 from airflow_pipelines.sql.syntax.dialect import parse_query
 
 QueryPass = Callable[[exp.Expr, Builder], exp.Expr]
-"""Changes a query's tree; its meaning stays. Raises NotIncremental when the query cannot be decomposed."""
+"""A function that changes a query's tree and keeps its meaning. It raises NotIncremental if the query cannot be decomposed."""
 StagePass = Callable[[tuple[Stage, ...], Builder], tuple[Stage, ...]]
-"""Changes the stages of one view, of which the last is the view's own. Raises NotIncremental when a stage has no rule."""
+"""A function that changes the stages of one view, the last of which is the view's own.
+
+It raises NotIncremental if a stage has no rule.
+"""
 
 FinishingPass = Callable[[Stage, Mapping[str, Marker]], Stage]
-"""Derives fields of a stage's node from its other fields, and from the markers that it may read, by relation."""
+"""A function that derives fields of a stage's node from its other fields, and from the markers that it may read, by relation."""
 
 QUERY_PASSES: tuple[QueryPass, ...] = (
     lateral_generators,
@@ -75,7 +78,7 @@ def prepared_tree(query: str, builder: Builder) -> exp.Expr:
     :param query: Spark SQL that Spark accepts
     :param builder: the plan that the query is decomposed for
     :returns: a tree that Spark reads as the query
-    :raises NotIncremental: when a pass refuses the query, or the tree would mean something else
+    :raises NotIncremental: if a pass refuses the query, or the tree would mean something else
     """
     try:
         tree: exp.Expr = parse_query(query)
@@ -91,9 +94,9 @@ def prepared_tree(query: str, builder: Builder) -> exp.Expr:
 def finished_stages(stages: tuple[Stage, ...], builder: Builder) -> tuple[Stage, ...]:
     """Run the stage passes.
 
-    :param stages: of one view, in order; the last is the view's own
+    :param stages: the stages of one view, in order; the last is the view's own
     :param builder: the plan that they belong to
-    :raises NotIncremental: when a pass has no rule for a stage
+    :raises NotIncremental: if a pass has no rule for a stage
     """
     for stage_pass in STAGE_PASSES:
         stages = stage_pass(stages, builder)
@@ -103,7 +106,7 @@ def finished_stages(stages: tuple[Stage, ...], builder: Builder) -> tuple[Stage,
 def finished_plan(plan: ViewPlan, markers: Mapping[str, Marker]) -> ViewPlan:
     """Run the finishing passes over a plan.
 
-    :param plan: of one view, with all its stages
+    :param plan: the plan of one view, with all its stages
     :param markers: all markers that the plan may read, by relation
     """
     for finishing_pass in FINISHING_PASSES:

@@ -1,4 +1,4 @@
-"""The places of the parts of a query's tree in the text that it was parsed from, and reasons with such places."""
+"""The positions of the parts of a query's tree in the text that it was parsed from, and reasons with such positions."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _LONGEST: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The places of the parts of a query in a program's text.
+    """The positions of the parts of a query in a program's text.
 
-    :param query: the text that the planner has
+    :param query: the planner's text of the query
     :param source: the program's text
-    :param origin: gives the offsets in ``source`` (end exclusive) of a piece of ``query``; None when the planner's text does not
-        lead back, so that only what is written can be told and not where
-    :param otherwise: the place of what has none of its own
+    :param origin: the function that maps a piece of ``query`` to its offsets in ``source`` (end exclusive); None if the planner's
+     text cannot be mapped back, so that a reason has the text of a part but not its position
+    :param otherwise: the position for parts that have none of their own
     """
 
     query: str
@@ -46,37 +46,37 @@ class Places:
 
     @classmethod
     def within(cls, query: str) -> Places:
-        """The places of a query that is all of a program's text."""
+        """Return the places of a query that is the whole text of a program."""
         return cls(query, SourceText(query), lambda start, end: (start, end))
 
     def of_other_text(self, query: str) -> Places:
-        """The same for a query that was made of this one, and whose parts have other places.
+        """Return the places for a query that was derived from this one, and whose parts have no positions.
 
-        :param query: the text that the planner has
+        :param query: the planner's text of the query
         """
         return replace(self, query=query, origin=None)
 
     def reason(self, why: str | NotIncremental, tree: exp.Expr | None = None) -> Reason:
-        """A reason with its place.
+        """Return a reason with its position.
 
-        :param why: the reason, or an error that knows what it is about
-        :param tree: a part of the query's tree that the reason is about, where the error does not know it
+        :param why: the reason, or an error that may know the part of the query that it is about
+        :param tree: the part of the query's tree that the reason is about, if the error does not know it
         """
         if isinstance(why, NotIncremental) and why.tree is not None:
             tree = why.tree
         if tree is None:
             return Reason(str(why), self.otherwise)
-        found = _extent(tree, tokenise(self.query)) if self.origin is not None else None
+        found = _find_extent(tree, tokenise(self.query)) if self.origin is not None else None
         if found is None or self.origin is None:
-            return Reason(str(why), self.otherwise, _shortened(sql(tree)))
+            return Reason(str(why), self.otherwise, _shorten(sql(tree)))
         span = self.source.span(*self.origin(*found))
-        return Reason(str(why), span, _shortened(self.source.slice(span)))
+        return Reason(str(why), span, _shorten(self.source.slice(span)))
 
 
-def _extent(tree: exp.Expr, tokens: Sequence[Token]) -> tuple[int, int] | None:
-    """The offsets (end exclusive) of what a tree was parsed from; None when none of its names has one.
+def _find_extent(tree: exp.Expr, tokens: Sequence[Token]) -> tuple[int, int] | None:
+    """Return the offsets (end exclusive) of the text that a tree was parsed from, or None if none of its names has one.
 
-    The parser notes places of names and constants only, so that what is around them is found by its brackets and words.
+    The parser notes positions of names and constants only, so that the text around them is found by its brackets and words.
     """
     places = [(node.meta["start"], node.meta["end"]) for node in tree.walk() if "start" in node.meta]
     first = next((at for at, token in enumerate(tokens) if token.start == min((start for start, _ in places), default=-1)), None)
@@ -86,7 +86,7 @@ def _extent(tree: exp.Expr, tokens: Sequence[Token]) -> tuple[int, int] | None:
     for kind, words in _LEADS.items():
         if isinstance(tree, kind):
             first = next((at for at in range(first, -1, -1) if tokens[at].token_type in words), first)
-    # The name of a column's source is another one by now.
+    # Include the qualifier: the column's source has been renamed by now, so that its name has no position.
     while first > 1 and tokens[first - 1].token_type is TokenType.DOT:
         first -= 2
     last = _closing(tree, tokens, first, last)
@@ -98,7 +98,7 @@ def _extent(tree: exp.Expr, tokens: Sequence[Token]) -> tuple[int, int] | None:
 
 
 def _closing(tree: exp.Expr, tokens: Sequence[Token], first: int, last: int) -> int:
-    """The last of a tree's tokens: brackets that are open after ``last``, or that open there, are closed."""
+    """Return the last of a tree's tokens, such that all brackets that are open after ``last``, or that open there, are closed."""
     at, is_open = last, _depth(tokens[first : last + 1])
     while at + 1 < len(tokens):
         following = tokens[at + 1].token_type
@@ -114,7 +114,7 @@ def _depth(tokens: Sequence[Token]) -> int:
     return sum((token.token_type in _OPENS) - (token.token_type in _CLOSES) for token in tokens)
 
 
-def _shortened(text: str) -> str:
-    """A text in one line, without its end when it is long."""
+def _shorten(text: str) -> str:
+    """Return a text in one line, truncated if it is long."""
     line = " ".join(text.split())
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 4]} ..."

@@ -1,4 +1,4 @@
-"""The planner: decomposes a view's query into stages whose deltas are surely right, or says why it cannot."""
+"""The planner, which decomposes a view's query into stages whose deltas are surely right, or gives the reason why it cannot."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ def plan_view(
 ) -> ViewPlan:
     """Plan a view.
 
-    :param view: canonical name
+    :param view: the canonical name
     :param query: Spark SQL with folded names, as both strategies are to understand it
-    :param relations: columns of everything the query may read, by canonical name; declared to ``analyzer`` already
+    :param relations: the columns of all relations that the query may read, by canonical name; declared to ``analyzer`` already
     :param columns: the view's columns; only their names matter, the query's columns are taken by position
     :param reads: the relations that the query names
-    :param analyzer: answers about Spark's view of queries
+    :param analyzer: the analyzer, which answers about Spark's view of queries
     :param append_only: those of ``relations`` that never lose a row
-    :param noncanonical: columns of relations that hold a part of the query, and whose values Spark may represent otherwise
-    :param places: where the parts of ``query`` stand in the program; None when it is all that there is
-    :returns: a plan that always has the full strategy, and stages of its own when every construct has an incremental rule
-    :raises AnalysisFailed: when Spark refuses the query itself
+    :param noncanonical: the columns of each relation that hold a part of the query and whose values Spark may represent differently
+    :param places: the positions of the parts of ``query`` in the program; None if the query is the whole text
+    :returns: a plan that always has the full strategy, and stages of its own if every construct has an incremental rule
+    :raises AnalysisFailed: if Spark refuses the query itself
     """
     types = (kind for _, kind in analyzer.columns(query))
     columns = tuple((name, kind) for (name, _), kind in zip(columns, types, strict=True))
@@ -62,21 +62,21 @@ def plan_view(
         stages = finished_stages((*builder.stages, _as_view(node, columns, builder)), builder)
     except Unplannable as error:
         # Like Spark over empty tables, the constant is not evaluated before there is a row.
-        return _recomputed(full, query, Full(answer, tuple(reads), places.reason(error), required_inputs(query, reads)))
+        return _plan_recomputed(full, query, Full(answer, tuple(reads), places.reason(error), required_inputs(query, reads)))
     except NotIncremental as error:
-        return _recomputed(full, query, Full(answer, tuple(reads), places.reason(error)))
+        return _plan_recomputed(full, query, Full(answer, tuple(reads), places.reason(error)))
     except RecursionError:
-        return _recomputed(full, query, Full(answer, tuple(reads), places.reason("the query nests too deep to be decomposed")))
+        return _plan_recomputed(full, query, Full(answer, tuple(reads), places.reason("the query nests too deep to be decomposed")))
     return ViewPlan(view, query, columns, stages, full)
 
 
-def _recomputed(stage: Stage, query: str, node: Full) -> ViewPlan:
+def _plan_recomputed(stage: Stage, query: str, node: Full) -> ViewPlan:
     stage = replace(stage, node=node)
     return ViewPlan(stage.relation, query, stage.columns, (stage,), stage)
 
 
 def _as_view(node: Node | Scan, columns: ColumnTypes, builder: Builder) -> Stage:
-    """The last stage: a node with the view's own column names."""
+    """Return the last stage: a node with the view's own column names."""
     types = builder.types(to_sql(node))
     if [kind for _, kind in types] != [kind for _, kind in columns]:
         raise NotIncremental("the plan's types differ from the query's")
@@ -88,7 +88,7 @@ def _plan(tree: exp.Expr, scope: Scope) -> Node | Scan:
     while isinstance(tree, exp.Subquery):
         if tree.args.get("limit") is not None or tree.args.get("offset") is not None:
             require_only(tree, {"this", "order", "limit", "offset", "with_"})
-            return _limited(tree, scope.entered(tree).linear(tree.this), scope)
+            return _plan_limited(tree, scope.entered(tree).linear(tree.this), scope)
         require_only(tree, {"this", "order"})
         tree = tree.this
     scope = scope.entered(tree)
@@ -100,13 +100,13 @@ def _plan(tree: exp.Expr, scope: Scope) -> Node | Scan:
 
 
 def _set_operation(tree: exp.SetOperation, scope: Scope) -> Node:
-    # ORDER BY alone says nothing about a relation.
+    # ORDER BY alone has no meaning for a relation.
     require_only(tree, {"with_", "this", "expression", "distinct", "order", "limit", "offset"})
     if tree.args.get("limit") is not None or tree.args.get("offset") is not None:
         whole = tree.copy()
         for part in ("order", "limit", "offset"):
             whole.set(part, None)
-        return _limited(tree, scope.linear(whole), scope)
+        return _plan_limited(tree, scope.linear(whole), scope)
     builder, once = scope.builder, bool(tree.args.get("distinct"))
     left, right = scope.linear(tree.this), scope.linear(tree.expression)
     if isinstance(tree, exp.Intersect):
@@ -117,8 +117,8 @@ def _set_operation(tree: exp.SetOperation, scope: Scope) -> Node:
     return distinct(builder, both) if once else both
 
 
-def _limited(tree: exp.Expr, rows: Linear, scope: Scope) -> Node:
-    """LIMIT and OFFSET of a whole query in parentheses or of a set operation, which can only sort by its own columns."""
+def _plan_limited(tree: exp.Expr, rows: Linear, scope: Scope) -> Node:
+    """Plan LIMIT and OFFSET of a whole query in parentheses or of a set operation, which can only sort by its own columns."""
     limit = row_limit_of(tree, [(name, exp.column(name)) for name in rows.columns])
     if limit is None or limit.sort_columns:
         raise NotIncremental(

@@ -1,4 +1,4 @@
-"""Plans recursion: groups of mutually recursive views, and WITH RECURSIVE."""
+"""Plans of recursion: groups of mutually recursive views, and WITH RECURSIVE."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from airflow_pipelines.sql.syntax.aggregate_calls import aggregate_calls
 from airflow_pipelines.sql.syntax.dialect import parse_query
 
 _VIEW = "__view"
-"""The column that says which view a row belongs to, where several views are one recursive relation."""
+"""The column with the number of the view that a row belongs to, if several views are one recursive relation."""
 _GATHERING = ("group", "having", "qualify", "limit", "offset")
 
 
@@ -33,8 +33,8 @@ _GATHERING = ("group", "having", "qualify", "limit", "offset")
 class Member:
     """One view of a cycle.
 
-    :param names: its query's column names
-    :param columns: the view's
+    :param names: the column names of its query
+    :param columns: the columns of the view
     """
 
     name: str
@@ -48,17 +48,17 @@ def plan_recursive_views(
 ) -> dict[str, ViewPlan]:
     """Plan the views of a cycle, which are computed together, as sets of rows.
 
-    :param views: those declared recursive
+    :param views: the views that are declared recursive
     :param others: the other views of the cycle, each after those it reads; their queries become part of the recursion, and they
-        are also planned like any other view
-    :param relations: the columns of everything that the cycle reads besides itself; declared to ``analyzer`` already, as the
-        cycle's own views are
-    :param analyzer: answers about Spark's view of queries
+     are also planned like any other view
+    :param relations: the columns of all relations that the cycle reads besides itself; declared to ``analyzer`` already, as the
+     cycle's own views are
+    :param analyzer: the analyzer, which answers about Spark's view of queries
     :returns: the plans of ``views``
     """
     one = views[0] if len(views) == 1 else None
     relation = one.name if one is not None else f"{views[0].name}$r"
-    columns = one.columns if one is not None else _together(views)
+    columns = one.columns if one is not None else _unite_columns(views)
     if one is None:
         analyzer.declare({relation: columns})
     query = _cycle_query(views, others, relation, columns)
@@ -95,16 +95,16 @@ def plan_query(
     append_only: Set[str] = frozenset(),
     places: Places | None = None,
 ) -> ViewPlan:
-    """Like :func:`plan_view`, with a stage of its own for each recursive common table expression at the query's top.
+    """Plan a view like :func:`plan_view`, with a stage of its own for each recursive common table expression at the query's top.
 
-    :param view: canonical name
+    :param view: the canonical name
     :param query: see :func:`plan_view`, as are the others
-    :param relations: columns of everything that the query may read
+    :param relations: the columns of all relations that the query may read
     :param columns: the view's columns
     :param reads: the relations that the query names
-    :param analyzer: answers about Spark's view of queries
+    :param analyzer: the analyzer, which answers about Spark's view of queries
     :param append_only: those of ``relations`` that never lose a row
-    :param places: where the parts of ``query`` stand in the program
+    :param places: the positions of the parts of ``query`` in the program
     :returns: a plan that always has the full strategy
     """
     tree = parse_query(query)
@@ -127,8 +127,8 @@ def plan_query(
     return ViewPlan(view, query, plan.columns, (*stages, *plan.stages), full)
 
 
-def _together(views: Sequence[Member]) -> ColumnTypes:
-    """The columns of one relation that holds the rows of several views."""
+def _unite_columns(views: Sequence[Member]) -> ColumnTypes:
+    """Return the columns of one relation that holds the rows of several views."""
     parts = [(_name(at, place), kind) for at, view in enumerate(views) for place, (_, kind) in enumerate(view.columns)]
     return ((_VIEW, "int"), *parts)
 
@@ -138,19 +138,19 @@ def _name(view: int, column: int) -> str:
 
 
 def _cycle_query(views: Sequence[Member], others: Sequence[Member], relation: str, columns: ColumnTypes) -> str:
-    """The query whose least fixed point is the contents of ``relation``."""
+    """Return the query whose least fixed point is the contents of ``relation``."""
     commons = [] if len(views) == 1 else [(view.name, _pick(view, at, relation)) for at, view in enumerate(views)]
-    commons += [(other.name, _renamed(other, other.query, [name for name, _ in other.columns])) for other in others]
+    commons += [(other.name, _rename_columns(other, other.query, [name for name, _ in other.columns])) for other in others]
     definitions = ", ".join(f"{quote(name)} AS ({query})" for name, query in commons)
     if len(views) == 1 and not commons:
         return views[0].query
     if len(views) == 1 and parse_query(views[0].query).args.get("with_") is None:
-        # What the relation's columns are called is taken by position.
+        # The relation's columns are taken by position, so that no renaming is needed.
         return f"WITH {definitions} {views[0].query}"
     parts = []
     for at, view in enumerate(views):
         if len(views) == 1:
-            parts.append(_renamed(view, view.query, [name for name, _ in view.columns], always=True))
+            parts.append(_rename_columns(view, view.query, [name for name, _ in view.columns], always=True))
             continue
         inner = {_name(at, place): name for place, name in enumerate(view.names)}
         items = [
@@ -163,8 +163,8 @@ def _cycle_query(views: Sequence[Member], others: Sequence[Member], relation: st
     return f"WITH {definitions} {' UNION ALL '.join(parts)}"
 
 
-def _renamed(member: Member, query: str, names: Sequence[str], *, always: bool = False) -> str:
-    """A query with the columns called otherwise."""
+def _rename_columns(member: Member, query: str, names: Sequence[str], *, always: bool = False) -> str:
+    """Return a query with other column names."""
     if tuple(names) == member.names and not always:
         return query
     items = ", ".join(f"b.{quote(old)} AS {quote(new)}" for old, new in zip(member.names, names, strict=True))
@@ -172,13 +172,13 @@ def _renamed(member: Member, query: str, names: Sequence[str], *, always: bool =
 
 
 def _pick(view: Member, at: int, relation: str) -> str:
-    """A view's rows out of the relation that holds several views."""
+    """Return the query for a view's rows in the relation that holds several views."""
     items = ", ".join(f"{quote(_name(at, place))} AS {quote(name)}" for place, (name, _) in enumerate(view.columns))
     return f"SELECT {items} FROM {quote(relation)} WHERE {quote(_VIEW)} = {at}"
 
 
 def _part(view: Member, at: int, relation: str, columns: ColumnTypes) -> Select:
-    """What :func:`_pick` says, as a node."""
+    """Return :func:`_pick` as a node."""
     source = Source("s", Scan(relation, tuple(name for name, _ in columns)))
     items = tuple(Item(name, f"`s`.{quote(_name(at, place))}") for place, (name, _) in enumerate(view.columns))
     return Select((source,), items, f"`s`.{quote(_VIEW)} = {at}")
@@ -195,7 +195,7 @@ def _body(
     """Split a recursive query into stages outside of the recursion and a linear node over these and ``relation``.
 
     :param noncanonical: see :func:`plan_view`
-    :raises NotIncremental: when something within the recursion is not linear
+    :raises NotIncremental: if a part within the recursion is not linear
     """
     plan = plan_view(relation, query, known, columns, tuple(known), analyzer, noncanonical=noncanonical)
     if plan.columns != columns:
@@ -207,7 +207,7 @@ def _body(
         node = stage.node
         depends = last or bool(node.reads & {relation, *within})
         if depends and isinstance(node, Select | UnionAll):
-            within[stage.relation] = _inlined(node, within)
+            within[stage.relation] = _inline(node, within)
         elif not depends:
             stages.append(stage)
         elif node.reads & {relation, *within}:
@@ -218,8 +218,8 @@ def _body(
     return tuple(stages), within[relation]
 
 
-def _inlined(node: Linear, within: Mapping[str, Linear]) -> Linear:
-    """The node with the nodes of relations in place of these."""
+def _inline(node: Linear, within: Mapping[str, Linear]) -> Linear:
+    """Return the node with relations replaced by their nodes."""
     match node:
         case Scan():
             inner = within.get(node.relation)
@@ -227,13 +227,13 @@ def _inlined(node: Linear, within: Mapping[str, Linear]) -> Linear:
                 return node if inner is None else inner
             return Select((Source("s", inner),), tuple(Item(name, f"`s`.{quote(name)}") for name in node.columns))
         case UnionAll():
-            return replace(node, parts=tuple(_inlined(part, within) for part in node.parts))
+            return replace(node, parts=tuple(_inline(part, within) for part in node.parts))
         case Select():
-            return replace(node, sources=tuple(replace(source, node=_inlined(source.node, within)) for source in node.sources))
+            return replace(node, sources=tuple(replace(source, node=_inline(source.node, within)) for source in node.sources))
 
 
 def _as_sets(query: str, analyzer: Analyzer) -> str:
-    """The query without DISTINCTs that have no effect because its answer is a set anyway."""
+    """Return the query without DISTINCTs that have no effect because its answer is a set anyway."""
     tree = parse_query(query)
     require_same(query, tree, analyzer, "the query could not be printed with the same meaning")
     for common in tree.ctes:
@@ -243,7 +243,7 @@ def _as_sets(query: str, analyzer: Analyzer) -> str:
 
 
 def _drop_distinct(tree: exp.Expr) -> None:
-    """Remove DISTINCT from a query only the distinct rows of which matter."""
+    """Remove DISTINCT from a query of which only the distinct rows matter."""
     match tree:
         case exp.Subquery() if not any(tree.args.get(name) for name in _GATHERING):
             _drop_distinct(tree.this)
@@ -268,7 +268,7 @@ def _drop_distinct(tree: exp.Expr) -> None:
 def _without_recursion(
     view: str, tree: exp.Expr, relations: Mapping[str, ColumnTypes], analyzer: Analyzer
 ) -> tuple[exp.Expr, list[Stage]]:
-    """The query with its recursive common table expressions replaced by relations, and the stages that compute these."""
+    """Replace the recursive common table expressions of a query by relations; return the query and the stages for these."""
     rest = tree.copy()
     clause = rest.args["with_"]
     stages: list[Stage] = []
@@ -310,7 +310,7 @@ def _reads(tree: exp.Expr, name: str) -> bool:
 
 
 def _scans(node: Linear, relation: str) -> int:
-    """How often a node reads a relation."""
+    """Return how often a node reads a relation."""
     return sum(1 for scan in _all_scans(node) if scan.relation == relation)
 
 

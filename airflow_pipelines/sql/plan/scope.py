@@ -17,7 +17,7 @@ from airflow_pipelines.sql.plan.sources import free_sources
 
 @dataclass(slots=True)
 class Common:
-    """A common table expression: its tree, what it could name itself, and its node once planned."""
+    """A common table expression: its tree, the scope that it was defined in, and its node once planned."""
 
     name: str
     tree: exp.Expr
@@ -27,9 +27,9 @@ class Common:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a query is planned in.
+    """The scope that a query is planned in.
 
-    :param plan: plans a query's tree
+    :param plan: the function that plans a query's tree
     :param commons: the common table expressions that it can name
     """
 
@@ -38,7 +38,7 @@ class Scope:
     commons: Mapping[str, Common] = field(default_factory=dict)
 
     def entered(self, tree: exp.Expr) -> Scope:
-        """The scope inside a query, with what its WITH clause defines."""
+        """Return the scope inside a query, with the definitions of its WITH clause."""
         clause = tree.args.get("with_")
         if clause is None:
             return self
@@ -76,7 +76,7 @@ class Scope:
             common.scope._forget()
 
     def named(self, name: str) -> Linear:
-        """The node of a name in a FROM clause."""
+        """Return the node of a name in a FROM clause."""
         common = self.commons.get(name)
         if common is not None:
             if common.node is None:
@@ -87,7 +87,7 @@ class Scope:
         return Scan(name, tuple(column for column, _ in self.builder.relations[name]))
 
     def standalone(self, tree: exp.Expr) -> tuple[str, tuple[str, ...]]:
-        """A query as text with all common table expressions that it needs, and the relations that it reads."""
+        """Return a query as text with all common table expressions that it needs, and the relations that it reads."""
         needed: dict[str, Common] = {}
         relations: dict[str, None] = {}
         self._collect(tree, needed, relations)

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 
 def sources_of(select: exp.Select) -> Iterator[exp.Expr]:
-    """The entries of a FROM clause, those in parentheses included."""
+    """Yield the entries of a FROM clause, those in parentheses included."""
     clause = select.args.get("from_")
     if clause is not None:
         yield from _entries(clause.this)
@@ -27,12 +27,12 @@ def _entries(source: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def free_sources(tree: exp.Expr) -> frozenset[str]:
-    """The sources that a query reads columns of without having them in a FROM clause of its own: it is correlated to them."""
+    """Return the outer sources whose columns a query reads, which are in none of its own FROM clauses: it is correlated to them."""
     inner = {alias for select in tree.find_all(exp.Select) for alias in own_sources(select)}
     return frozenset(column.table for column in tree.find_all(exp.Column) if column.table and column.table not in inner)
 
 
 def own_sources(select: exp.Select) -> list[str]:
-    """The names of the sources in a SELECT's own FROM clause, those before and after PIVOT and UNPIVOT."""
+    """Return the names of the sources in a SELECT's own FROM clause, those before and after PIVOT and UNPIVOT."""
     named = [part for source in sources_of(select) for part in (source, *(source.args.get("pivots") or []))]
     return [part.args["alias"].name for part in named if part.args.get("alias")]

@@ -1,4 +1,4 @@
-"""Asks Spark whether a rewritten tree still means what the query says, because sqlglot may print something else than it read."""
+"""The check with Spark that a rewritten tree keeps the query's meaning, because sqlglot may print another query than it read."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.plan.expressions import NotIncremental, Unplannable, sql
 
 _GIVEN = "_col_"
-"""How the names begin that sqlglot gives to columns without one."""
+"""The prefix of the names that sqlglot gives to columns without one."""
 
 
 def require_same(query: str, tree: exp.Expr, analyzer: Analyzer, reason: str) -> None:
-    """Refuse a tree that Spark does not surely read as the query.
+    """Refuse a tree unless Spark surely reads it as the query.
 
     :param query: Spark SQL
     :param tree: a tree that was rewritten
-    :param analyzer: answers about Spark's view of queries
-    :param reason: what the refusal says when it means something else
-    :raises NotIncremental: also when Spark cannot plan the query itself
+    :param analyzer: the analyzer, which answers about Spark's view of queries
+    :param reason: the text of the error if the tree means something else
+    :raises NotIncremental: if the tree may mean something else, or Spark cannot plan the query itself
     """
     if analyzer.same_plan(query, sql(tree)):
         return
@@ -29,7 +29,7 @@ def require_same(query: str, tree: exp.Expr, analyzer: Analyzer, reason: str) ->
 
 
 def without_given_names(tree: exp.Expr) -> exp.Expr:
-    """A copy without the names that sqlglot gives to the columns of subqueries in expressions, since Spark gives others."""
+    """Return a copy without the names that sqlglot gives to the columns of subqueries in expressions, since Spark gives others."""
     copy = tree.copy()
     for select in copy.find_all(exp.Select):
         around = select.parent

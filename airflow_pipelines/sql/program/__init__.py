@@ -1,1 +1,1 @@
-"""Reads a SQL program or request: statements, names, functions, the order of views, fingerprints. Nothing is planned yet."""
+"""The reader of SQL programs and requests: statements, names, functions, the order of views, fingerprints. It plans nothing."""

@@ -1,4 +1,4 @@
-"""Ad-hoc requests: queries of relations, and inserts into and deletes from tables. Names are folded, nothing is resolved."""
+"""Ad-hoc requests: queries of relations, and inserts into and deletes from tables. Names are folded, not resolved."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CHANGES = frozenset({"update", "merge", "replace", "load", "copy"})
 
 
 class AdhocKind(Enum):
-    """What an ad-hoc statement does."""
+    """The kind of an ad-hoc statement."""
 
     SELECT = "select"
     INSERT = "insert"
@@ -41,7 +41,7 @@ class Executed:
     """A prepared statement.
 
     :param text: the statement, with values for its parameters
-    :param place: where EXECUTE stands in the request
+    :param place: the position of EXECUTE in the request
     """
 
     text: str
@@ -52,10 +52,10 @@ class Executed:
 class AdhocStatement:
     """One statement of an ad-hoc request.
 
-    :param query: what is to be evaluated, as translated Spark SQL with folded names: the query itself, INSERT's query (VALUES
-        included), for DELETE the query for the rows that go
+    :param query: the query to evaluate, as translated Spark SQL with folded names: the query itself, INSERT's query (VALUES
+     included), or for DELETE the query for the rows to delete
     :param reads: the relations that the query names, in order; without DELETE's own table unless a subquery reads it
-    :param offset: where the text that the query was first written as starts in the request
+    :param offset: the offset in the request of the text that the query was first written as
     :param target: the table of INSERT and DELETE
     :param columns: INSERT's column list, None for all columns in order
     """
@@ -69,15 +69,15 @@ class AdhocStatement:
     executed: Executed | None = None
 
     def place(self, start: int, end: int) -> tuple[int, int]:
-        """The place in the request of characters ``start`` to ``end`` (exclusive) of the query as first written."""
+        """Return the position in the request of characters ``start`` to ``end`` (exclusive) of the query as first written."""
         return self.executed.place if self.executed is not None else (self.offset + start, self.offset + end)
 
     def written(self, request: str, start: int, end: int) -> str:
-        """The characters ``start`` to ``end`` (exclusive) of the query as first written.
+        """Return the characters ``start`` to ``end`` (exclusive) of the query as first written.
 
         :param request: the text of the request
-        :param start: where they start
-        :param end: where they end
+        :param start: the first character
+        :param end: the end
         """
         text = self.executed.text if self.executed is not None else request
         return text[self.offset + start : self.offset + end]
@@ -86,11 +86,11 @@ class AdhocStatement:
 def parse_adhoc(text: str, definitions: Definitions | None = None) -> list[AdhocStatement]:
     """Read an ad-hoc request: ``;``-separated statements of which only the last may be a query.
 
-    A statement that EXECUTE names is there as if it had been written in its place; PREPARE is no statement of its own.
+    A statement that EXECUTE names is returned as if it had been written in its place; PREPARE is no statement of its own.
 
     :param text: the request
-    :param definitions: the types and functions that the request may use; None when there are none
-    :raises ProgramErrors: with the places of all that is wrong: syntax, statements that are not allowed, an empty request
+    :param definitions: the types and functions that the request may use; None if there are none
+    :raises ProgramErrors: if there are errors, with the positions of all: syntax, statements that are not allowed, an empty request
     """
     folded = fold_text(text)
     statements: list[AdhocStatement] = []
@@ -211,14 +211,14 @@ def _target(cursor: Cursor) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A query or condition: its tree, its text as Spark is to read it, and where it starts in the request."""
+    """A query or condition: its tree, its text as Spark is to read it, and its offset in the request."""
 
     tree: exp.Expr
     edits: Edited
     offset: int
 
     def span(self, cursor: Cursor, start: int, end: int) -> Span:
-        """The place in the request of a piece of the text."""
+        """Return the position in the request of a piece of the text."""
         first, last = self.edits.origin(start, end)
         return cursor.span(self.offset + first, self.offset + last)
 

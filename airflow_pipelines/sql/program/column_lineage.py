@@ -1,4 +1,4 @@
-"""Which columns the columns of views are made of."""
+"""The lineage of the columns of views: the relations' columns that they are made of."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from airflow_pipelines.sql.program.parser import parse_program
 from airflow_pipelines.sql.syntax.dialect import PipelineSpark, parse_query
 
 _TYPE: Final = "string"
-"""Of all columns: only their names count."""
+"""The type of all columns: only their names count."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -30,34 +30,36 @@ class ColumnOf:
 
 
 Lineage = Mapping[str, frozenset[ColumnOf]]
-"""For each column of a view those of the relations that the view reads which its values are made of. Columns that only choose or
-order rows are not among them. Of a column that is not there it is not known."""
+"""For each column of a view the columns of the relations that the view reads from which its values are computed.
+
+Columns that only filter or order rows are not included. The lineage of a column that is not a key is unknown.
+"""
 
 _DIALECT: Final = PipelineSpark(normalization_strategy="case_sensitive")
-"""Names are canonical already: folded, or quoted."""
+"""The dialect for names that are canonical already: folded, or quoted."""
 
 
 def column_lineage(text: str, columns: Mapping[str, Sequence[str]]) -> dict[str, Lineage]:
-    """The lineage of the views of a program that compiles.
+    """Return the lineage of the views of a program that compiles.
 
-    Where a query, or a column, is of a form that is not followed here, nothing is said of it: that is better than something wrong.
+    A query or column of an unsupported form has no lineage: that is better than a wrong one.
 
     :param text: the program's SQL
     :param columns: the columns of all its relations, in order, by the relations' canonical names
-    :returns: by view
-    :raises ProgramErrors: the text cannot be read
+    :returns: the lineages by view
+    :raises ProgramErrors: if the text cannot be read
     """
     parsed = parse_program(text)
     known = dict(columns)
     found = {}
-    # Each view comes after those that it reads, but for cycles, whose views are declared.
+    # Each view comes after those that it reads, except in cycles, whose views are declared.
     for name, view in parsed.views.items():
         found[name] = _lineage(view, known)
     return {name: lineage for name, lineage in found.items() if lineage}
 
 
 def _lineage(view: ViewDeclaration, known: dict[str, Sequence[str]]) -> Lineage:
-    """The lineage of a view. The columns of one that is not known, because it is local, are added to ``known``."""
+    """Return the lineage of a view; add the columns of a view that is not in ``known``, because it is local, to ``known``."""
     if any(read not in known for read in view.reads):
         return {}
     schema = MappingSchema({read: dict.fromkeys(known[read], _TYPE) for read in view.reads}, dialect=_DIALECT)
@@ -77,15 +79,15 @@ def _lineage(view: ViewDeclaration, known: dict[str, Sequence[str]]) -> Lineage:
 
 
 def without(lineages: Mapping[str, Lineage], hidden: Collection[str]) -> dict[str, Lineage]:
-    """The lineage of the other relations, in which hidden ones are replaced by what they are made of.
+    """Return the lineage of the other relations, with hidden ones replaced by the columns that they are made of.
 
-    :param lineages: by relation
+    :param lineages: the lineages by relation
     :param hidden: the relations to leave out, such as local views
     """
-    return {name: _without(lineage, lineages, hidden) for name, lineage in lineages.items() if name not in hidden}
+    return {name: _replace_hidden(lineage, lineages, hidden) for name, lineage in lineages.items() if name not in hidden}
 
 
-def _without(lineage: Lineage, lineages: Mapping[str, Lineage], hidden: Collection[str]) -> Lineage:
+def _replace_hidden(lineage: Lineage, lineages: Mapping[str, Lineage], hidden: Collection[str]) -> Lineage:
     found = {}
     for column, sources in lineage.items():
         visible: set[ColumnOf] = set()
@@ -108,7 +110,7 @@ def _without(lineage: Lineage, lineages: Mapping[str, Lineage], hidden: Collecti
 
 
 def _sources(root: Node, columns: Mapping[str, Sequence[str]]) -> frozenset[ColumnOf] | None:
-    """What a column is made of; None when a part of that is not known."""
+    """Return the columns that a column is made of, or None if a part of them is not known."""
     found = set()
     for node in root.walk():
         if node.downstream or not isinstance(node.expression, exp.Table | exp.Placeholder):
@@ -122,7 +124,7 @@ def _sources(root: Node, columns: Mapping[str, Sequence[str]]) -> frozenset[Colu
 
 
 def _relation(source: exp.Expression) -> str | None:
-    """The relation of a leaf; a window function over a table stands for that table."""
+    """Return the relation of a leaf; a window function over a table stands for that table."""
     if isinstance(source, exp.Table) and isinstance(source.this, exp.Anonymous):
         inner = list(source.this.find_all(exp.Table))
         return inner[0].name if len(inner) == 1 else None

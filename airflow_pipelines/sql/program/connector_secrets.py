@@ -1,6 +1,6 @@
-"""Secrets that are written out in the connectors of a program's text: where they are, and how something else takes their place.
+"""Secrets that are written out in the connectors of a program's text: the search for them and their replacement.
 
-This works on any text, also on one that does not compile: it is stored and shown as well.
+This works on any text, even if it does not compile, because such a text is stored and shown as well.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ _URL_PASSWORD: Final = re.compile(r"(?<=://)([^\s/?#@:]*):([^\s/?#@]+)@")
 _HAS_REFERENCE: Final = re.compile(r"\$\{[^}]*\}")
 
 Keep = Callable[[str], str]
-"""Keeps a secret somewhere and gives what is written in its place."""
+"""A function that stores a secret and returns the text to write in its place."""
 
 
 def is_secret_name(name: str) -> bool:
-    """Tell whether texts under a name are secrets, such as under ``password`` or ``secret_key``."""
+    """Return True if texts under a name are secrets, such as under ``password`` or ``secret_key``."""
     return _SECRET_NAME.search(name) is not None
 
 
 def has_password(text: str) -> bool:
-    """Tell whether there is a password in a URL of a text (``scheme://user:password@host``), and not a reference to one."""
+    """Return True if a URL in a text has a password (``scheme://user:password@host``) that is not a reference to a secret."""
     return any(not _HAS_REFERENCE.search(found[2]) for found in _URL_PASSWORD.finditer(text))
 
 
 def replace_secrets(program: str, keep: Keep) -> str:
-    """A program's text with what ``keep`` gives in the place of each secret in its connectors.
+    """Replace each secret in the connectors of a program's text by what ``keep`` returns for it.
 
     Values under names such as ``password`` or ``secret_key`` are secrets, and passwords within URLs.
 
     :param program: the program's text
-    :param keep: stores a secret and gives its reference
+    :param keep: the function that stores a secret and returns its reference
     """
 
     def replaced(found: re.Match[str]) -> str:
@@ -55,10 +55,10 @@ def replace_secrets(program: str, keep: Keep) -> str:
 
 
 def replace_passwords(text: str, keep: Keep) -> str:
-    """A text with what ``keep`` gives in the place of each password in a URL (``scheme://user:password@host``).
+    """Replace each password in a URL (``scheme://user:password@host``) of a text by what ``keep`` returns for it.
 
     :param text: any text
-    :param keep: stores a secret and gives its reference
+    :param keep: the function that stores a secret and returns its reference
     """
     return _URL_PASSWORD.sub(lambda found: found[0] if _HAS_REFERENCE.search(found[2]) else f"{found[1]}:{keep(found[2])}@", text)
 
@@ -81,8 +81,8 @@ def _of_json(text: str, keep: Keep) -> str:
         changed = replace_passwords(value, keep) if isinstance(value, str) else value
         return found[0] if changed == value else json.dumps(changed, ensure_ascii=False)
 
-    # Of JSON each string is read whole: between the end of one and the begin of the next may stand what looks like a member.
-    # In text that is no JSON nobody knows where a string begins, so each quote may begin one.
+    # In JSON each string is matched whole: the text between the end of one and the start of the next may look like a member.
+    # In other text the start of a string is unknown, so that each quote may begin one.
     members = _STRING_OR_MEMBER if _is_json(text) else _MEMBER
     return _TEXT.sub(url, members.sub(member, text))
 
@@ -96,7 +96,7 @@ def _is_json(text: str) -> bool:
 
 
 def _read(written: str) -> object:
-    """The value of a JSON string or number; text that is no JSON is itself."""
+    """Return the value of a JSON string or number; return text that is no JSON without its quotes."""
     try:
         return json.loads(written, strict=False)
     except ValueError:

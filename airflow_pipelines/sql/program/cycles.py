@@ -1,4 +1,4 @@
-"""Finds the cycles among views that read each other."""
+"""Cycles among views that read each other."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 
 def components(graph: Mapping[str, Sequence[str]]) -> list[tuple[str, ...]]:
-    """The strongly connected components of a graph, each after those that it points to.
+    """Return the strongly connected components of a graph, each after those that it points to.
 
-    :param graph: per node the nodes that it points to; names that are no nodes are ignored
+    :param graph: the successors of each node; names that are not nodes are ignored
     :returns: the nodes of each component in the order of ``graph``; a node on no cycle is a component of its own
     """
     search = _Search(graph)
@@ -22,7 +22,7 @@ def components(graph: Mapping[str, Sequence[str]]) -> list[tuple[str, ...]]:
 
 @dataclass(slots=True)
 class _Search:
-    """Tarjan's search, with a stack of its own: programs may chain more views than Python's recursion allows."""
+    """Tarjan's search, with an explicit stack: programs may chain more views than Python's recursion allows."""
 
     graph: Mapping[str, Sequence[str]]
     numbers: dict[str, int] = field(default_factory=dict)

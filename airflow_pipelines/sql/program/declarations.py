@@ -1,4 +1,4 @@
-"""What the text of a SQL program declares, before Spark has seen it."""
+"""The declarations in the text of a SQL program, before Spark has seen it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from airflow_pipelines.sql.syntax.edits import Edited
 
 @dataclass(frozen=True, slots=True)
 class PropertyText:
-    """One ``'key' = 'value'`` pair of a WITH clause, with the places of both."""
+    """One ``'key' = 'value'`` pair of a WITH clause, with the positions of both."""
 
     value: str
     key_span: Span
@@ -27,7 +27,7 @@ class PropertyText:
 
 @dataclass(frozen=True, slots=True)
 class Lateness:
-    """``LATENESS view.column bound``: rows more than ``bound`` (Spark SQL text) behind the greatest value seen are too late."""
+    """``LATENESS view.column bound``: rows more than ``bound`` (Spark SQL text) behind the greatest value so far are late."""
 
     column: str
     bound: str
@@ -38,14 +38,14 @@ class Lateness:
 class ViewDeclaration:
     """A view declaration.
 
-    :param query: Spark SQL with every unquoted name folded to lower case and every quoted one in back quotes, and with what Spark
-        writes in another way translated
-    :param query_offset: where the query starts in the program; folding keeps lengths, and ``edits`` knows what translating changed,
-        so that :meth:`place` leads back
-    :param reads: the relations the query names, canonical
+    :param query: Spark SQL with every unquoted name folded to lower case and every quoted one in back quotes, translated where
+     Spark has another syntax
+    :param query_offset: the offset of the query in the program; folding keeps lengths, and ``edits`` records the changes of the
+     translation, so that :meth:`place` maps back
+    :param reads: the canonical names of the relations that the query names
     :param column_names: the optional ``name(cols)`` list
-    :param declared: the columns of ``DECLARE RECURSIVE VIEW``, or None when the view was not declared so
-    :param cycle: the views that it reads in a cycle with, itself included, in the order written; empty when there is no cycle
+    :param declared: the columns of ``DECLARE RECURSIVE VIEW``, or None if there is no such statement
+    :param cycle: the views that it reads in a cycle with, itself included, in the order written; empty if there is no cycle
     :param lateness: the LATENESS statements about its columns
     """
 
@@ -65,13 +65,13 @@ class ViewDeclaration:
     edits: Edited | None = None
 
     def place(self, start: int, end: int) -> tuple[int, int]:
-        """The place in the program's text of characters ``start`` to ``end`` (exclusive) of the query."""
+        """Return the position in the program's text of characters ``start`` to ``end`` (exclusive) of the query."""
         first, last = (start, end) if self.edits is None else self.edits.origin(start, end)
         return self.query_offset + first, self.query_offset + last
 
     @property
     def emit_final(self) -> PropertyText | None:
-        """The property ``emit_final``: the name or number (from 0) of the column whose waterline says which rows are final."""
+        """The property ``emit_final``: the name or number (from 0) of the column whose waterline decides which rows are final."""
         return self.properties.get("emit_final")
 
 
@@ -85,22 +85,22 @@ class IndexDeclaration:
 
     @property
     def index(self) -> Index:
-        """What it declares."""
+        """The index that it declares."""
         return Index(self.name.text, self.relation.text, tuple(column.text for column in self.columns))
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedProgram:
-    """A program whose names resolve: tables in the order written, views ordered so that each comes after what it reads.
+    """A program whose names resolve: tables in the order written, views ordered so that each comes after those it reads.
 
-    Of views that read each other in a cycle those declared recursive come first, then the others, each after what it reads of the
-    others.
+    Of views that read each other in a cycle those declared recursive come first, then the others, each after those of the others
+    that it reads.
 
     :param definitions: its own types and functions
-    :param table_properties: what the WITH clause of each table says
-    :param bodies: the expressions of its SQL functions with their places
-    :param warnings: about clauses that have no effect
-    :param given: relations that are made outside of the text and that its views may read
+    :param table_properties: the properties in the WITH clause of each table
+    :param bodies: the expressions of its SQL functions with their positions
+    :param warnings: the warnings about clauses that have no effect
+    :param given: the relations that are made outside of the text and that its views may read
     """
 
     text: str
@@ -115,11 +115,11 @@ class ParsedProgram:
 
     @property
     def late_relations(self) -> frozenset[str]:
-        """The tables and views rows of which may come too late."""
+        """The tables and views whose rows may come late."""
         tables = {table.name for table in self.tables.values() if any(column.lateness is not None for column in table.columns)}
         return frozenset(tables | {view.name for view in self.views.values() if view.lateness})
 
     def connectors(self) -> tuple[Connector, ...]:
-        """All declared connectors, of tables first."""
+        """Return all declared connectors, those of tables first."""
         relations: list[Table | ViewDeclaration] = [*self.tables.values(), *self.views.values()]
         return tuple(connector for relation in relations for connector in relation.connectors)

@@ -1,4 +1,4 @@
-"""CREATE TYPE and CREATE FUNCTION: what a program defines before its tables and views are read."""
+"""CREATE TYPE and CREATE FUNCTION: the definitions of a program, read before its tables and views."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SYNTAX = NOT_CALLED | {"array", "cast", "exists", "extract", "if", "interval", 
 
 @dataclass(slots=True)
 class DefinitionStatements:
-    """What was read so far, and all errors found."""
+    """The definitions read so far, and all errors found."""
 
     types: dict[str, ColumnType] = field(default_factory=dict)
     functions: dict[str, FunctionDefinition] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class DefinitionStatements:
     messages: list[ProgramMessage] = field(default_factory=list)
     warnings: list[ProgramMessage] = field(default_factory=list)
     bodies: dict[str, FunctionBody] = field(default_factory=dict)
-    """The expressions of SQL functions, which know their places in the program's text."""
+    """The expressions of SQL functions, with their positions in the program's text."""
 
     @property
     def definitions(self) -> Definitions:
@@ -52,7 +52,7 @@ class DefinitionStatements:
 
 
 def is_definition(tokens: Sequence[Token], folded: FoldedText) -> bool:
-    """Whether a statement defines a type or a function.
+    """Return True if a statement defines a type or a function.
 
     :param tokens: the statement's tokens
     :param folded: the program's text
@@ -112,7 +112,7 @@ def _read_type(cursor: Cursor, found: DefinitionStatements) -> None:
     _declare(cursor, found, "Type", name, name.text)
     cursor.expect("as")
     kind = _read_fields(cursor) if cursor.at("(") else parse_type(cursor)
-    _at_end(cursor)
+    _expect_end(cursor)
     found.types[name.text] = kind
 
 
@@ -138,14 +138,14 @@ def _nullable_type(cursor: Cursor) -> ColumnType:
     return kind.with_nullable(not required)
 
 
-def _at_end(cursor: Cursor) -> None:
+def _expect_end(cursor: Cursor) -> None:
     if cursor.current is not None:
         raise cursor.failure("Expected the end of the statement")
 
 
 def _read_function(cursor: Cursor, found: DefinitionStatements, udf_python: str) -> None:
     name = cursor.name("the function's name")
-    # Other than relations and columns, functions may be called in any case, quoted or not.
+    # Unlike relations and columns, functions may be called in any case, quoted or not.
     key = fold(name.text)
     if key in _SYNTAX:
         raise cursor.failure_at(name.span, f"{key.upper()} is a word of SQL and cannot be a function's name", COMPILATION_ERROR)
@@ -159,13 +159,13 @@ def _read_function(cursor: Cursor, found: DefinitionStatements, udf_python: str)
         body = _read_body(cursor, found, key, parameters)
         function = FunctionDefinition(key, FunctionKind.SQL, parameters, returns, name.span, body)
     elif key.startswith(JSON_PREFIX):
-        _at_end(cursor)
+        _expect_end(cursor)
         if len(parameters) != 1 or not parameters[0].type.is_text or parameters[0].type.is_padded:
             message = f"{display(key)} reads JSON text: it has one parameter, which is a VARCHAR"
             raise cursor.failure_at(name.span, message, COMPILATION_ERROR)
         function = FunctionDefinition(key, FunctionKind.JSON, parameters, returns, name.span)
     else:
-        _at_end(cursor)
+        _expect_end(cursor)
         function = FunctionDefinition(key, FunctionKind.PYTHON, parameters, returns, name.span, module=udf_python)
     found.functions[key] = function
 
@@ -186,7 +186,7 @@ def _read_parameters(cursor: Cursor) -> tuple[Parameter, ...]:
 
 
 def _read_body(cursor: Cursor, found: DefinitionStatements, function: str, parameters: Sequence[Parameter]) -> str:
-    """The expression, with variables of its own names and without calls of other functions of the program."""
+    """Read the expression; give its variables unique names and inline its calls of earlier functions of the program."""
     tokens = cursor.tokens[cursor.index :]
     if not tokens:
         raise cursor.failure("Expected an expression after AS")
@@ -209,7 +209,7 @@ def _read_body(cursor: Cursor, found: DefinitionStatements, function: str, param
         message = "A function's body cannot have aggregates or windows: pass their values as arguments"
         raise cursor.failure_at(body, message, COMPILATION_ERROR)
     _refuse_unknown_calls(cursor, TokenWalker(text), start, found)
-    edited = Edited(text).edit(_renamed_variables(cursor, text, start, function, parameters))
+    edited = Edited(text).edit(_rename_variables(cursor, text, start, function, parameters))
     try:
         found.bodies[function] = FunctionBody(start, inline_functions(edited, with_provided(found.definitions, text)))
     except CallRefused as refused:
@@ -219,7 +219,7 @@ def _read_body(cursor: Cursor, found: DefinitionStatements, function: str, param
 
 
 def _refuse_unknown_calls(cursor: Cursor, scan: TokenWalker, offset: int, found: DefinitionStatements) -> None:
-    """A function sees those before it: so none can call itself, directly or not."""
+    """Refuse calls of the function itself: a function sees only those before it, so that recursion is impossible."""
     for call in scan.calls():
         if ("Function", call.name) in found.spans and call.name not in found.functions:
             span = cursor.span(offset + call.start, offset + call.end)
@@ -227,8 +227,8 @@ def _refuse_unknown_calls(cursor: Cursor, scan: TokenWalker, offset: int, found:
             raise cursor.failure_at(span, message, COMPILATION_ERROR)
 
 
-def _renamed_variables(cursor: Cursor, text: str, offset: int, function: str, parameters: Sequence[Parameter]) -> list[Edit]:
-    """Names of the function's own for the variables of its lambdas, which arguments of calls could otherwise meet."""
+def _rename_variables(cursor: Cursor, text: str, offset: int, function: str, parameters: Sequence[Parameter]) -> list[Edit]:
+    """Return the edits that give the variables of lambdas unique names, which cannot collide with arguments of calls."""
     scan = TokenWalker(text)
     variables: set[str] = set()
     for at in range(len(scan.tokens)):

@@ -1,4 +1,4 @@
-"""Describes a SQL program for the REST contract."""
+"""The description of a SQL program for the REST contract."""
 
 from __future__ import annotations
 

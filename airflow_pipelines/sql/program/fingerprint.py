@@ -1,4 +1,4 @@
-"""The fingerprints of a SQL program: hashes of what its declarations mean, not of how they are written."""
+"""The fingerprints of a SQL program: hashes of the meaning of its declarations, not of their spelling."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _TRANSIENT = frozenset({"adhoc", "clock", "http_input", "http_output"})
 
 
 def fingerprint(program: ParsedProgram, view_columns: Mapping[str, Sequence[Column]]) -> Fingerprints:
-    """The fingerprints of a program.
+    """Compute the fingerprints of a program.
 
     Spelling does not count: white space, comments, case of unquoted names, ``*`` or the columns it stands for, alias names.
-    A view's fingerprint contains those of the relations it reads, so a change goes down to every reader.
+    A view's fingerprint contains those of the relations it reads, so that a change propagates to every reader.
 
     :param program: the program
     :param view_columns: the columns of each view by its canonical name
@@ -34,7 +34,7 @@ def fingerprint(program: ParsedProgram, view_columns: Mapping[str, Sequence[Colu
     found = tables | {table.name: given_fingerprint(table) for table in program.given.values()}
     for view in program.views.values():
         if view.name not in found:
-            found |= _hash_views(_together(view, program), view_columns, found, names)
+            found |= _hash_views(_find_cycle_members(view, program), view_columns, found, names)
     connectors = [connector for connector in program.connectors() if connector.transport not in _TRANSIENT]
     indexes = {declared.index.name: declared.index for declared in program.indexes}
     return Fingerprints(
@@ -49,7 +49,7 @@ def fingerprint(program: ParsedProgram, view_columns: Mapping[str, Sequence[Colu
 
 
 def given_fingerprint(table: Table) -> str:
-    """The fingerprint of a relation that is made outside of the program's text: of its columns and its key.
+    """Compute the fingerprint of a relation that is made outside of the program's text, from its columns and its key.
 
     :param table: the relation
     """
@@ -71,8 +71,8 @@ def _describe_column(column: Column) -> list[Any]:
     return [column.name, column.type.to_wire(), column.lateness]
 
 
-def _together(view: ViewDeclaration, program: ParsedProgram) -> list[ViewDeclaration]:
-    """The views that are fingerprinted together: those of a cycle, else the view alone."""
+def _find_cycle_members(view: ViewDeclaration, program: ParsedProgram) -> list[ViewDeclaration]:
+    """Return the views that are fingerprinted together: those of a cycle, else the view alone."""
     return [program.views[name] for name in view.cycle] if view.cycle else [view]
 
 
@@ -82,7 +82,7 @@ def _hash_views(
     found: Mapping[str, str],
     names: Mapping[str, Sequence[str]],
 ) -> dict[str, str]:
-    """The fingerprints of views that read each other; a change of one changes all of them."""
+    """Return the fingerprints of views that read each other; a change of one changes all of them."""
     # Within the cycle a read counts by its name alone: the texts of all members are in each fingerprint anyway.
     known = {**{view.name: "in the same circle" for view in views if view.cycle}, **found}
     described = {view.name: _describe_view(view, view_columns[view.name], known, names) for view in views}
@@ -96,7 +96,7 @@ def _describe_view(
 ) -> dict[str, Any]:
     readable = {name: names[name] for name in view.reads}
     return {
-        # Declared recursive, a view is a set of rows.
+        # A view that is declared recursive is a set of rows.
         "kind": view.kind.value if view.declared is None else f"recursive {view.kind.value}",
         "columns": [[column.name, column.type.to_wire()] for column in columns],
         "query": normalise_query(view.query, readable),
@@ -106,7 +106,7 @@ def _describe_view(
 
 
 def _describe_time(view: ViewDeclaration) -> dict[str, Any]:
-    """What a view has to do with waterlines; nothing for most."""
+    """Return the description of a view's lateness and ``emit_final``, which is empty for most views."""
     described: dict[str, Any] = {}
     if view.lateness:
         described["lateness"] = [[lateness.column, lateness.bound] for lateness in view.lateness]
@@ -125,7 +125,7 @@ def _describe(connector: Connector) -> dict[str, Any]:
 
 
 def _describe_output(connector: Connector, indexes: Mapping[str, Index]) -> dict[str, Any]:
-    """An output, with the columns of its index."""
+    """Return the description of an output, with the columns of its index."""
     name = connector.options.get("index")
     index = indexes.get(canonical(name)) if isinstance(name, str) else None
     return _describe(connector) if index is None else {**_describe(connector), "index": index.columns}

@@ -1,4 +1,4 @@
-"""The expressions of SQL functions, with their places in the program's text."""
+"""The expressions of SQL functions, with their positions in the program's text."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from airflow_pipelines.sql.syntax.edits import Edited
 
 JSON_PREFIX = "jsonstring_as_"
-"""A function without a body whose name starts so reads JSON text; its type says what it gives."""
+"""The prefix of the names of functions without a body that parse JSON text to their return type."""
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionBody:
-    """The expression of a SQL function: where it starts in the program's text, and what became of it."""
+    """The expression of a SQL function: its offset in the program's text, and its text after edits."""
 
     offset: int
     edits: Edited

@@ -1,4 +1,4 @@
-"""A query's meaning as text: the same for queries that differ only in spelling."""
+"""The normal form of a query: a text that is the same for queries that differ only in spelling."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _log = logging.getLogger(__name__)
 
 
 def normalise_query(query: str, relations: Mapping[str, Sequence[str]]) -> str:
-    """A text that two queries share when white space, comments, star or named columns and alias names are all that differs.
+    """Return a text that is the same for queries that differ only in white space, comments, star or named columns, and alias names.
 
     :param query: Spark SQL with folded names
-    :param relations: column names of all relations that the query may read
+    :param relations: the column names of all relations that the query may read
     """
     try:
-        return _resolved(query, relations)
+        return _resolve(query, relations)
     except (SqlglotError, RecursionError) as failure:
-        # Not every query that Spark understands can be resolved symbolically; its words without comments will do then.
+        # Not every query that Spark understands can be resolved symbolically; its words without comments are compared then.
         _log.debug("query is compared word by word: %s", failure)
         return " ".join(query[token.start : token.end + 1] for token in tokenise(query))
 
 
-def _resolved(query: str, relations: Mapping[str, Sequence[str]]) -> str:
+def _resolve(query: str, relations: Mapping[str, Sequence[str]]) -> str:
     columns: dict[str, object] = {name: dict.fromkeys(names, "unknown") for name, names in relations.items()}
     schema = MappingSchema(columns, dialect=_EXACT, normalize=False)
     tree = qualify(parse_query(query), schema=schema, dialect=_EXACT, quote_identifiers=True, validate_qualify_columns=True)
@@ -42,7 +42,7 @@ def _resolved(query: str, relations: Mapping[str, Sequence[str]]) -> str:
 
 
 def _rename_aliases(tree: exp.Expr) -> None:
-    """Give every source of every FROM a name that follows from its place alone."""
+    """Give every source of every FROM a name that depends only on its position."""
     scopes = traverse_scope(tree)
     names: dict[tuple[int, str], str] = {}
     for at, scope in enumerate(scopes):
@@ -76,7 +76,7 @@ def _owner(scope: Scope | None, alias: str) -> Scope | None:
 
 
 def _alias_of(scope: Scope, alias: str, source: exp.Expr | Scope) -> exp.Identifier | None:
-    """The identifier that gives a source its name, if the query wrote one (or qualifying did)."""
+    """Return the identifier that gives a source its name, if the query wrote one (or qualifying did)."""
     selected = scope.selected_sources.get(alias)
     places: list[exp.Expr | None] = [selected[0]] if selected else []
     if isinstance(source, Scope):

@@ -1,4 +1,4 @@
-"""Program text -> :class:`ParsedProgram`: statements read, names resolved, views in dependency order."""
+"""The parser of a program's text to a :class:`ParsedProgram`: statements read, names resolved, views in dependency order."""
 
 from __future__ import annotations
 
@@ -25,14 +25,13 @@ def parse_program(text: str, udf_python: str = "", given: Sequence[Table] = ()) 
     """Read a program.
 
     Views may be written in any order; in the result each comes after those it reads, as far as they do not read each other.
-
     Types and functions are defined in the order written and known to all tables and views.
 
     :param text: the program's SQL
-    :param udf_python: the text of the Python module with the functions that have no body; it is not looked at here
-    :param given: relations that are made outside of the text and that its views may read
-    :returns: the program with all names of relations resolved; columns and types inside queries are not looked at here
-    :raises ProgramErrors: with all errors found, each with its place
+    :param udf_python: the text of the Python module with the functions that have no body; it is not checked here
+    :param given: the relations that are made outside of the text and that its views may read
+    :returns: the program with all names of relations resolved; columns and types inside queries are not checked here
+    :raises ProgramErrors: if there are errors; it has all of them, each with its position
     """
     folded = fold_text(text)
     parts = split_statements(folded.tokens)
@@ -71,7 +70,7 @@ def parse_program(text: str, udf_python: str = "", given: Sequence[Table] = ()) 
 def _declare(
     statements: Statements, source: SourceText, given: Mapping[str, Table]
 ) -> tuple[dict[str, Table], dict[str, ParsedView]]:
-    """The relations by name; a name declared twice is an error that gives both places."""
+    """Return the relations by name; a name declared twice is an error that gives both positions."""
     spans: dict[str, Span] = {}
     tables: dict[str, Table] = {}
     views: dict[str, ParsedView] = {}
@@ -100,7 +99,7 @@ def _declare(
 def _add_lateness(
     statements: Statements, tables: Mapping[str, Table], views: dict[str, ParsedView], given: Collection[str], source: SourceText
 ) -> None:
-    """Give each view the LATENESS statements about it."""
+    """Add to each view the LATENESS statements about it."""
     for name, lateness in statements.lateness:
         parsed = views.get(name.text)
         if parsed is not None:
@@ -116,7 +115,7 @@ def _add_lateness(
 
 
 def _check_indexes(statements: Statements, given: Collection[str], source: SourceText) -> None:
-    """Note indexes of one name, and those on what does not exist."""
+    """Report indexes with the same name, and indexes on relations that do not exist."""
     known: dict[str, Span] = {}
     for index in statements.indexes:
         first = known.setdefault(index.name.text, index.name.span)
@@ -146,12 +145,12 @@ def _not_found(source: SourceText, name: Name) -> ProgramMessage:
 
 
 def object_not_found(source: SourceText, name: str, start: int, end: int) -> ProgramMessage:
-    """The message about a relation that does not exist, in the form that clients of the REST contract know.
+    """Return the message about a relation that does not exist, in the form that clients of the REST contract know.
 
     :param source: the program
     :param name: the relation as it was written
-    :param start: where the name begins in the program
-    :param end: where the name ends, exclusive
+    :param start: the offset of the name in the program
+    :param end: the end of the name in the program, exclusive
     """
     span = source.span(start, end)
     place = f"From line {span.start_line}, column {span.start_column} to line {span.end_line}, column {span.end_column}"

@@ -21,9 +21,9 @@ _ANY = frozenset[str]()
 class PreparedStatement:
     """A statement with parameters ``$1``, ``$2`` and so on.
 
-    :param types: Spark SQL of the parameters' types; empty when none are declared
+    :param types: the parameters' types in Spark SQL; empty if none are declared
     :param text: the statement
-    :param parameters: the number and the place in the text of each use of a parameter
+    :param parameters: for each use of a parameter its number and its start and end in the text
     """
 
     types: tuple[str, ...]
@@ -32,11 +32,11 @@ class PreparedStatement:
 
     @property
     def count(self) -> int:
-        """How many values it takes."""
+        """The number of values that it takes."""
         return len(self.types) or max((number for number, _, _ in self.parameters), default=0)
 
     def with_values(self, values: Sequence[str]) -> str:
-        """The statement with values in place of its parameters.
+        """Return the statement with values in place of its parameters.
 
         :param values: an expression for each parameter
         """
@@ -53,8 +53,8 @@ class PreparedStatements:
     def prepare(self, cursor: Cursor) -> None:
         """Read a PREPARE.
 
-        :param cursor: at the beginning of the statement
-        :raises StatementError: when something about it is wrong
+        :param cursor: the cursor at the beginning of the statement
+        :raises StatementError: if the statement is invalid
         """
         cursor.expect("prepare")
         name = cursor.name("the statement's name")
@@ -75,9 +75,9 @@ class PreparedStatements:
     def executed(self, cursor: Cursor) -> str:
         """Read an EXECUTE.
 
-        :param cursor: at the beginning of the statement
-        :returns: the prepared statement with the values that are given
-        :raises StatementError: when something about it is wrong
+        :param cursor: the cursor at the beginning of the statement
+        :returns: the prepared statement with the given values
+        :raises StatementError: if the statement is invalid
         """
         cursor.expect("execute")
         name = cursor.name("the name of a prepared statement")

@@ -35,9 +35,9 @@ _CALL = re.compile(rf"\b({'|'.join(PROVIDED)})\s*\(", re.I)
 
 
 def with_provided(definitions: Definitions, text: str) -> Definitions:
-    """A program's types and functions, and those provided functions that a text seems to call.
+    """Return a program's types and functions, and those provided functions that a text seems to call.
 
-    A function of the program goes before one of the same name here.
+    A function of the program takes precedence over a provided one of the same name.
 
     :param definitions: the program's own types and functions
     :param text: the program's text
@@ -49,5 +49,5 @@ def with_provided(definitions: Definitions, text: str) -> Definitions:
 
 
 def is_provided(function: FunctionDefinition) -> bool:
-    """Whether a function is one of these."""
+    """Return True if a function is a provided one."""
     return PROVIDED.get(function.name) == function

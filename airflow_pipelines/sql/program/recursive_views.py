@@ -1,4 +1,4 @@
-"""Checks views that read each other in a cycle: their declarations, the order of evaluation, and errors in them."""
+"""Checks of views that read each other in a cycle: their declarations, the order of evaluation, and errors in them."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from airflow_pipelines.sql.program.statements.declared import Statements
 def with_declarations(
     views: Mapping[str, ViewDeclaration], tables: Mapping[str, Table], statements: Statements, source: SourceText
 ) -> dict[str, ViewDeclaration]:
-    """The views with the columns that DECLARE RECURSIVE VIEW gives them; declarations that do not fit are noted.
+    """Add the columns of DECLARE RECURSIVE VIEW to the views; report declarations that do not fit.
 
     :param views: the views by name
     :param tables: the tables by name
-    :param statements: what the program declares; errors are added
+    :param statements: the declarations of the program; errors are added
     :param source: the program's text
     """
     declared = dict(views)
@@ -48,12 +48,12 @@ def with_declarations(
 
 
 def ordered(views: Mapping[str, ViewDeclaration], messages: list[ProgramMessage], source: SourceText) -> dict[str, ViewDeclaration]:
-    """The views in dependency order, otherwise in the order written, with their cycles noted in ``cycle``.
+    """Return the views in dependency order, otherwise in the order written, with their cycles in ``cycle``.
 
-    Of a cycle those declared recursive come first. A cycle in which no view is declared so is an error.
+    Of a cycle those declared recursive come first. A cycle without a declared view is an error.
 
     :param views: the views by name
-    :param messages: errors are added here
+    :param messages: the list to which errors are added
     :param source: the program's text
     """
     placed: dict[str, ViewDeclaration] = {}
@@ -66,7 +66,7 @@ def ordered(views: Mapping[str, ViewDeclaration], messages: list[ProgramMessage]
         others = {name: view for name, view in members.items() if view.declared is None}
         for part in components({name: view.reads for name, view in others.items()}):
             if len(part) > 1 or part[0] in others[part[0]].reads:
-                messages.append(_undeclared(part, others, source))
+                messages.append(_make_undeclared_error(part, others, source))
             placed.update({name: others[name] for name in part})
     return placed
 
@@ -74,7 +74,7 @@ def ordered(views: Mapping[str, ViewDeclaration], messages: list[ProgramMessage]
 def recursion_errors(
     views: Mapping[str, ViewDeclaration], trees: Mapping[str, exp.Query], source: SourceText
 ) -> list[ProgramMessage]:
-    """The reads in the queries of a cycle that are not monotone in the views of the cycle, with their places.
+    """Return the errors, with positions, about reads in the queries of a cycle that are not monotone in the views of the cycle.
 
     :param views: the views by name
     :param trees: the trees of their queries
@@ -94,8 +94,8 @@ def recursion_errors(
     return messages
 
 
-def _undeclared(names: tuple[str, ...], views: Mapping[str, ViewDeclaration], source: SourceText) -> ProgramMessage:
-    """The error about a cycle of views of which none is declared recursive; it shows one path around it."""
+def _make_undeclared_error(names: tuple[str, ...], views: Mapping[str, ViewDeclaration], source: SourceText) -> ProgramMessage:
+    """Return the error about a cycle of views of which none is declared recursive; it shows one path around it."""
     path = [names[0]]
     while True:
         following = next(name for name in views[path[-1]].reads if name in names)

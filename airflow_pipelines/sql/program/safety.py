@@ -1,4 +1,4 @@
-"""What a query must not contain: nondeterministic functions, arbitrary choices, and access to anything outside of the engine."""
+"""Constructs that queries must not contain: nondeterministic functions, arbitrary choices, and access outside of the engine."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _SPELLINGS = {
     "group_concat": frozenset({"listagg", "string_agg", "group_concat"}),
     "current_timestamp": frozenset({"current_timestamp", "unix_timestamp"}),
 }
-"""Functions that the parser gives a name of its own, with the names that a query may use."""
+"""Functions for which the parser has its own name, with the names that a query may use."""
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedPart:
-    """A piece of a query that is not allowed; offsets are those of the text that was parsed, ``end`` exclusive."""
+    """A piece of a query that is not allowed; offsets are those of the parsed text, ``end`` exclusive."""
 
     start: int
     end: int
@@ -50,7 +50,7 @@ class RefusedPart:
 
 
 def unsafe_part(tree: exp.Expr, text: str) -> RefusedPart | None:
-    """The first piece of a query or expression that would run something outside of SQL, or None.
+    """Return the first piece of a query or expression that would run something outside of SQL, or None.
 
     :param tree: its tree
     :param text: the text that was parsed
@@ -70,7 +70,7 @@ def unsafe_part(tree: exp.Expr, text: str) -> RefusedPart | None:
 
 
 def nondeterministic_parts(tree: exp.Expr, text: str) -> Iterator[RefusedPart]:
-    """The nondeterministic pieces of a view's query, each with the reason.
+    """Yield the nondeterministic pieces of a view's query, each with the reason.
 
     :param tree: the query's tree
     :param text: the text that was parsed
@@ -130,14 +130,14 @@ def _inside_order_blind(node: exp.Expr) -> bool:
 
 
 def _written(node: exp.Expr, text: str) -> str | None:
-    """A function's name as the query spells it, when the parser kept its place."""
+    """Return a function's name as the query spells it, or None if the parser did not keep its position."""
     return text[node.meta["start"] : node.meta["end"] + 1] if "start" in node.meta else None
 
 
 def _refused(text: str, node: exp.Expr, name: str, message: str) -> RefusedPart:
     if "start" in node.meta:
         return RefusedPart(node.meta["start"], node.meta["end"] + 1, message)
-    # Words such as CURRENT_DATE are functions without parentheses, whose place the parser does not keep.
+    # Words such as CURRENT_DATE are functions without parentheses, whose position the parser does not keep.
     spellings = _SPELLINGS.get(name, frozenset({name}))
     for token in tokenise(text):
         if token.text.lower() in spellings:

@@ -1,4 +1,4 @@
-"""The statements of a program's text that declare its relations, as they were written."""
+"""The statements that declare a program's relations, as they were written."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from airflow_pipelines.sql.syntax.tokens import fold_text, split_statements
 
 
 def statement_texts(text: str, given: Sequence[Table] = ()) -> Mapping[str, str]:
-    """The statement that declares each relation of a program.
+    """Return the statement that declares each relation of a program.
 
     :param text: the SQL text of a program that compiled
-    :param given: relations that are made outside of the text and that its views read
-    :returns: by canonical name
-    :raises ProgramErrors: when the text cannot be read
+    :param given: the relations that are made outside of the text and that its views read
+    :returns: the statements by canonical name
+    :raises ProgramErrors: if the text cannot be read
     """
     program = parse_program(text, given=given)
     folded = fold_text(text)

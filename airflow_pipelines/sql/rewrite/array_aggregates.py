@@ -1,4 +1,4 @@
-"""Rewrites ARRAY_AGG with ORDER BY, or with RESPECT or IGNORE NULLS."""
+"""The rewrite of ARRAY_AGG with ORDER BY, or with RESPECT or IGNORE NULLS."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _NULLS = frozenset({"ignore", "respect"})
 
 
 def array_aggregate_edits(walker: TokenWalker) -> Iterator[Edit]:
-    """The edits that replace such calls, with their FILTER and OVER clauses.
+    """Yield the edits that replace such calls, with their FILTER and OVER clauses.
 
-    Without RESPECT NULLS the list has no NULLs, as Spark's has none. Values whose keys are equal come in their own order.
+    Without RESPECT NULLS the list has no NULLs, as in Spark. Values with equal keys are in their own order.
 
     :param walker: the query
     """
@@ -57,7 +57,7 @@ def _edit(walker: TokenWalker, call: Call) -> Edit | None:
 
 
 def _key(walker: TokenWalker, tokens: Tokens, number: int) -> tuple[str, ListKey]:
-    """``expression [ASC | DESC] [NULLS FIRST | NULLS LAST]``. NULL is the least value where nothing else is said."""
+    """Read ``expression [ASC | DESC] [NULLS FIRST | NULLS LAST]``. By default NULL is the least value."""
     first, stop = tokens
     nulls = ""
     if walker.word(stop - 1) in {"first", "last"} and walker.word(stop - 2) == "nulls":
@@ -69,7 +69,7 @@ def _key(walker: TokenWalker, tokens: Tokens, number: int) -> tuple[str, ListKey
 
 
 def _end(walker: TokenWalker, behind: int) -> int:
-    """The token behind the FILTER and OVER clauses that begin at a token."""
+    """Return the token behind the FILTER and OVER clauses that begin at a token."""
     if walker.word(behind) == "filter" and walker.word(behind + 1) == "(":
         behind = (walker.closing(behind + 1) or behind) + 1
     if walker.word(behind) == "over":

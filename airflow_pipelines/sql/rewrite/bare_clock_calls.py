@@ -1,4 +1,4 @@
-"""Writes LOCALTIMESTAMP and LOCALTIME without parentheses, which Spark would take for columns, as calls."""
+"""The rewrite of LOCALTIMESTAMP and LOCALTIME without parentheses, which Spark would take for columns, to calls."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _CALLS = {"localtime": "CURRENT_TIME()", "localtimestamp": "LOCALTIMESTAMP()"}
 
 
 def bare_clock_calls(query: Edited, analyzer: Analyzer) -> Edited:
-    """Write the functions as calls in a query, but for those that name a column.
+    """Write the functions as calls in a query, except where the name is a column's.
 
     :param query: folded text that parses
-    :param analyzer: knows the relations that the query reads
+    :param analyzer: the analyzer, which knows the relations that the query reads
     """
     edits = bare_clock_edits(query.text)
     if not edits:
@@ -34,7 +34,7 @@ def bare_clock_calls(query: Edited, analyzer: Analyzer) -> Edited:
 
 
 def bare_clock_edits(text: str) -> list[Edit]:
-    """The edits that write the functions as calls in a text without columns, such as a DEFAULT.
+    """Return the edits that write the functions as calls in a text without columns, such as a DEFAULT.
 
     :param text: folded Spark SQL
     """
@@ -62,7 +62,7 @@ def _is_column(text: str, edit: Edit, selects: dict[int, exp.Select], analyzer: 
 
 
 def _around(select: exp.Select | None) -> Iterator[exp.Select]:
-    """A SELECT and those that it is written in, whose columns it may read, too."""
+    """Yield a SELECT and those around it, whose columns it may read too."""
     while select is not None:
         yield select
         select = select.find_ancestor(exp.Select)

@@ -1,4 +1,4 @@
-"""Rewrites functions and constructs that Spark has under another name, or as a combination of its own."""
+"""The rewrite of functions and constructs that Spark has under another name, or as a combination of its own."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FIELDS = frozenset(
         "day", "dayofweek", "dow", "doy", "hour", "minute", "month", "quarter", "second", "week", "year",
     }
 )  # fmt: skip
-"""Fields of a date or time that Spark has."""
+"""The fields of a date or time that Spark has."""
 
 TEMPLATES: Mapping[tuple[str, int], str] = {
     # Aggregates.
@@ -46,7 +46,7 @@ TEMPLATES: Mapping[tuple[str, int], str] = {
     ("array_to_string", 2): "ARRAY_JOIN({0}, {1})",
     ("array_to_string", 3): "ARRAY_JOIN({0}, {1}, {2})",
     ("element", 1): "CASE WHEN ARRAY_SIZE({0}) > 1 THEN RAISE_ERROR('ELEMENT() of several elements') ELSE GET({0}, 0) END",
-    # Numbers. Spark's own GREATEST passes over NULLs already.
+    # Numbers. Spark's own GREATEST ignores NULLs already.
     ("greatest_ignore_nulls", 2): "GREATEST({0}, {1})",
     ("least_ignore_nulls", 2): "LEAST({0}, {1})",
     ("coth", 1): "(CASE WHEN {0} = 0 THEN DOUBLE('Infinity') ELSE 1 / TANH({0}) END)",
@@ -63,7 +63,7 @@ TEMPLATES: Mapping[tuple[str, int], str] = {
     ("split", 1): "SPLIT({0}, ',')",
     ("strpos", 2): "INSTR({0}, {1})",
     ("to_hex", 1): "LOWER(HEX({0}))",
-    # The first four bytes, the first of them the highest; the value of 32 bits may be negative.
+    # The first four bytes in big-endian order; the value of 32 bits may be negative.
     ("to_int", 1): "CASE WHEN LENGTH({0}) = 0 THEN 0 ELSE "
     "CAST(SHIFTRIGHT(SHIFTLEFT(CAST(CONV(HEX(LEFT({0}, 4)), 16, 10) AS BIGINT), 32), 32) AS INT) END",
     # Dates and times.
@@ -88,17 +88,19 @@ _EXTRACTED: Mapping[str, str] = {
     "nanosecond": "CAST(EXTRACT(SECOND FROM {0}) * 1000000000 AS BIGINT)",
     "millisecond": "CAST(FLOOR(EXTRACT(SECOND FROM {0}) * 1000) AS BIGINT)",
 }
-"""Fields of a date or time that Spark's EXTRACT lacks."""
+"""The fields of a date or time that Spark's EXTRACT lacks."""
 
 
 def builtin_edits(walker: TokenWalker) -> Iterator[Edit]:
-    """The edits that replace calls and constructs by their forms in Spark. Edits may be nested; inner ones are to be applied first.
+    """Yield the edits that replace calls and constructs by their forms in Spark.
+
+    Edits may be nested; inner ones must be applied first.
 
     :param walker: the query
     """
     for call in walker.calls():
         arguments = [walker.piece(*argument) for argument in call.arguments]
-        text = _translated(walker, call, arguments)
+        text = _translate_call(walker, call, arguments)
         if text is not None:
             yield Edit(call.start, call.end, text)
     yield from _brackets(walker)
@@ -120,7 +122,7 @@ def builtin_edits(walker: TokenWalker) -> Iterator[Edit]:
     yield from array_aggregate_edits(walker)
 
 
-def _translated(walker: TokenWalker, call: Call, arguments: Sequence[str]) -> str | None:
+def _translate_call(walker: TokenWalker, call: Call, arguments: Sequence[str]) -> str | None:
     template = TEMPLATES.get((call.name, len(arguments)))
     if template is not None:
         return None if "distinct" in arguments[:1] else template.format(*arguments)
@@ -130,8 +132,11 @@ def _translated(walker: TokenWalker, call: Call, arguments: Sequence[str]) -> st
     return special(walker, call, arguments) if special is not None else None
 
 
-def _chosen(walker: TokenWalker, call: Call, arguments: Sequence[str]) -> str | None:
-    """MAX_BY and MIN_BY under their other names, and without DISTINCT, which has no effect and which Spark refuses in windows."""
+def _rewrite_choice(walker: TokenWalker, call: Call, arguments: Sequence[str]) -> str | None:
+    """Rewrite MAX_BY and MIN_BY under their other names or with DISTINCT.
+
+    DISTINCT has no effect, and Spark refuses it in windows.
+    """
     quantified = walker.word(call.at + 2) in {"all", "distinct"} and walker.word(call.at + 3) != ","
     if len(arguments) != 2 or not (quantified or call.name.startswith("arg")):
         return None
@@ -154,21 +159,21 @@ def _date_part(_scan: TokenWalker, _call: Call, arguments: Sequence[str]) -> str
 
 
 def _trunc(_scan: TokenWalker, _call: Call, arguments: Sequence[str]) -> str | None:
-    # With a text second it is Spark's own function, of a date.
+    # With a text as the second argument it is Spark's own function of dates.
     if len(arguments) == 1 or (len(arguments) == 2 and arguments[1].lstrip("-").isdigit()):
         return TEMPLATES["truncate", len(arguments)].format(*arguments)
     return None
 
 
-def _date_shifted(_scan: TokenWalker, call: Call, arguments: Sequence[str]) -> str | None:
-    # A number of days is Spark's own function.
+def _shift_date(_scan: TokenWalker, call: Call, arguments: Sequence[str]) -> str | None:
+    # With a number of days it is Spark's own function.
     if len(arguments) != 2 or not arguments[1].lower().startswith("interval"):
         return None
     return f"({arguments[0]} {'+' if call.name == 'date_add' else '-'} {arguments[1]})"
 
 
 def _brackets(walker: TokenWalker) -> Iterator[Edit]:
-    """``ARRAY[...]``, ``MAP[...]``, and ``a[SAFE_OFFSET(i)]`` and the like."""
+    """Yield the edits of ``ARRAY[...]``, ``MAP[...]``, and ``a[SAFE_OFFSET(i)]`` and the like."""
     for at in range(1, len(walker.tokens)):
         if walker.word(at) != "[":
             continue
@@ -193,11 +198,11 @@ _ELEMENTS: Mapping[str, str] = {
     "safe_offset": "GET({0}, {1})",
     "safe_ordinal": "GET({0}, ({1}) - 1)",
 }
-"""How an element of an array is asked for in brackets: from 0 or from 1, with an error or NULL where there is none."""
+"""Spark SQL for an element of an array in brackets: counted from 0 or from 1, with an error or NULL for a missing one."""
 
 
 def _map_literals(walker: TokenWalker) -> Iterator[Edit]:
-    """``MAP {key: value, ...}``."""
+    """Yield the edits of ``MAP {key: value, ...}``."""
     for at in range(1, len(walker.tokens)):
         close = walker.closing(at) if walker.word(at) == "{" and walker.name(at - 1) == "map" else None
         if close is None:
@@ -215,14 +220,14 @@ def _map_literals(walker: TokenWalker) -> Iterator[Edit]:
 
 
 _COLLECTED: Mapping[str, str] = {
-    # Rows hold NULL where a list of values would leave it out.
+    # A list of rows keeps NULLs, which a list of values would leave out.
     "array": "(SELECT TRANSFORM(SORT_ARRAY(COLLECT_LIST(STRUCT(__e))), __r -> __r.__e) FROM ({}) AS __q(__e))",
     "map": "(SELECT MAP_FROM_ENTRIES(SORT_ARRAY(COLLECT_LIST(STRUCT(__k, __v)))) FROM ({}) AS __q(__k, __v))",
 }
 
 
 def _subqueries(walker: TokenWalker) -> Iterator[Edit]:
-    """``ARRAY(SELECT ...)`` and ``MAP(SELECT ...)``: all values or pairs that a query gives, sorted."""
+    """Yield the edits of ``ARRAY(SELECT ...)`` and ``MAP(SELECT ...)``: all values or pairs of a query, sorted."""
     for at in range(len(walker.tokens) - 2):
         collected = _COLLECTED.get(walker.name(at))
         if collected is None or walker.word(at + 1) != "(" or walker.word(at + 2) not in {"select", "with"}:
@@ -234,7 +239,10 @@ def _subqueries(walker: TokenWalker) -> Iterator[Edit]:
 
 
 def _timestamps(walker: TokenWalker) -> Iterator[Edit]:
-    """``TIMESTAMP '...'`` has no time zone, as a column of that type; ``TIMESTAMP WITH TIME ZONE '...'`` has one."""
+    """Yield the edits of ``TIMESTAMP '...'`` and ``TIMESTAMP WITH TIME ZONE '...'``.
+
+    The former has no time zone, as a column of that type.
+    """
     for at in range(len(walker.tokens) - 1):
         token = walker.tokens[at]
         if walker.text[token.start : token.end + 1] != "timestamp":
@@ -246,7 +254,7 @@ def _timestamps(walker: TokenWalker) -> Iterator[Edit]:
 
 
 def _uuids(walker: TokenWalker) -> Iterator[Edit]:
-    """``UUID '...'``."""
+    """Yield the edits of ``UUID '...'``."""
     for at in range(len(walker.tokens) - 1):
         if walker.name(at) == "uuid" and walker.tokens[at + 1].token_type is TokenType.STRING and not walker.follows_value(at):
             literal = walker.piece(walker.start(at + 1), walker.end(at + 1))
@@ -254,7 +262,7 @@ def _uuids(walker: TokenWalker) -> Iterator[Edit]:
 
 
 def _bare_relations(walker: TokenWalker) -> Iterator[Edit]:
-    """``VALUES (...)`` and ``TABLE t`` as whole queries, as sides of a set operation or in parentheses."""
+    """Yield the edits of ``VALUES (...)`` and ``TABLE t`` as whole queries, as sides of a set operation or in parentheses."""
     for at in range(len(walker.tokens)):
         token = walker.tokens[at]
         word = walker.text[token.start : token.end + 1]
@@ -264,7 +272,7 @@ def _bare_relations(walker: TokenWalker) -> Iterator[Edit]:
 
 
 def _is_subquery(walker: TokenWalker, at: int) -> bool:
-    """Whether ``TABLE t`` stands in parentheses that are not those of a function's arguments."""
+    """Return True if ``TABLE t`` is in parentheses that are not those of a function's arguments."""
     if walker.word(at) != "table" or walker.word(at - 1) != "(" or not walker.name(at + 1):
         return False
     before = walker.word(at - 2)
@@ -276,7 +284,7 @@ _Special = Callable[[TokenWalker, Call, Sequence[str]], str | None]
 _OPENING = frozenset({"(", "[", "{"})
 _CLOSING = frozenset({")", "]", "}"})
 _SPECIAL: Mapping[str, _Special] = {
-    **dict.fromkeys(("arg_max", "arg_min", "max_by", "min_by"), _chosen),
+    **dict.fromkeys(("arg_max", "arg_min", "max_by", "min_by"), _rewrite_choice),
     "date_part": _date_part,
     "extract": _extract,
     **dict.fromkeys(FORMATTED, formatted),
@@ -284,6 +292,6 @@ _SPECIAL: Mapping[str, _Special] = {
     **dict.fromkeys(JSON_CALLS, json_call),
     **TRUNCATIONS,
     "trunc": _trunc,
-    "date_add": _date_shifted,
-    "date_sub": _date_shifted,
+    "date_add": _shift_date,
+    "date_sub": _shift_date,
 }

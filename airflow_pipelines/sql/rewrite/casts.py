@@ -1,4 +1,4 @@
-"""Rewrites casts to types that Spark lacks, spells differently or does not check: named, unsigned and fixed-length types."""
+"""The rewrite of casts to types that Spark lacks, spells differently or does not check: named, unsigned and fixed-length types."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _UUID = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 
 
 def cast_text(value: str, kind: ColumnType, attempt: bool = False) -> str:
-    """Spark SQL for ``CAST(value AS kind)``, with the checks that the type asks for.
+    """Return Spark SQL for ``CAST(value AS kind)``, with the checks that the type requires.
 
-    :param value: Spark SQL of one expression; it is read several times when values have to be checked
+    :param value: Spark SQL of one expression; it is repeated if values have to be checked
     :param kind: the type to cast to
-    :param attempt: whether a value that does not fit becomes NULL instead of an error
+    :param attempt: True if a value that does not fit becomes NULL instead of an error
     """
     plain = f"{'TRY_CAST' if attempt else 'CAST'}({value} AS {spark_type(kind)})"
     if kind.is_unsigned_integer:
@@ -44,9 +44,9 @@ def cast_text(value: str, kind: ColumnType, attempt: bool = False) -> str:
 
 
 def stored_text(value: str, kind: ColumnType) -> str:
-    """Spark SQL for what a column of a table stores of a value: as a cast, but that CHAR is not filled up with blanks.
+    """Return Spark SQL for the value that a table's column stores: as a cast, except that CHAR is not padded with blanks.
 
-    :param value: Spark SQL of one expression; it is read several times when values have to be checked
+    :param value: Spark SQL of one expression; it is repeated if values have to be checked
     :param kind: the type of the column
     """
     is_char = kind.is_text and kind.is_padded
@@ -54,31 +54,31 @@ def stored_text(value: str, kind: ColumnType) -> str:
 
 
 def spark_type(kind: ColumnType) -> str:
-    """The type as a cast names it: nullable in all its parts, since Spark refuses casts to types that are not.
+    """Return the type for a cast: nullable in all its parts, since Spark refuses casts to types that are not.
 
     :param kind: the type
     """
-    return _relaxed(kind).spark_ddl()
+    return _relax(kind).spark_ddl()
 
 
-def _relaxed(kind: ColumnType) -> ColumnType:
+def _relax(kind: ColumnType) -> ColumnType:
     return replace(
         kind,
         nullable=True,
-        component=_relaxed(kind.component) if kind.component else None,
-        fields=tuple((name, _relaxed(inner)) for name, inner in kind.fields) if kind.fields is not None else None,
-        value=_relaxed(kind.value) if kind.value else None,
+        component=_relax(kind.component) if kind.component else None,
+        fields=tuple((name, _relax(inner)) for name, inner in kind.fields) if kind.fields is not None else None,
+        value=_relax(kind.value) if kind.value else None,
     )
 
 
 def cast_edits(walker: TokenWalker, types: Mapping[str, ColumnType]) -> Iterator[Edit]:
-    """The edits that rewrite casts. Edits may be nested; inner ones are to be applied first.
+    """Yield the edits that rewrite casts. Edits may be nested; inner ones must be applied first.
 
     :param walker: the query's tokens
     :param types: the program's own types
     """
     for call in walker.calls():
-        # The commas of MAP<k, v> and STRUCT<...> stand between no brackets that are known here.
+        # Angle brackets are not known here, so that the commas of MAP<k, v> and STRUCT<...> count as well.
         if call.name not in _CASTS or not call.arguments:
             continue
         split = _as(walker, call.at + 2, call.close)
@@ -87,7 +87,7 @@ def cast_edits(walker: TokenWalker, types: Mapping[str, ColumnType]) -> Iterator
         found = _type(walker, split + 1, types)
         if found is not None and found[1] == call.close:
             attempt = _CASTS[call.name]
-            if call.name == "safe_cast" or _differs(walker, split + 1, call.close, found[0]):
+            if call.name == "safe_cast" or _is_different(walker, split + 1, call.close, found[0]):
                 value = walker.piece(walker.start(call.at + 2), walker.end(split - 1))
                 yield Edit(call.start, call.end, cast_text(value, found[0], attempt))
         elif call.name == "safe_cast":
@@ -96,20 +96,20 @@ def cast_edits(walker: TokenWalker, types: Mapping[str, ColumnType]) -> Iterator
         if walker.word(at) != "::":
             continue
         first, found = walker.operand(at - 1), _type(walker, at + 1, types)
-        if first is not None and found is not None and _differs(walker, at + 1, found[1], found[0]):
+        if first is not None and found is not None and _is_different(walker, at + 1, found[1], found[0]):
             value = walker.piece(walker.start(first), walker.end(at - 1))
             yield Edit(walker.start(first), walker.end(found[1] - 1), cast_text(value, found[0]))
 
 
 def constructor_edits(walker: TokenWalker, types: Mapping[str, ColumnType]) -> Iterator[Edit]:
-    """The edits that rewrite ``name(value, ...)`` of a program's ROW type to a cast of a ROW.
+    """Yield the edits that rewrite ``name(value, ...)`` of a program's ROW type to a cast of a ROW.
 
     :param walker: the query's tokens
-    :param types: the program's own types, without those whose name is a function's, too
+    :param types: the program's own types, except those that share their name with a function
     """
     for call in walker.calls():
         kind = types.get(call.name)
-        # WITH name(columns) AS (...) and FROM t name(columns) are names of relations.
+        # In WITH name(columns) AS (...) and FROM t name(columns) the name is that of a relation.
         is_query = walker.word(call.close + 1) == "as" and walker.word(call.close + 2) == "("
         if kind is None or walker.follows_value(call.at) or is_query:
             continue
@@ -118,8 +118,8 @@ def constructor_edits(walker: TokenWalker, types: Mapping[str, ColumnType]) -> I
             yield Edit(call.start, call.end, cast_text(f"STRUCT({values})", kind))
 
 
-def _differs(walker: TokenWalker, first: int, stop: int, kind: ColumnType) -> bool:
-    """Whether Spark would not read the type as it is written, or would not check it."""
+def _is_different(walker: TokenWalker, first: int, stop: int, kind: ColumnType) -> bool:
+    """Return True if Spark would not read the type as it is written, or would not check it."""
     written = "".join(walker.word(at) or walker.piece(walker.start(at), walker.end(at)) for at in range(first, stop))
     for spelling, plain in _SPELLINGS.items():
         if written == spelling or written.startswith(f"{spelling}("):
@@ -128,7 +128,7 @@ def _differs(walker: TokenWalker, first: int, stop: int, kind: ColumnType) -> bo
 
 
 def _as(walker: TokenWalker, first: int, close: int) -> int | None:
-    """The token AS between the value and the type."""
+    """Return the token AS between the value and the type."""
     depth = 0
     for at in range(first, close):
         word = walker.word(at)
@@ -139,7 +139,10 @@ def _as(walker: TokenWalker, first: int, close: int) -> int | None:
 
 
 def _type(walker: TokenWalker, first: int, types: Mapping[str, ColumnType]) -> tuple[ColumnType, int] | None:
-    """The type that starts at token ``first`` and the token behind it; None for what only Spark can read, such as intervals."""
+    """Return the type that starts at token ``first`` and the token behind it.
+
+    Return None if only Spark can read it, such as some intervals.
+    """
     cursor = Cursor(FoldedText(SourceText(walker.text), walker.text, tuple(walker.tokens)), walker.tokens[first:], types)
     try:
         return parse_type(cursor), first + cursor.index

@@ -1,4 +1,4 @@
-"""Finds the clauses of each SELECT in a text, so that one can be changed and the rest stays as written."""
+"""The clauses of each SELECT in a text, so that one can be changed and the rest stays as written."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BEHIND_RELATION = frozenset(
         "order by", "outer", "qualify", "right", "union", "using", "where", "window", "with",
     }
 )  # fmt: skip
-"""Words after a relation that are not its alias."""
+"""The words after a relation that are not its alias."""
 
 Tokens = tuple[int, int]
 """A range of tokens: the index of the first one, and the index after the last."""
@@ -42,12 +42,12 @@ class SelectText:
 
 
 def selects(walker: TokenWalker) -> list[SelectText]:
-    """Every SELECT, in the order of the text. ``FROM t SELECT a`` is not recognised."""
+    """Return every SELECT, in the order of the text. ``FROM t SELECT a`` is not recognised."""
     return [_select(walker, at) for at in range(len(walker.tokens)) if walker.word(at) == "select"]
 
 
 def around(found: list[SelectText], at: int) -> SelectText | None:
-    """The innermost of the SELECTs that token ``at`` belongs to.
+    """Return the innermost of the SELECTs that token ``at`` belongs to.
 
     :param found: all SELECTs
     :param at: the token
@@ -56,7 +56,7 @@ def around(found: list[SelectText], at: int) -> SelectText | None:
 
 
 def text(walker: TokenWalker, tokens: Tokens) -> str:
-    """The text of some tokens.
+    """Return the text of some tokens.
 
     :param walker: the text's tokens
     :param tokens: the range
@@ -65,7 +65,7 @@ def text(walker: TokenWalker, tokens: Tokens) -> str:
 
 
 def alias(walker: TokenWalker, behind: int) -> int | None:
-    """The token that names a relation which ends before a token; None when it has no name.
+    """Return the token that names a relation which ends before a token, or None if it has no name.
 
     :param walker: the text's tokens
     :param behind: the token behind the relation
@@ -76,7 +76,7 @@ def alias(walker: TokenWalker, behind: int) -> int | None:
 
 
 def level(walker: TokenWalker, tokens: Tokens) -> Iterator[int]:
-    """The tokens at the top level of a range: nothing inside of parentheses but the opening ones themselves.
+    """Yield the tokens at the top level of a range, without those inside of parentheses or closing ones.
 
     :param walker: the text's tokens
     :param tokens: the range
@@ -89,7 +89,7 @@ def level(walker: TokenWalker, tokens: Tokens) -> Iterator[int]:
 
 
 def split(walker: TokenWalker, tokens: Tokens) -> list[Tokens]:
-    """The pieces between the commas of a list.
+    """Return the pieces between the commas of a list.
 
     :param walker: the text's tokens
     :param tokens: the range of the list
@@ -108,7 +108,7 @@ def _select(walker: TokenWalker, start: int) -> SelectText:
     for at in level(walker, (start + 1, end)):
         word = walker.word(at)
         if walker.tokens[at].token_type is TokenType.VAR:
-            # A name, also when it is a word of SQL.
+            # A name, even if it is a word of SQL.
             continue
         if word == ")" or (word in _SET_OPERATORS and walker.word(at - 1) != "*"):
             end = at

@@ -1,4 +1,4 @@
-"""Rewrites NOW() and its relatives to reads of the clock: a scalar subquery over the clock's marker, which is always right."""
+"""The rewrite of NOW() and its relatives to reads of the clock: a scalar subquery over its marker, which is always right."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _BARE = frozenset({"current_timestamp", "current_date", "current_time"})
 
 
 def clock_edits(query: str, columns: Collection[str], now: str = _MARKER) -> list[Edit]:
-    """The edits that make every clock function of a query read the pipeline's clock.
+    """Return the edits that make every clock function of a query read the pipeline's clock.
 
     NOW() and CURRENT_TIMESTAMP are TIMESTAMPs without time zone, the type of a table's TIMESTAMP columns.
 
     :param query: Spark SQL
-    :param columns: names of all columns that the query may read; such a name without parentheses is the column
+    :param columns: the names of all columns that the query may read; such a name without parentheses is the column
     :param now: Spark SQL for the time; by default a scalar subquery over the clock's marker
     """
     if not mentions(query, *_CALLS):
@@ -53,22 +53,27 @@ def clock_edits(query: str, columns: Collection[str], now: str = _MARKER) -> lis
         if found is not None:
             end, text = found
             edits.append(Edit(token.start, tokens[end].end + 1, text.format(now=now)))
-        elif name in _BARE and name not in columns and not _follows(tokens, at, "(") and not _follows(tokens, at, "."):
+        elif (
+            name in _BARE and name not in columns and not _is_followed_by(tokens, at, "(") and not _is_followed_by(tokens, at, ".")
+        ):
             edits.append(Edit(token.start, token.end + 1, _CALLS[name].format(now=now)))
     return edits
 
 
 def _call(tokens: list[Token], at: int, name: str) -> tuple[int, str] | None:
-    """The last token of the call without arguments that begins at token ``at``, and its replacement."""
-    if not _follows(tokens, at, "("):
+    """Return the last token of the call that begins at token ``at``, and its replacement, or None if there is no such call.
+
+    A call has no arguments, except that CURRENT_TIME may have a precision.
+    """
+    if not _is_followed_by(tokens, at, "("):
         return None
-    if _follows(tokens, at + 1, ")"):
+    if _is_followed_by(tokens, at + 1, ")"):
         return at + 2, _CALLS[name]
     precision = tokens[at + 2].text if at + 2 < len(tokens) else ""
-    if name == "current_time" and precision.isdigit() and _follows(tokens, at + 2, ")"):
+    if name == "current_time" and precision.isdigit() and _is_followed_by(tokens, at + 2, ")"):
         return at + 3, f"CAST({_TIME} AS TIME({precision}))"
     return None
 
 
-def _follows(tokens: list[Token], at: int, text: str) -> bool:
+def _is_followed_by(tokens: list[Token], at: int, text: str) -> bool:
     return at + 1 < len(tokens) and tokens[at + 1].text == text

@@ -1,4 +1,4 @@
-"""CONNECTOR_METADATA() in a DEFAULT: what a transport says of where a record came from."""
+"""CONNECTOR_METADATA() in a DEFAULT: the metadata that a transport gives about a record's origin."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from airflow_pipelines.sql.rewrite.token_walker import mentions
 from airflow_pipelines.sql.syntax.dialect import DIALECT
 
 METADATA: Final = "__connector_metadata"
-"""The column that has the metadata of a record, a map of variants by name, where a DEFAULT reads them."""
+"""The column with the metadata of a record, a map of variants by name, if a DEFAULT reads them."""
 _NAME: Final = "connector_metadata"
 _NONE: Final = "CAST(NULL AS MAP<STRING, VARIANT>)"
 
 
 def reads_metadata(expression: str) -> bool:
-    """Whether an expression calls the function.
+    """Return True if an expression calls the function.
 
     :param expression: Spark SQL that may call it, though Spark does not know it
     """
@@ -25,7 +25,7 @@ def reads_metadata(expression: str) -> bool:
 
 
 def with_metadata(expression: str) -> str:
-    """An expression that reads the metadata of a record from :data:`METADATA`.
+    """Return an expression that reads the metadata of a record from :data:`METADATA`.
 
     :param expression: Spark SQL that may call the function
     """
@@ -33,7 +33,7 @@ def with_metadata(expression: str) -> str:
 
 
 def without_metadata(expression: str) -> str:
-    """An expression in which all metadata are NULL, for records of which nobody knows any.
+    """Return an expression in which all metadata are NULL, for records without known metadata.
 
     :param expression: Spark SQL that may call the function
     """

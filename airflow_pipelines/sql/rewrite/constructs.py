@@ -1,4 +1,4 @@
-"""Rewrites standard SQL that Spark's grammar lacks: UNNEST, differences of times in a unit, = ANY (subquery), IGNORE NULLS."""
+"""The rewrite of standard SQL that Spark's grammar lacks: UNNEST, differences of times, = ANY (subquery), IGNORE NULLS."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from airflow_pipelines.sql.rewrite.token_walker import TokenWalker
 from airflow_pipelines.sql.syntax.edits import Edit
 
 BEFORE_RELATION = frozenset({",", "from", "join", "lateral"})
-"""Words behind which a relation stands."""
+"""The words before a relation."""
 _BEFORE_VALUE = frozenset(
     {
         "!=", "(", "*", "+", ",", "-", "/", "<", "<=", "<=>", "<>", "=", ">", ">=", "all", "and", "between", "by", "case",
@@ -20,11 +20,14 @@ _BEFORE_VALUE = frozenset(
 )  # fmt: skip
 _QUERIES = frozenset({"from", "select", "values", "with"})
 _TREATED = frozenset({"first", "first_value", "lag", "last", "last_value", "lead", "nth_value"})
-"""Functions that are told behind their parentheses what NULLs are to them."""
+"""Functions that take IGNORE NULLS or RESPECT NULLS, which Spark wants behind the parentheses."""
 
 
 def unnest_edits(walker: TokenWalker) -> Iterator[Edit]:
-    """``UNNEST(x) AS t(c)``, and several arrays side by side. Without a list of columns the only column has the relation's name."""
+    """Yield the edits of ``UNNEST(x) AS t(c)``, and of several arrays side by side.
+
+    Without a list of columns the only column has the relation's name.
+    """
     for call in walker.calls():
         before = walker.word(call.at - 1)
         with_places = walker.word(call.close + 1) == "with" and walker.word(call.close + 2) == "ordinality"
@@ -40,7 +43,7 @@ def unnest_edits(walker: TokenWalker) -> Iterator[Edit]:
 
 
 def difference_edits(walker: TokenWalker) -> Iterator[Edit]:
-    """``(a - b) DAYS``, ``(a - b) HOUR TO MINUTE``: a difference of times as an interval of these units."""
+    """Yield the edits of ``(a - b) DAYS``, ``(a - b) HOUR TO MINUTE``: a difference of times as an interval of these units."""
     for close in range(1, len(walker.tokens)):
         units = _units(walker, close + 1) if walker.word(close) == ")" else None
         opened = walker.opening(close) if units is not None else None
@@ -56,27 +59,27 @@ def difference_edits(walker: TokenWalker) -> Iterator[Edit]:
             later = walker.piece(walker.start(opened + 1), walker.end(minus[-1] - 1))
             value = f"MAKE_YM_INTERVAL(0, CAST(TIMESTAMPDIFF(MONTH, {earlier}, {later}) AS INT))"
         else:
-            # Only with an interval added it is sure that numbers are not taken for one: (x - y) day may name a column.
+            # The added interval makes Spark refuse numbers: in (x - y) day the word may be the name of a column.
             value = f"{walker.piece(walker.start(opened), walker.end(close))} + INTERVAL '0' SECOND"
         yield Edit(walker.start(opened), walker.end(stop - 1), f"CAST({value} AS {kind})")
 
 
 def interval_edits(walker: TokenWalker) -> Iterator[Edit]:
-    """``INTERVAL '10:20' HOURS TO MINUTES``, ``CAST(x AS INTERVAL DAYS)``: units in the plural."""
+    """Yield the edits of ``INTERVAL '10:20' HOURS TO MINUTES``, ``CAST(x AS INTERVAL DAYS)``: units in the plural."""
     for at in range(len(walker.tokens)):
         if walker.word(at) != "interval":
             continue
         is_type = bool(_unit(walker.word(at + 1)))
         first = at + 1 if is_type else at + 2
         pair = walker.word(first + 1) == "to"
-        # A single unit behind a value may be in the plural in Spark.
+        # Spark accepts a single unit behind a value in the plural.
         for place in (first, first + 2) if pair else (first,) if is_type else ():
             if _unit(walker.word(place)) and walker.word(place).endswith("s"):
                 yield Edit(walker.start(place), walker.end(place), _unit(walker.word(place)))
 
 
 def quantified_edits(walker: TokenWalker) -> Iterator[Edit]:
-    """``x = ANY (SELECT ...)``, ``x = SOME (...)`` and ``x <> ALL (...)``, which are IN and NOT IN."""
+    """Yield the edits of ``x = ANY (SELECT ...)``, ``x = SOME (...)`` and ``x <> ALL (...)``, which are IN and NOT IN."""
     for at in range(1, len(walker.tokens) - 3):
         if walker.word(at + 2) != "(" or walker.word(at + 3) not in {"select", "with"}:
             continue
@@ -86,7 +89,7 @@ def quantified_edits(walker: TokenWalker) -> Iterator[Edit]:
 
 
 def null_treatment_edits(walker: TokenWalker) -> Iterator[Edit]:
-    """``FIRST_VALUE(x IGNORE NULLS)``, ``LAG(x IGNORE NULLS, 1)``: what NULLs are to a function, said in its parentheses."""
+    """Yield the edits of ``FIRST_VALUE(x IGNORE NULLS)``, ``LAG(x IGNORE NULLS, 1)``: the treatment of NULLs inside parentheses."""
     for call in walker.calls():
         for at in level(walker, (call.at + 2, call.close)) if call.name in _TREATED else ():
             if walker.word(at) in {"ignore", "respect"} and walker.word(at + 1) == "nulls" and walker.word(at + 2) in {",", ")"}:
@@ -95,7 +98,10 @@ def null_treatment_edits(walker: TokenWalker) -> Iterator[Edit]:
 
 
 def frame_edits(walker: TokenWalker) -> Iterator[Edit]:
-    """``RANGE BETWEEN INTERVAL '6' HOUR PRECEDING AND INTERVAL '1' SECOND PRECEDING``: bounds of one type, which Spark needs."""
+    """Yield the edits of frames with interval bounds of different types, which Spark needs to have one type.
+
+    An example is ``RANGE BETWEEN INTERVAL '6' HOUR PRECEDING AND INTERVAL '1' SECOND PRECEDING``.
+    """
     for at in range(len(walker.tokens)):
         if walker.word(at) != "range" or walker.word(at + 1) != "between" or walker.word(at + 2) != "interval":
             continue
@@ -110,13 +116,13 @@ def frame_edits(walker: TokenWalker) -> Iterator[Edit]:
 
 
 def _bound(walker: TokenWalker, first: int) -> tuple[int, int]:
-    """The tokens of a frame's bound: from the first one to the word PRECEDING or FOLLOWING (exclusive)."""
+    """Return the tokens of a frame's bound: from the first one to the word PRECEDING or FOLLOWING (exclusive)."""
     ends = (at for at in level(walker, (first, len(walker.tokens))) if walker.word(at) in {"following", "preceding"})
     return first, next(ends, first)
 
 
 def _units(walker: TokenWalker, at: int) -> tuple[str, str, int] | None:
-    """The units that stand at a token: the first, the last (empty for a single one) and the token behind them."""
+    """Return the units at a token: the first, the last (empty for a single one) and the token behind them."""
     first = _unit(walker.word(at))
     if not first:
         return None

@@ -1,4 +1,4 @@
-"""Rewrites variances of integers and decimals to exact sums, which do not depend on the order of rows."""
+"""The rewrite of variances of integers and decimals to exact sums, which do not depend on the order of rows."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from airflow_pipelines.sql.syntax.edits import Edit, Edited
 _SAMPLES = {
     "std": True, "stddev": True, "stddev_samp": True, "stddev_pop": False, "variance": True, "var_samp": True, "var_pop": False,
 }  # fmt: skip
-"""The functions, and whether they divide by one less than the number of values."""
+"""The functions, each with True if it divides by one less than the number of values."""
 _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 _SAFE_DIGITS = 19
-"""Squares of so many digits fit into the 38 of a decimal."""
+"""The number of digits whose squares fit into the 38 digits of a decimal."""
 _SAFE_SCALE = 4
-"""Columns declared with many digits, such as DECIMAL(38,2), seldom use all of them."""
+"""The scale up to which more digits are allowed: columns such as DECIMAL(38,2) seldom use all of their digits."""
 
 
 def exact_variance(query: Edited, analyzer: Analyzer) -> Edited:
     """Rewrite STDDEV and VARIANCE over integers and decimals to COUNT(x), SUM(x) and SUM(x * x).
 
     For x without its decimal point, q the rounded mean and r = SUM(x) - n*q, the sum of squares about the mean is
-    SUM((x - q)^2) - r*r/n, of which everything but the last part is exact. Spark itself adds floating-point numbers up, whose last
-    digits depend on the order of rows. FILTER and OVER are kept. DISTINCT, floating-point arguments, and decimals whose squares
-    have too many digits are left to Spark.
+    SUM((x - q)^2) - r*r/n, of which everything but the last part is exact. Spark itself adds floating-point numbers, so that the
+    last digits depend on the order of rows. FILTER and OVER are kept. DISTINCT, floating-point arguments, and decimals whose
+    squares have too many digits are left to Spark.
 
     :param query: Spark SQL that Spark accepts
-    :param analyzer: knows the relations that the query reads
+    :param analyzer: the analyzer, which knows the relations that the query reads
     """
     if not mentions(query.text, "std", "var"):
         return query
@@ -76,14 +76,14 @@ def _edit(walker: TokenWalker, call: Call, select: exp.Select, analyzer: Analyze
 
 
 def _number(kind: str) -> tuple[int, int] | None:
-    """Digits and scale of a type whose squares are exact decimals."""
+    """Return the digits and the scale of a type whose squares are exact decimals."""
     decimal = _DECIMAL.fullmatch(kind)
     digits, scale = (int(decimal[1]), int(decimal[2])) if decimal else (_DIGITS.get(kind, 0), 0)
     return (digits, scale) if digits and (digits <= _SAFE_DIGITS or scale <= _SAFE_SCALE) else None
 
 
 def _end_of_suffix(walker: TokenWalker, at: int) -> int:
-    """The last token of the FILTER and OVER clauses behind token ``at``."""
+    """Return the last token of the FILTER and OVER clauses behind token ``at``."""
     while walker.word(at + 1) in {"filter", "over"}:
         if walker.word(at + 2) == "(":
             at = walker.closing(at + 2) or at + 2

@@ -1,4 +1,4 @@
-"""Rewrites FORMAT_DATE, PARSE_TIMESTAMP and their like from ``%`` specifiers to Spark's patterns."""
+"""The rewrite of FORMAT_DATE, PARSE_TIMESTAMP and the like from ``%`` specifiers to Spark's patterns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PATTERNS: Mapping[str, str] = {
     "%.6f": ".SSSSSS", "%.3f": ".SSS",
     "%-d": "d", "%-m": "M", "%-H": "H", "%-I": "h", "%-M": "m", "%-S": "s", "%-j": "D", "%q": "Q", "%%": "%",
 }  # fmt: skip
-"""Specifiers of a format text and Spark's pattern letters for them."""
+"""The specifiers of a format text and Spark's pattern letters for them."""
 _COMPUTED: Mapping[str, str] = {
     "%e": "LPAD(DAY({0}), 2, ' ')",
     "%k": "LPAD(HOUR({0}), 2, ' ')",
@@ -27,7 +27,7 @@ _COMPUTED: Mapping[str, str] = {
     "%w": "(DAYOFWEEK({0}) - 1)",
     "%s": "UNIX_SECONDS(CAST({0} AS TIMESTAMP_LTZ))",
 }
-"""Specifiers for which Spark has no pattern letters, but an expression of the value."""
+"""The specifiers for which Spark has no pattern letters, with an expression of the value."""
 _SPECIFIER = re.compile(r"%(?:-[A-Za-z]|\.?\d?[A-Za-z]|%)")
 FORMATTED: Mapping[str, str] = {
     "format_date": "{1}",
@@ -37,15 +37,15 @@ FORMATTED: Mapping[str, str] = {
     "parse_timestamp": "CAST(TRY_TO_TIMESTAMP({1}, '{0}') AS TIMESTAMP_NTZ)",
     "parse_time": "CAST(DATE_FORMAT(TRY_TO_TIMESTAMP({1}, '{0}'), 'HH:mm:ss.SSSSSS') AS TIME)",
 }
-"""Functions of a literal format and a value: the value that is formatted, or Spark's way to parse it."""
+"""The functions of a literal format and a value, with the value to format or Spark SQL to parse it."""
 
 
 def formatted(_scan: TokenWalker, call: Call, arguments: Sequence[str]) -> str | None:
-    """Spark SQL for a call of one of :data:`FORMATTED`.
+    """Return Spark SQL for a call of one of :data:`FORMATTED`.
 
     :param call: the call
     :param arguments: Spark SQL of its arguments
-    :raises CallRefused: when the format is no literal, or has a specifier that Spark cannot write or read
+    :raises CallRefused: if the format is no literal, or has a specifier that Spark cannot write or read
     """
     if len(arguments) != 2:
         return None
@@ -63,7 +63,7 @@ def formatted(_scan: TokenWalker, call: Call, arguments: Sequence[str]) -> str |
 
 
 def _written(text: str, value: str) -> str:
-    """The text of a value: Spark's patterns between the parts that are computed."""
+    """Return the text of a value: Spark's patterns between the parts that are computed."""
     parts, at = [], 0
     for found in _SPECIFIER.finditer(text):
         if found[0] in _COMPUTED:
@@ -79,7 +79,7 @@ def _formatted_part(text: str, value: str) -> str:
 
 
 def _pattern(text: str) -> str:
-    """Spark's pattern for a format text."""
+    """Return Spark's pattern for a format text."""
     parts, at = [], 0
     for found in _SPECIFIER.finditer(text):
         parts += [_verbatim(text[at : found.start()]), _PATTERNS[found[0]]]

@@ -1,4 +1,4 @@
-"""Inlines calls of a program's SQL functions, and calls its Python functions by their names in Spark."""
+"""The rewrite that inlines calls of a program's SQL functions, and gives its Python functions their names in Spark."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _FROM_JSON = frozenset({"ARRAY", "MAP", "STRUCT"})
 
 
 def function_edits(walker: TokenWalker, functions: Mapping[str, FunctionDefinition]) -> Iterator[Edit]:
-    """The edits that replace calls of ``functions``. Edits may be nested; inner ones are to be applied first.
+    """Yield the edits that replace calls of ``functions``. Edits may be nested; inner ones must be applied first.
 
     :param walker: the query's tokens
     :param functions: the program's functions by name
-    :raises CallRefused: when a call has the wrong number of arguments
+    :raises CallRefused: if a call has the wrong number of arguments
     """
     for call in walker.calls():
         function = functions.get(call.name)
-        # In WITH f(a) AS (...) and FROM t AS f(a) it is a relation that has the function's name.
+        # In WITH f(a) AS (...) and FROM t AS f(a) the name is that of a relation.
         if (
             function is None
             or walker.follows_value(call.at)
@@ -41,10 +41,10 @@ def function_edits(walker: TokenWalker, functions: Mapping[str, FunctionDefiniti
 
 
 def expanded(function: FunctionDefinition, arguments: list[str]) -> str:
-    """Spark SQL for one call of a function.
+    """Return Spark SQL for one call of a function.
 
     :param function: the function
-    :param arguments: Spark SQL of the arguments, as many as there are parameters
+    :param arguments: Spark SQL of the arguments, one for each parameter
     """
     values = [cast_text(text, parameter.type) for text, parameter in zip(arguments, function.parameters, strict=True)]
     match function.kind:
@@ -54,13 +54,13 @@ def expanded(function: FunctionDefinition, arguments: list[str]) -> str:
             return _json_text(values[0], function.returns)
         case FunctionKind.SQL:
             given = {parameter.name: f"({value})" for parameter, value in zip(function.parameters, values, strict=True)}
-            return cast_text(f"({_substituted(function.body, given)})", function.returns)
+            return cast_text(f"({_substitute_parameters(function.body, given)})", function.returns)
 
 
 def _json_text(text: str, kind: ColumnType) -> str:
-    """JSON text read into a type; NULL when it is no JSON, or a value that does not fit."""
+    """Return Spark SQL that parses JSON text to a type; NULL if it is no JSON, or a value that does not fit."""
     if kind.name in _FROM_JSON:
-        # Spark's function makes a row of NULLs of a text that is no JSON at all.
+        # Spark's function returns a row of NULLs for a text that is no JSON at all.
         schema = spark_type(kind).replace("\\", "\\\\").replace("'", "\\'")
         return f"CASE WHEN TRY_PARSE_JSON({text}) IS NOT NULL THEN FROM_JSON({text}, '{schema}') END"
     if kind.is_variant:
@@ -68,8 +68,8 @@ def _json_text(text: str, kind: ColumnType) -> str:
     return cast_text(f"TRY_VARIANT_GET(TRY_PARSE_JSON({text}), '$', '{spark_type(kind)}')", kind, attempt=True)
 
 
-def _substituted(body: str, values: Mapping[str, str]) -> str:
-    """The body of a SQL function with arguments in place of its parameters."""
+def _substitute_parameters(body: str, values: Mapping[str, str]) -> str:
+    """Return the body of a SQL function with arguments in place of its parameters."""
     edits = []
     for column in parse_tokens(tokenise(body), body).find_all(exp.Column):
         first = column.parts[0]

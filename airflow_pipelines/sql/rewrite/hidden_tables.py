@@ -1,7 +1,7 @@
-"""Renames tables that a subquery reads from outside, where a column of its own relations hides them.
+"""The rename of tables that a subquery reads from outside and that a column of its own relations hides.
 
-In SQL ``part.id`` is a column of the table ``part``. Spark looks for it in the subquery first, and takes a column ``part`` there
-for what the name means.
+In SQL ``part.id`` is a column of the table ``part``. Spark looks it up in the subquery first, and takes a column ``part`` there
+for the first name.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _RENAMED = "__outer_"
 
 
 def hidden_table_edits(text: str, name: str) -> list[Edit]:
-    """The edits that give a table another name wherever a subquery reads it from outside; none when no subquery does.
+    """Return the edits that rename a table wherever a subquery reads it from outside; empty if no subquery does.
 
     :param text: Spark SQL
     :param name: the table's name or alias
@@ -42,7 +42,7 @@ def hidden_table_edits(text: str, name: str) -> list[Edit]:
 
 
 def _owner(column: exp.Column, name: str) -> exp.Select | None:
-    """The SELECT whose table a column belongs to."""
+    """Return the SELECT whose table a column belongs to."""
     select = column.find_ancestor(exp.Select)
     while select is not None and all(source.alias_or_name != name for source in sources_of(select)):
         select = select.find_ancestor(exp.Select)
@@ -50,7 +50,7 @@ def _owner(column: exp.Column, name: str) -> exp.Select | None:
 
 
 def _declaration(owner: exp.Select, name: str, fresh: str) -> Edit | None:
-    """The edit that gives a source of a SELECT another name; None where its name has no place."""
+    """Return the edit that renames a source of a SELECT, or None if the position of its name is not known."""
     source = next(source for source in sources_of(owner) if source.alias_or_name == name)
     alias = source.args.get("alias")
     written = alias.this if alias is not None else source.this

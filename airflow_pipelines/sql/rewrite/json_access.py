@@ -1,4 +1,4 @@
-"""Rewrites JSON_GET and its like, and the operators ``->`` and ``->>``, which look into JSON by keys and places from 0."""
+"""The rewrite of JSON_GET and the like, and of ``->`` and ``->>``, which look into JSON by keys and positions from 0."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from airflow_pipelines.sql.syntax.tokens import LITERALS
 from airflow_pipelines.sql.values.json_path import path_literal, path_step
 
 _DOCUMENT = "TRY_PARSE_JSON(CAST({0} AS STRING))"
-"""The JSON that a text or a VARIANT holds; NULL for a text that is no JSON."""
+"""The JSON in a text or a VARIANT; NULL for a text that is no JSON."""
 _END = ", 'variant')"
 _FOUND = f"TRY_VARIANT_GET({{0}}, {{1}}{_END}"
 _KIND = f"SCHEMA_OF_VARIANT({_FOUND})"
@@ -43,16 +43,16 @@ _HIGHER_ORDER = frozenset(
 
 
 def json_access_call(_walker: TokenWalker, call: Call, arguments: Sequence[str]) -> str | None:
-    """Spark SQL for a call of one of :data:`JSON_ACCESS`; None without arguments.
+    """Return Spark SQL for a call of one of :data:`JSON_ACCESS`, or None without arguments.
 
     :param call: the call
-    :param arguments: Spark SQL of the document, a text or a VARIANT, and of the keys and places that lead to the value
+    :param arguments: Spark SQL of the document, a text or a VARIANT, and of the keys and positions that lead to the value
     """
-    return _accessed(call.name, arguments) if arguments else None
+    return _access(call.name, arguments) if arguments else None
 
 
 def json_operator_edits(walker: TokenWalker) -> Iterator[Edit]:
-    """The edits that replace ``document -> key`` and ``document ->> key``; of a chain the first one.
+    """Yield the edits that replace ``document -> key`` and ``document ->> key``; of a chain the first one.
 
     :param walker: the query
     """
@@ -60,11 +60,11 @@ def json_operator_edits(walker: TokenWalker) -> Iterator[Edit]:
         if not _is_operator(walker, at):
             continue
         first, last = walker.operand(at - 1), _end_of_key(walker, at + 1)
-        # What stands behind another operator is not the document yet.
+        # The operand behind another operator is not the document yet.
         if first is None or last is None or _is_operator(walker, first - 1):
             continue
         document, key = walker.piece(walker.start(first), walker.end(at - 1)), walker.piece(walker.start(at + 1), walker.end(last))
-        yield Edit(walker.start(first), walker.end(last), _accessed(_OPERATORS[walker.word(at)], [document, key]))
+        yield Edit(walker.start(first), walker.end(last), _access(_OPERATORS[walker.word(at)], [document, key]))
 
 
 def _is_operator(walker: TokenWalker, at: int) -> bool:
@@ -72,7 +72,7 @@ def _is_operator(walker: TokenWalker, at: int) -> bool:
 
 
 def _is_lambda(walker: TokenWalker, at: int) -> bool:
-    """Whether the arrow at a token belongs to a lambda function, which is never the first argument of a call."""
+    """Return True if the arrow at a token belongs to a lambda function, which is never the first argument of a call."""
     if walker.word(at) != "->":
         return False
     first = walker.opening(at - 1) if walker.word(at - 1) == ")" else at - 1
@@ -86,7 +86,7 @@ def _is_lambda(walker: TokenWalker, at: int) -> bool:
 
 
 def _end_of_key(walker: TokenWalker, at: int) -> int | None:
-    """The last token of the key that begins at a token: a literal, a name, a call or an expression in parentheses."""
+    """Return the last token of the key that begins at a token: a literal, a name, a call or an expression in parentheses."""
     if walker.tokens[at].token_type in LITERALS:
         return at
     if walker.word(at) == "(":
@@ -98,19 +98,19 @@ def _end_of_key(walker: TokenWalker, at: int) -> int | None:
     return walker.closing(at + 1) if walker.word(at + 1) == "(" else at
 
 
-def _accessed(function: str, arguments: Sequence[str]) -> str:
+def _access(function: str, arguments: Sequence[str]) -> str:
     return _TEMPLATES[function].format(_document(arguments[0]), _path(arguments[1:]))
 
 
 def _document(value: str) -> str:
     walker = TokenWalker(value)
-    # What was found in another document is a VARIANT already.
+    # The result of another access is a VARIANT already.
     is_found = value.endswith(_END) and walker.name(0) == "TRY_VARIANT_GET"
     return value if is_found and walker.closing(1) == len(walker.tokens) - 1 else _DOCUMENT.format(value)
 
 
 def _path(keys: Sequence[str]) -> str:
-    """Spark SQL of the path that leads over keys (texts) and places in arrays (numbers from 0)."""
+    """Return Spark SQL of the path over keys (texts) and positions in arrays (numbers from 0)."""
     steps = [_known_step(key) for key in keys]
     if all(step is not None for step in steps):
         return path_literal("".join(step for step in steps if step is not None))

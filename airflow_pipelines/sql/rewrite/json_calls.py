@@ -1,4 +1,4 @@
-"""Rewrites JSON_EACH_*, VARIANT_FILTER and VARIANT_MAP to functions over maps of a VARIANT's fields."""
+"""The rewrite of JSON_EACH_*, VARIANT_FILTER and VARIANT_MAP to functions over maps of a VARIANT's fields."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ _EACH: Mapping[str, tuple[str, str]] = {
         f"CASE WHEN {_KIND} IN ('TIMESTAMP_NTZ', 'STRING') THEN TRY_CAST({_TEXT} AS TIMESTAMP_NTZ) END",
     ),
 }
-"""The type of the values that a function gives, and the value of a field ``f``, NULL for a field that it skips."""
+"""For each function the type of its values, and the value of a field ``f``, which is NULL for a field that it skips."""
 EACH = "json_each_"
-"""What the names of the functions begin with that give the fields of one type."""
+"""The prefix of the names of the functions that return the fields of one type."""
 JSON_CALLS = frozenset({*_EACH, "variant_filter", "variant_map"})
 """The functions that are translated here."""
 
 
 def json_call(_scan: TokenWalker, call: Call, arguments: Sequence[str]) -> str | None:
-    """Spark SQL for a call of one of :data:`JSON_CALLS`; None when it has other arguments than these functions take.
+    """Return Spark SQL for a call of one of :data:`JSON_CALLS`, or None if the function does not take such arguments.
 
     :param call: the call
     :param arguments: Spark SQL of its arguments
@@ -54,7 +54,7 @@ def json_call(_scan: TokenWalker, call: Call, arguments: Sequence[str]) -> str |
     if not key:
         return None
     fields = _FIELDS.format(arguments[0])
-    alone = _substituted(body, {key: "CAST(NULL AS STRING)", value: f"({arguments[0]})"})
+    alone = _substitute_parameters(body, {key: "CAST(NULL AS STRING)", value: f"({arguments[0]})"})
     if call.name == "variant_filter":
         kept = f"TO_VARIANT_OBJECT(MAP_FILTER({fields}, ({key}, {value}) -> {body}))"
         return f"CASE WHEN {fields} IS NOT NULL THEN {kept} WHEN {alone} THEN {arguments[0]} END"
@@ -74,7 +74,7 @@ def _each(name: str, value: str) -> str:
 
 
 def _lambda(text: str) -> tuple[str, str, str]:
-    """The two parameters and the body of ``(k, v) -> body``; empty texts for anything else."""
+    """Return the two parameters and the body of ``(k, v) -> body``, or empty texts for anything else."""
     walker = TokenWalker(text)
     names = [walker.piece(walker.start(at), walker.end(at)) for at in (1, 3) if walker.name(at)]
     shape = [walker.word(at) for at in (0, 2, 4, 5)]
@@ -83,8 +83,8 @@ def _lambda(text: str) -> tuple[str, str, str]:
     return names[0], names[1], walker.piece(walker.start(6), len(text))
 
 
-def _substituted(body: str, values: Mapping[str, str]) -> str:
-    """The body of a lambda with other expressions for its parameters."""
+def _substitute_parameters(body: str, values: Mapping[str, str]) -> str:
+    """Return the body of a lambda with other expressions for its parameters."""
     walker = TokenWalker(body)
     edits = [
         Edit(walker.start(at), walker.end(at), values[walker.piece(walker.start(at), walker.end(at))])

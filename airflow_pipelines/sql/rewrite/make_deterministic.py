@@ -1,4 +1,4 @@
-"""Rewrites queries whose answer depends on the order of rows so that it follows from the rows alone.
+"""The rewrite of queries whose answer depends on the order of rows, so that it depends on the rows alone.
 
 Only then can a view be kept equal to its query: the full strategy, the incremental one and Spark's batch answer agree.
 """
@@ -29,9 +29,9 @@ def make_deterministic(query: Edited, analyzer: Analyzer) -> Edited:
     """Rewrite a query so that it has exactly one answer: every tie is broken by the columns of the rows.
 
     :param query: Spark SQL that Spark accepts
-    :param analyzer: knows the relations that the query reads
-    :returns: the query that both strategies, and whoever checks them, evaluate
-    :raises SyntaxFailure: when a window function has no one answer; offsets are those of the query as first written
+    :param analyzer: the analyzer, which knows the relations that the query reads
+    :returns: the query that both strategies, and checks of their results, evaluate
+    :raises SyntaxFailure: if a window function has more than one answer; offsets are those of the query as first written
     """
     for rewrite in PASSES:
         rewritten = rewrite(query, analyzer)
@@ -41,7 +41,10 @@ def make_deterministic(query: Edited, analyzer: Analyzer) -> Edited:
 
 
 def _is_accepted(query: str, analyzer: Analyzer) -> bool:
-    """Whether Spark accepts a query. It does not where a column that breaks ties cannot be read, as in correlated subqueries."""
+    """Return True if Spark accepts a query.
+
+    It refuses one in which a column that breaks ties cannot be read, as in correlated subqueries.
+    """
     try:
         analyzer.columns(query)
     except AnalysisFailed:

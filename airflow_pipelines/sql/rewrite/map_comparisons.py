@@ -1,4 +1,4 @@
-"""Rewrites comparisons of MAPs, which Spark refuses, as comparisons of their entries in the order of the keys."""
+"""The rewrite of comparisons of MAPs, which Spark refuses, to comparisons of their entries in the order of the keys."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def compare_maps(kind: str, function: str, query: str, start: int, end: int) -> 
     """Compare MAPs, or arrays of them, by their entries in the order of the keys, NULL as the least value.
 
     :param kind: the type that Spark does not order
-    :param function: Spark's name of what compares
+    :param function: Spark's name of the comparing function or operator
     :param query: the query
-    :param start: the offset of what Spark refuses
+    :param start: the offset of the expression that Spark refuses
     :param end: the offset behind it
-    :returns: the edits; none for what compares in another way, and for other types
+    :returns: the edits; empty for any other comparison and for other types
     """
     walker = TokenWalker(query)
     at = [at for at, token in enumerate(walker.tokens) if start <= token.start and token.end < end]
@@ -33,7 +33,7 @@ def compare_maps(kind: str, function: str, query: str, start: int, end: int) -> 
 
 
 def _edits(walker: TokenWalker, function: str, tokens: Tokens, kind: str) -> Iterator[Edit | None]:
-    """The edits; a None among them says that an operand is not found."""
+    """Yield the edits, or None for each operand that is not found."""
     first, behind = tokens
     called = walker.word(first + 1) == "(" and walker.closing(first + 1) == behind - 1
     arguments = split(walker, (first + 2, behind - 1)) if called else []
@@ -65,7 +65,7 @@ def _edits(walker: TokenWalker, function: str, tokens: Tokens, kind: str) -> Ite
 
 
 def _entries(walker: TokenWalker, tokens: tuple[int | None, int], kind: str) -> Edit | None:
-    """The edit that puts an operand's entries in its place; None when it is not known where the operand begins."""
+    """Return the edit that replaces an operand by its entries, or None if the start of the operand is not known."""
     first, behind = tokens
     if first is None or first >= behind:
         return None

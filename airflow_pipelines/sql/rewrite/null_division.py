@@ -1,4 +1,4 @@
-"""Rewrites DIV_NULL(a, b): a division that gives NULL where the divisor is zero, of integers without a fraction."""
+"""The rewrite of DIV_NULL(a, b): a division that gives NULL for a zero divisor, and an integer for integers."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ def null_divisions(query: Edited, analyzer: Analyzer) -> Edited:
     """Rewrite each call of DIV_NULL.
 
     :param query: folded text that parses
-    :param analyzer: knows the relations that the query reads
-    :raises SyntaxFailure: where Spark cannot tell the types of the operands; offsets are those of the query as first written
+    :param analyzer: the analyzer, which knows the relations that the query reads
+    :raises SyntaxFailure: if Spark cannot determine the types of the operands; offsets are those of the query as first written
     """
     while mentions(query.text, _NAME):
         walker = TokenWalker(query.text)
         calls = [call for call in walker.calls() if call.name == _NAME and len(call.arguments) == 2]
         if not calls:
             break
-        # The last one holds no other.
+        # The last call contains no other.
         query = query.edit([_edit(query, walker, calls[-1], analyzer)])
     return query
 

@@ -1,7 +1,7 @@
-"""Rewrites UNNEST ... WITH ORDINALITY: what arrays and maps hold, with its places from 1.
+"""The rewrite of UNNEST ... WITH ORDINALITY: the elements of arrays and maps, with their positions from 1.
 
-How many columns there are depends on what is unnested. A text alone tells arrays from maps by the number of names; rows of arrays
-become columns when Spark says that they are rows.
+The number of columns depends on the type of the argument. In the text alone, the number of names tells arrays from maps; rows in
+arrays become columns once Spark has determined that they are rows.
 """
 
 from __future__ import annotations
@@ -29,20 +29,21 @@ _NAMED_ENTRY = f"{_HEAD}__e.key AS key, __e.value AS value, {_PLACE} AS ordinali
 
 
 def ordinality_edits(walker: TokenWalker) -> Iterator[Edit]:
-    """``UNNEST(x) WITH ORDINALITY AS t(c, place)``: the elements of an array, or the entries of a map, with their places from 1.
+    """Yield the edits of ``UNNEST(x) WITH ORDINALITY AS t(c, place)``: the elements or entries of x, with positions from 1.
 
-    Two names are those of an array's elements and their places. For more, and without names, see :func:`with_columns_of`.
+    The elements are those of an array, the entries those of a map. Two names are those of an array's elements and their positions.
+    For more, and without names, see :func:`with_columns_of`.
 
     :param walker: the query
-    :raises CallRefused: when there is a name for one column only
+    :raises CallRefused: if there is a name for one column only
     """
     for call in walker.calls():
         with_places = walker.word(call.close + 1) == "with" and walker.word(call.close + 2) == "ordinality"
         if call.name == "unnest" and with_places and call.arguments and walker.word(call.at - 1) in BEFORE_RELATION:
-            yield from _with_places(walker, call)
+            yield from _edit_unnest(walker, call)
 
 
-def _with_places(walker: TokenWalker, call: Call) -> Iterator[Edit]:
+def _edit_unnest(walker: TokenWalker, call: Call) -> Iterator[Edit]:
     named = alias(walker, call.close + 3)
     opening = None if named is None else named + 1
     close = walker.closing(opening) if opening is not None and walker.word(opening) == "(" else None
@@ -56,13 +57,13 @@ def _with_places(walker: TokenWalker, call: Call) -> Iterator[Edit]:
 
 
 def _numbered(values: list[str], names: int) -> str:
-    """An array of rows: what the values hold, and the places.
+    """Return an array of rows: the elements of the values, and the positions.
 
-    :param values: Spark SQL of what is unnested
-    :param names: how many columns have names; 0 where none has
+    :param values: Spark SQL of the unnested values
+    :param names: the number of columns that have names; 0 if none has
     """
     if len(values) > 1:
-        # An expression gives no name to its field, which then has the number of the array.
+        # COALESCE leaves the field without a name, so that its name is the number of the array.
         fields = ", ".join(f"__e.`{at}`" for at in range(len(values)))
         zipped = ", ".join(f"COALESCE({value})" for value in values)
         return f"TRANSFORM(ARRAYS_ZIP({zipped}), {_HEAD}{fields}, {_PLACE} AS ordinality))"
@@ -72,10 +73,10 @@ def _numbered(values: list[str], names: int) -> str:
 
 
 def name_fields_of_elements(query: Edited, analyzer: Analyzer) -> Edited:
-    """Make columns of the fields of rows where an array of them is unnested with places and without names.
+    """Make columns of the fields of rows if an array of rows is unnested with positions and without names.
 
     :param query: translated text that parses
-    :param analyzer: knows the relations that the query reads
+    :param analyzer: the analyzer, which knows the relations that the query reads
     """
     if not mentions(query.text, _NAMED_ELEMENT.lower()):
         return query
@@ -92,13 +93,13 @@ def name_fields_of_elements(query: Edited, analyzer: Analyzer) -> Edited:
 
 
 def with_columns_of(kind: str, text: str, start: int, end: int) -> Edit | str | None:
-    """Unnest with its places what Spark says has another type than the number of names let expect.
+    """Unnest with positions a value whose type, as Spark reports it, differs from the one that the number of names suggests.
 
     :param kind: its type
-    :param text: Spark SQL, with what :func:`ordinality_edits` made
+    :param text: Spark SQL, with the result of :func:`ordinality_edits`
     :param start: the offset of the call that Spark refuses
     :param end: the offset behind it
-    :returns: the edit, or why there is none, in a sentence; None when nothing is unnested with places there
+    :returns: the edit, or a sentence that explains why there is none; None if nothing is unnested with positions there
     """
     walker = TokenWalker(text)
     calls = [call for call in walker.calls() if call.name == "TRANSFORM" and call.start <= start and end <= call.end]
@@ -118,14 +119,14 @@ def with_columns_of(kind: str, text: str, start: int, end: int) -> Edit | str | 
 
 
 def _fields(kind: str) -> list[str] | None:
-    """The names of the fields of an array's rows; None where its elements are no rows."""
+    """Return the names of the fields of an array's rows, or None if its elements are no rows."""
     if not kind.lower().startswith("array<struct<"):
         return None
     return [field.name for field in exp.DataType.build(kind, dialect=DIALECT).expressions[0].expressions] or None
 
 
 def _row(fields: list[str], *, named: bool) -> str:
-    """A lambda function that makes a row of an element's fields and its place."""
+    """Return a lambda function that makes a row of an element's fields and its position."""
     columns = [f"__e.{quote(field)}" for field in fields]
     if named:
         columns = [f"{column} AS {quote(field)}" for column, field in zip(columns, fields, strict=True)]

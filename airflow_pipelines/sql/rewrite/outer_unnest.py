@@ -1,4 +1,4 @@
-"""Rewrites outer joins with what a column holds, because Spark has none where the column is or holds a MAP or a VARIANT."""
+"""The rewrite of outer joins with a generator, which Spark lacks if the column is or contains a MAP or a VARIANT."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from airflow_pipelines.sql.syntax.edits import Edit, Edited
 from airflow_pipelines.sql.values.total_order import has_order
 
 _GENERATORS = frozenset({"explode", "inline", "posexplode"})
-"""Generators that have a form with NULLs for nothing."""
+"""Generators that have a form with NULLs for an empty input."""
 
 
 def outer_unnests_of_maps(query: Edited, analyzer: Analyzer) -> Edited:
     """Rewrite ``LEFT JOIN LATERAL EXPLODE(map) ... ON TRUE`` to a cross join with a generator that gives NULLs for no entries.
 
-    What reads neither MAPs nor VARIANTs is left alone: Spark joins it.
+    A join that reads neither MAPs nor VARIANTs is left alone, because Spark supports it.
 
     :param query: folded text that parses
-    :param analyzer: knows the relations that the query reads
+    :param analyzer: the analyzer, which knows the relations that the query reads
     """
     if not mentions(query.text, *_GENERATORS):
         return query
@@ -37,7 +37,7 @@ def outer_unnests_of_maps(query: Edited, analyzer: Analyzer) -> Edited:
 
 
 def _left_join(walker: TokenWalker, call: Call) -> tuple[int, int] | None:
-    """The tokens LEFT and ON of a join whose right side is the call, and whose condition is TRUE."""
+    """Return the tokens LEFT and ON of a join whose right side is the call, and whose condition is TRUE."""
     words = [walker.word(call.at - place) for place in (3, 2, 1)]
     if call.name.lower() not in _GENERATORS or words[1:] != ["join", "lateral"]:
         return None
@@ -51,16 +51,16 @@ def _left_join(walker: TokenWalker, call: Call) -> tuple[int, int] | None:
 
 
 _GOES_ON = frozenset({"!=", "<", "<=", "<=>", "<>", "=", ">", ">=", "and", "in", "is", "or", "||"})
-"""Words behind TRUE that make it a part of a longer condition."""
+"""The words behind TRUE that make it a part of a longer condition."""
 
 
 def _edits(walker: TokenWalker, call: Call, ends: tuple[int, int], tree: exp.Expr, analyzer: Analyzer) -> Iterator[Edit]:
-    if _reads_unordered(walker, call, tree, analyzer):
+    if _has_unordered_argument(walker, call, tree, analyzer):
         yield Edit(walker.start(ends[0]), walker.end(call.at), f"CROSS JOIN LATERAL {call.name}_OUTER")
         yield Edit(walker.end(ends[1] - 1), walker.end(ends[1] + 1), "")
 
 
-def _reads_unordered(walker: TokenWalker, call: Call, tree: exp.Expr, analyzer: Analyzer) -> bool:
+def _has_unordered_argument(walker: TokenWalker, call: Call, tree: exp.Expr, analyzer: Analyzer) -> bool:
     """Return True if the argument of a call, or a column in it, is of a type that Spark does not order."""
     select = select_at(tree, call.start + 1, call.end)
     if select is None or not call.arguments:
@@ -68,7 +68,7 @@ def _reads_unordered(walker: TokenWalker, call: Call, tree: exp.Expr, analyzer: 
     first, last = call.arguments[0][0], call.arguments[-1][1]
     columns = [column for column in tree.find_all(exp.Column) if first <= column.parts[0].meta.get("start", -1) < last]
     values = [walker.piece(first, last), *(_text(walker, column) for column in columns)]
-    # Parameters of lambda functions look like columns: each is asked about alone.
+    # Parameters of lambda functions look like columns and have no type, so that each value is queried alone.
     kinds = [kind for value in dict.fromkeys(values) for kind in types_in(select, [value], analyzer) or ()]
     return not all(map(has_order, kinds))
 

@@ -1,4 +1,4 @@
-"""Rewrites predicates that Spark lacks: BETWEEN SYMMETRIC, and OVERLAPS and the other comparisons of periods."""
+"""The rewrite of predicates that Spark lacks: BETWEEN SYMMETRIC, and OVERLAPS and the other comparisons of periods."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _PERIODS: Mapping[str, str] = {
     "immediately precedes": "({e0} = {s1})",
     "immediately succeeds": "({s0} = {e1})",
 }
-"""What each comparison of two periods means for their starts and ends."""
+"""The condition on starts and ends for each comparison of two periods."""
 _BEFORE_OPERAND = frozenset(
     {
         "(", "[", "{", ",", "->", "all", "and", "as", "by", "case", "distinct", "else", "group by", "having", "in", "not", "on",
         "or", "order by", "partition by", "qualify", "select", "then", "using", "when", "where",
     }
 )  # fmt: skip
-"""What may stand before the operand of a comparison, and is no part of it."""
+"""The tokens that may precede the operand of a comparison and are no part of it."""
 _PAIRS = frozenset({"period", "row", "struct"})
-"""Words before the two bounds of a period."""
+"""The words before the two bounds of a period."""
 
 
 def predicate_edits(walker: TokenWalker) -> Iterator[Edit]:
-    """The edits that rewrite predicates. Edits may be nested; inner ones are to be applied first.
+    """Yield the edits that rewrite predicates. Edits may be nested; inner ones must be applied first.
 
     :param walker: the query
     """
@@ -66,7 +66,7 @@ def _between(walker: TokenWalker, at: int) -> Edit | None:
 
 
 def _operand_before(walker: TokenWalker, last: int) -> int | None:
-    """The first token of the operand that ends at token ``last``."""
+    """Return the first token of the operand that ends at token ``last``."""
     at, cases = last, 0
     while at >= 0:
         word = walker.word(at)
@@ -87,7 +87,7 @@ def _operand_before(walker: TokenWalker, last: int) -> int | None:
 
 
 def _operand_after(walker: TokenWalker, first: int) -> int | None:
-    """The token behind the operand that begins with token ``first``."""
+    """Return the token behind the operand that begins with token ``first``."""
     if first >= len(walker.tokens):
         return None
     try:
@@ -97,7 +97,10 @@ def _operand_after(walker: TokenWalker, first: int) -> int | None:
 
 
 def _period(walker: TokenWalker, at: int) -> Edit | None:
-    """``(a, b) OVERLAPS (c, d)``; the second of a pair may be an interval, and the operand of CONTAINS may be one moment."""
+    """Rewrite ``(a, b) OVERLAPS (c, d)`` and the like.
+
+    The second of a pair may be an interval, and the operand of CONTAINS may be one moment.
+    """
     kind, close = walker.name(at), at - 1
     if walker.word(close) == "immediately" and f"immediately {kind}" in _PERIODS:
         kind, close = f"immediately {kind}", close - 1
@@ -123,7 +126,7 @@ def _period(walker: TokenWalker, at: int) -> Edit | None:
 
 
 def _pair(walker: TokenWalker, opened: int, close: int) -> tuple[str, str] | None:
-    """The two expressions between two parentheses; the second one of a start and a length is where it ends."""
+    """Return the two expressions between two parentheses; a length as the second one is replaced by the end."""
     pieces = list(walker.arguments(opened, close))
     if len(pieces) != 2 or walker.word(opened + 1) in QUERY_STARTS - {"("}:
         return None
@@ -132,7 +135,7 @@ def _pair(walker: TokenWalker, opened: int, close: int) -> tuple[str, str] | Non
 
 
 def _bounds(side: str, pair: tuple[str, str]) -> dict[str, str]:
-    """The start and the end of a period whose bounds may come in either order; both are unknown when one is."""
+    """Return the start and the end of a period whose bounds may be in either order; both are NULL if one of the bounds is."""
     one, other = pair
     if one == other:
         return {f"s{side}": one, f"e{side}": one}

@@ -1,4 +1,4 @@
-"""Asks the analyzer about pieces of a query: the columns that a SELECT reads, and the types of expressions in it."""
+"""Questions to the analyzer about pieces of a query: the columns that a SELECT reads, and the types of expressions in it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _INVISIBLE = frozenset({"SEMI", "ANTI"})
 
 @dataclass(frozen=True, slots=True)
 class InputColumn:
-    """A column that a SELECT's FROM clause gives, and its Spark type.
+    """A column of a SELECT's FROM clause, and its Spark type.
 
-    :param source: empty for a derived table without a name
+    :param source: the name of its source; empty for a derived table without a name
     """
 
     source: str
@@ -40,10 +40,10 @@ class InputColumn:
 
 
 def input_columns(select: exp.Select, analyzer: Analyzer) -> tuple[InputColumn, ...] | None:
-    """What the FROM clause of a SELECT gives, source by source; None when Spark cannot say, as in a correlated subquery.
+    """Return the columns of a SELECT's FROM clause, source by source, or None if Spark cannot tell, as in a correlated subquery.
 
     :param select: the SELECT, within its query
-    :param analyzer: knows the relations that the query reads
+    :param analyzer: the analyzer, which knows the relations that the query reads
     """
     found: list[InputColumn] = []
     for alias in _aliases(select):
@@ -52,15 +52,15 @@ def input_columns(select: exp.Select, analyzer: Analyzer) -> tuple[InputColumn, 
         except AnalysisFailed:
             return None
         found += [InputColumn(alias, name, kind) for name, kind in columns]
-    return (*found, *_unnamed(select, found, analyzer)) if _has_unnamed(select) else tuple(found)
+    return (*found, *_find_unnamed(select, found, analyzer)) if _has_unnamed(select) else tuple(found)
 
 
 def _has_unnamed(select: exp.Select) -> bool:
-    """Whether a derived table or generator in the FROM clause has no name, so that its columns are read by theirs alone."""
+    """Return True if a derived table or generator in the FROM clause has no name, so that its columns have no qualifier."""
     return any(not source.alias_or_name for source in sources_of(select))
 
 
-def _unnamed(select: exp.Select, named: Sequence[InputColumn], analyzer: Analyzer) -> list[InputColumn]:
+def _find_unnamed(select: exp.Select, named: Sequence[InputColumn], analyzer: Analyzer) -> list[InputColumn]:
     try:
         columns = analyzer.columns(_query(select, ["*"]))
     except AnalysisFailed:
@@ -70,11 +70,11 @@ def _unnamed(select: exp.Select, named: Sequence[InputColumn], analyzer: Analyze
 
 
 def star_columns(select: exp.Select, source: str, analyzer: Analyzer) -> tuple[str, ...] | None:
-    """The columns that ``*`` stands for in a SELECT; None when Spark cannot say.
+    """Return the columns that ``*`` stands for in a SELECT, or None if Spark cannot tell.
 
     :param select: the SELECT, within its query
-    :param source: the relation of ``source.*``; empty for a star of all
-    :param analyzer: knows the relations that the query reads
+    :param source: the relation of ``source.*``; empty for ``*``
+    :param analyzer: the analyzer, which knows the relations that the query reads
     """
     try:
         columns = analyzer.columns(_query(select, [f"{quote(source)}.*" if source else "*"]))
@@ -84,11 +84,11 @@ def star_columns(select: exp.Select, source: str, analyzer: Analyzer) -> tuple[s
 
 
 def types_in(select: exp.Select, expressions: Sequence[str], analyzer: Analyzer) -> tuple[str, ...] | None:
-    """Types of expressions over what a SELECT's FROM clause gives; None when Spark cannot say.
+    """Return the types of expressions over the columns of a SELECT's FROM clause, or None if Spark cannot tell.
 
     :param select: the SELECT, within its query
     :param expressions: Spark SQL of each
-    :param analyzer: knows the relations that the query reads
+    :param analyzer: the analyzer, which knows the relations that the query reads
     """
     try:
         columns = analyzer.columns(_query(select, [f"{text} AS p{at}" for at, text in enumerate(expressions)]))
@@ -98,7 +98,7 @@ def types_in(select: exp.Select, expressions: Sequence[str], analyzer: Analyzer)
 
 
 def select_at(tree: exp.Expr, start: int, end: int) -> exp.Select | None:
-    """The innermost SELECT that holds what stands between two offsets; None where no name or call stands there.
+    """Return the innermost SELECT around the text between two offsets, or None if there is no name or call.
 
     :param tree: the whole query, parsed
     :param start: an offset in its text
@@ -109,10 +109,10 @@ def select_at(tree: exp.Expr, start: int, end: int) -> exp.Select | None:
 
 
 def output_columns(query: exp.Expr, analyzer: Analyzer) -> ColumnTypes | None:
-    """Names and types of what a query within a larger one gives; None when Spark cannot say.
+    """Return the names and types of the columns of a query within a larger one, or None if Spark cannot tell.
 
     :param query: the inner query, within the larger one
-    :param analyzer: knows the relations that the query reads
+    :param analyzer: the analyzer, which knows the relations that the query reads
     """
     copy = query.copy()
     copy.set("with_", None)
@@ -127,7 +127,7 @@ def _aliases(select: exp.Select) -> list[str]:
 
 
 def sources_of(select: exp.Select) -> list[exp.Expr]:
-    """The tables, subqueries and generators whose columns a SELECT reads.
+    """Return the tables, subqueries and generators whose columns a SELECT reads.
 
     :param select: the SELECT
     """
@@ -147,16 +147,16 @@ def _query(select: exp.Select, items: Sequence[str]) -> str:
 
 
 def with_visible(tree: exp.Expr, text: str) -> str:
-    """A query with the common table expressions that it may read where some tree stands.
+    """Return a query with the common table expressions that are visible at the position of a tree.
 
-    :param tree: stands in a larger query
+    :param tree: a part of a larger query
     :param text: the query, without a WITH clause
     """
     return _with(tree) + text
 
 
 def _with(tree: exp.Expr) -> str:
-    """The WITH clause of all common table expressions that a query may read."""
+    """Return the WITH clause of all common table expressions that a query may read."""
     clauses: list[exp.Expr] = []
     recursive = False
     above: exp.Expr | None = tree
@@ -173,7 +173,7 @@ def _with(tree: exp.Expr) -> str:
 
 
 def _inside(tree: exp.Expr, clause: exp.Expr) -> exp.Expr | None:
-    """The common table expression of ``clause`` that holds ``tree``."""
+    """Return the common table expression of ``clause`` that contains ``tree``."""
     at: exp.Expr | None = tree
     while at is not None:
         if at.parent is clause:
@@ -183,7 +183,7 @@ def _inside(tree: exp.Expr, clause: exp.Expr) -> exp.Expr | None:
 
 
 def _before(clauses: list[exp.Expr], own: exp.Expr | None) -> list[exp.Expr]:
-    """The common table expressions that one may read: those before it."""
+    """Return the common table expressions that one may read: those before it."""
     found = []
     for clause in clauses:
         if clause is own:

@@ -1,4 +1,4 @@
-"""Refuses calls that Spark cannot run, and functions of other systems, with what to write instead."""
+"""The refusal of calls that Spark cannot run, and of functions of other systems, with advice for a replacement."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from airflow_pipelines.sql.rewrite.token_walker import Call, TokenWalker
 
 
 class CallRefused(Exception):
-    """A function is called in a wrong way, or does not exist here. Offsets are those of the text, ``end`` exclusive."""
+    """The error that a call is wrong, or that its function does not exist. Offsets are those of the text, ``end`` exclusive."""
 
     def __init__(self, start: int, end: int, message: str) -> None:
         super().__init__(message)
@@ -27,7 +27,7 @@ ADVICE: Mapping[str, str] = {
     "variant_merge": _FUNCTION,
     "xxhash": "XXHASH64 is Spark's",
 }
-"""Functions that are not there, with what to write instead."""
+"""Functions that do not exist, with advice for a replacement."""
 _COMPARISONS = frozenset({"<", "<=", "<>", "!=", "=", ">", ">="})
 _EXTREMES = "compare with the greatest or least value, such as x > (SELECT MAX(a) FROM t)"
 MEMBERSHIP: Mapping[tuple[str, str], str] = {
@@ -44,14 +44,14 @@ def _advice(call: Call) -> str:
 
 
 def _is_quantified(walker: TokenWalker, at: int) -> bool:
-    """Whether a comparison with ALL, ANY or SOME of a subquery begins at a token that is neither IN nor NOT IN."""
+    """Return True if a comparison with ALL, ANY or SOME of a subquery, other than IN and NOT IN, begins at a token."""
     compared = walker.word(at), walker.word(at + 1)
     is_query = walker.word(at + 2) == "(" and walker.word(at + 3) in {"select", "with"}
     return is_query and compared[0] in _COMPARISONS and compared[1] in {"all", "any", "some"} and compared not in MEMBERSHIP
 
 
 def refuse_unknown(walker: TokenWalker, known: Mapping[str, object]) -> None:
-    """Refuse functions of other systems by saying what to write instead.
+    """Refuse functions of other systems, with advice for a replacement.
 
     :param walker: the query's tokens
     :param known: the program's own functions, which may have any name

@@ -1,4 +1,4 @@
-"""Rewrites fields of rows by their places, ``r[1]``, as fields by their names: Spark has places in arrays only."""
+"""The rewrite of fields of rows by number, ``r[1]``, to fields by name: in Spark only arrays have numbered elements."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class _Bracket:
 def name_row_fields(query: Edited, analyzer: Analyzer) -> Edited:
     """Rewrite each ``value[n]`` whose value is a row to ``value.name``; fields count from 1.
 
-    Of ``a[0][1][2]`` a call finds the innermost field only, since Spark does not know the type of what is around it.
+    In ``a[0][1][2]`` one call finds only the innermost field, since Spark does not know the type of the expressions around it.
 
-    :param query: Spark SQL that Spark refuses because of a field that is given by something else than its name
-    :param analyzer: knows the relations that the query reads
-    :returns: the query; the same one where none of its brackets can be the refused one
-    :raises SyntaxFailure: where the field cannot be told; offsets are those of the query as first written
+    :param query: Spark SQL that Spark refuses because of a field that is not given by its name
+    :param analyzer: the analyzer, which knows the relations that the query reads
+    :returns: the query; the same one if none of its brackets can be the refused one
+    :raises SyntaxFailure: if the field cannot be determined; offsets are those of the query as first written
     """
     tree = parse_query(query.text)
     edits, unknown = [], []
@@ -52,7 +52,7 @@ def name_row_fields(query: Edited, analyzer: Analyzer) -> Edited:
 
 
 def _brackets(walker: TokenWalker) -> Iterator[_Bracket]:
-    """Every ``value[key]`` but those whose key is a text."""
+    """Yield every ``value[key]`` except those whose key is a text."""
     for at in range(1, len(walker.tokens)):
         close = walker.closing(at) if walker.word(at) == "[" else None
         first = walker.operand(at - 1)
@@ -64,7 +64,7 @@ def _brackets(walker: TokenWalker) -> Iterator[_Bracket]:
 
 
 def _field_names(kind: str) -> list[str] | None:
-    """The names of a row's fields; None for other types."""
+    """Return the names of a row's fields, or None for other types."""
     if not kind.startswith("struct<"):
         return None
     return [field.name for field in exp.DataType.build(kind, dialect=DIALECT).expressions]

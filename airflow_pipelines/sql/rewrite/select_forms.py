@@ -1,4 +1,4 @@
-"""Rewrites forms of SELECT that Spark lacks: DISTINCT ON, EXCLUDE, GROUP BY (), FETCH FIRST, APPLY, names in quotes and others."""
+"""The rewrite of forms of SELECT that Spark lacks: DISTINCT ON, EXCLUDE, GROUP BY (), FETCH FIRST, APPLY, quoted names and more."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _QUALIFIED = "__qualified"
 
 
 def select_edits(walker: TokenWalker) -> list[Edit]:
-    """The edits that rewrite the last of these forms; empty when there is none left.
+    """Return the edits that rewrite the last of these forms; empty if none is left.
 
     :param walker: the query
     """
@@ -30,11 +30,11 @@ def select_edits(walker: TokenWalker) -> list[Edit]:
 def _form(walker: TokenWalker, at: int) -> list[Edit]:
     name = walker.name(at)
     if walker.tokens[at].token_type is TokenType.VAR and name != "exclude":
-        # A name, also when it is a word of SQL.
+        # A name, even if it is a word of SQL.
         return list(_quoted_alias(walker, at))
     match name:
         case "exclude":
-            return [_replaced(walker, at, at + 1, "EXCEPT")] if walker.word(at - 1) == "*" and walker.word(at + 1) == "(" else []
+            return [_replace(walker, at, at + 1, "EXCEPT")] if walker.word(at - 1) == "*" and walker.word(at + 1) == "(" else []
         case "group by" if walker.word(at + 1) == "(" and walker.word(at + 2) == ")":
             return _group_of_all(walker, at)
         case "limit":
@@ -48,37 +48,37 @@ def _form(walker: TokenWalker, at: int) -> list[Edit]:
         case "qualify":
             return _qualified_groups(walker, at)
         case "cross" if walker.word(at + 1) == "apply":
-            return [_replaced(walker, at, at + 2, "CROSS JOIN LATERAL")]
+            return [_replace(walker, at, at + 2, "CROSS JOIN LATERAL")]
         case "outer" if walker.word(at + 1) == "apply":
             return _outer_apply(walker, at)
     return list(_quoted_alias(walker, at))
 
 
-def _replaced(walker: TokenWalker, first: int, behind: int, text: str) -> Edit:
-    """Tokens ``first`` to ``behind`` (exclusive) as ``text``."""
+def _replace(walker: TokenWalker, first: int, behind: int, text: str) -> Edit:
+    """Return the edit that replaces tokens ``first`` to ``behind`` (exclusive) by ``text``."""
     return Edit(walker.start(first), walker.end(behind - 1), text)
 
 
 def _group_of_all(walker: TokenWalker, at: int) -> list[Edit]:
-    """``GROUP BY ()``: one group of all rows, also where there are none, which HAVING makes, too."""
+    """Rewrite ``GROUP BY ()``: one group of all rows, even if there are none; HAVING makes the same group."""
     if walker.word(at + 3) == ",":
         return []
-    return [_replaced(walker, at, at + 3, "" if walker.word(at + 3) == "having" else "HAVING TRUE")]
+    return [_replace(walker, at, at + 3, "" if walker.word(at + 3) == "having" else "HAVING TRUE")]
 
 
 def _limit(walker: TokenWalker, at: int) -> list[Edit]:
-    """``LIMIT offset, count``."""
+    """Rewrite ``LIMIT offset, count``."""
     if walker.word(at + 2) != "," or at + 3 >= len(walker.tokens):
         return []
     # A column may be called limit, too.
     if any(walker.tokens[token].token_type is not TokenType.NUMBER for token in (at + 1, at + 3)):
         return []
     offset, count = (walker.piece(walker.start(token), walker.end(token)) for token in (at + 1, at + 3))
-    return [_replaced(walker, at, at + 4, f"LIMIT {count} OFFSET {offset}")]
+    return [_replace(walker, at, at + 4, f"LIMIT {count} OFFSET {offset}")]
 
 
 def _fetch(walker: TokenWalker, at: int) -> list[Edit]:
-    """``[OFFSET n ROWS] FETCH FIRST m ROWS ONLY``."""
+    """Rewrite ``[OFFSET n ROWS] FETCH FIRST m ROWS ONLY``."""
     if walker.word(at + 1) not in {"first", "next"}:
         return []
     numbered = walker.word(at + 2) not in {"row", "rows"}
@@ -89,12 +89,12 @@ def _fetch(walker: TokenWalker, at: int) -> list[Edit]:
     before = at - 1 if walker.word(at - 1) in {"row", "rows"} else at
     if walker.word(before - 2) == "offset":
         offset = walker.piece(walker.start(before - 1), walker.end(before - 1))
-        return [_replaced(walker, before - 2, end + 1, f"LIMIT {count} OFFSET {offset}")]
-    return [_replaced(walker, at, end + 1, f"LIMIT {count}")]
+        return [_replace(walker, before - 2, end + 1, f"LIMIT {count} OFFSET {offset}")]
+    return [_replace(walker, at, end + 1, f"LIMIT {count}")]
 
 
 def _distinct_on(walker: TokenWalker, at: int) -> list[Edit]:
-    """``SELECT DISTINCT ON (keys) ... ORDER BY order``: the first row of each key, which QUALIFY finds."""
+    """Rewrite ``SELECT DISTINCT ON (keys) ... ORDER BY order``: the first row of each key, with QUALIFY."""
     close = walker.closing(at + 2) if walker.word(at + 2) == "(" else None
     select = clauses.around(clauses.selects(walker), at)
     if close is None or select is None or close == at + 3:
@@ -116,18 +116,21 @@ def _distinct_on(walker: TokenWalker, at: int) -> list[Edit]:
 
 
 def _refined_window(walker: TokenWalker, at: int) -> list[Edit]:
-    """``OVER (name ROWS ...)``: a window of the WINDOW clause, of which more is said where it is used."""
+    """Rewrite ``OVER (name ROWS ...)``: a window of the WINDOW clause that is refined where it is used."""
     select = clauses.around(clauses.selects(walker), at)
     if select is None or "window" not in select.clauses:
         return []
     for first, behind in clauses.split(walker, select.clauses["window"]):
         if walker.name(first) == walker.name(at) and walker.word(first + 2) == "(":
-            return [_replaced(walker, at, at + 1, walker.piece(walker.end(first + 2), walker.start(behind - 1)))]
+            return [_replace(walker, at, at + 1, walker.piece(walker.end(first + 2), walker.start(behind - 1)))]
     return []
 
 
 def _qualified_groups(walker: TokenWalker, at: int) -> list[Edit]:
-    """``GROUP BY ... QUALIFY`` with aggregates, which Spark has in the SELECT list only: the condition becomes a column."""
+    """Rewrite ``GROUP BY ... QUALIFY`` with aggregates: the condition becomes a column.
+
+    Spark allows these aggregates in the SELECT list only.
+    """
     select = clauses.around(clauses.selects(walker), at)
     if select is None or select.clauses.get("qualify", (0, 0))[0] != at + 1 or "window" in select.clauses:
         return []
@@ -138,7 +141,7 @@ def _qualified_groups(walker: TokenWalker, at: int) -> list[Edit]:
     return [
         Edit(walker.start(select.start), walker.start(select.start), f"SELECT * EXCEPT ({_QUALIFIED}) FROM ("),
         Edit(listed, listed, f", ({condition}) AS {_QUALIFIED}"),
-        _replaced(walker, at, behind, f") WHERE {_QUALIFIED}"),
+        _replace(walker, at, behind, f") WHERE {_QUALIFIED}"),
     ]
 
 
@@ -149,7 +152,7 @@ def _has_aggregates(walker: TokenWalker, tokens: clauses.Tokens) -> bool:
 
 
 def _is_no_window(walker: TokenWalker, call: Call) -> bool:
-    """Whether a call has no OVER behind it, be it after a FILTER."""
+    """Return True if a call has no OVER behind it or behind its FILTER."""
     behind = call.close + 1
     if walker.word(behind) == "filter" and walker.word(behind + 1) == "(":
         behind = (walker.closing(behind + 1) or behind) + 1
@@ -157,7 +160,7 @@ def _is_no_window(walker: TokenWalker, call: Call) -> bool:
 
 
 def _outer_apply(walker: TokenWalker, at: int) -> list[Edit]:
-    """``OUTER APPLY relation [AS] name [(columns)]``."""
+    """Rewrite ``OUTER APPLY relation [AS] name [(columns)]``."""
     end = at + 2 if walker.word(at + 2) == "(" else at + 3
     close = walker.closing(end) if walker.word(end) == "(" else None
     if close is None:
@@ -167,22 +170,22 @@ def _outer_apply(walker: TokenWalker, at: int) -> list[Edit]:
     if behind > close and walker.word(behind + 1) == "(":
         behind = walker.closing(behind + 1) or behind
     place = walker.end(behind)
-    return [_replaced(walker, at, at + 2, "LEFT JOIN LATERAL"), Edit(place, place, " ON TRUE")]
+    return [_replace(walker, at, at + 2, "LEFT JOIN LATERAL"), Edit(place, place, " ON TRUE")]
 
 
 def _quoted_alias(walker: TokenWalker, at: int) -> Iterator[Edit]:
-    """``expression AS 'name'`` and ``expression 'name'`` in a SELECT list."""
+    """Yield the edits of ``expression AS 'name'`` and ``expression 'name'`` in a SELECT list."""
     if at < 1 or walker.tokens[at].token_type is not TokenType.STRING:
         return
     behind = walker.word(at + 1) in {",", "from", ")"} or at + 1 == len(walker.tokens)
     if not behind:
         return
     if (walker.word(at - 1) == "as" and not _in_cast(walker, at)) or _ends_item(walker, at):
-        yield _replaced(walker, at, at + 1, quote(walker.tokens[at].text))
+        yield _replace(walker, at, at + 1, quote(walker.tokens[at].text))
 
 
 def _ends_item(walker: TokenWalker, at: int) -> bool:
-    """Whether a string stands behind an expression of a SELECT list, and ends the item."""
+    """Return True if a string is behind an expression of a SELECT list, and ends the item."""
     if walker.tokens[at - 1].token_type not in ENDS_VALUE:
         return False
     select = clauses.around(clauses.selects(walker), at)
@@ -191,5 +194,5 @@ def _ends_item(walker: TokenWalker, at: int) -> bool:
 
 
 def _in_cast(walker: TokenWalker, at: int) -> bool:
-    """Whether the string stands at the place of a cast's type."""
+    """Return True if the string is in the place of a cast's type."""
     return walker.word(at + 1) == ")" and any(call.close == at + 1 and "cast" in call.name.lower() for call in walker.calls())

@@ -1,4 +1,4 @@
-"""Expands ``* [EXCEPT (columns)] REPLACE (expression AS column)`` to the list of all columns."""
+"""The expansion of ``* [EXCEPT (columns)] REPLACE (expression AS column)`` to the list of all columns."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from airflow_pipelines.sql.syntax.edits import Edit, Edited
 def expand_star_replace(query: Edited, analyzer: Analyzer) -> Edited:
     """Replace each ``* REPLACE`` by a list of columns.
 
-    One whose columns Spark cannot tell, or which gives two of one name, stays as it is, for Spark to refuse.
+    A star whose columns Spark cannot tell, or that has two columns of one name, stays as it is, so that Spark refuses it.
 
     :param query: folded text that parses
-    :param analyzer: knows the relations that the query reads
+    :param analyzer: the analyzer, which knows the relations that the query reads
     """
     if not mentions(query.text, "replace"):
         return query
@@ -30,20 +30,20 @@ def expand_star_replace(query: Edited, analyzer: Analyzer) -> Edited:
         star = _star(walker, at) if walker.name(at) == "replace" and walker.word(at + 1) == "(" else None
         close = walker.closing(at + 1) if star is not None else None
         if star is not None and close is not None:
-            edits += _written_out(query.text, walker, star, at, close, analyzer)
+            edits += _expand(query.text, walker, star, at, close, analyzer)
     return query.edit(edits)
 
 
 def _star(walker: TokenWalker, at: int) -> int | None:
-    """The star before the word REPLACE, with a list of columns to leave out in between or not."""
+    """Return the star before the word REPLACE, possibly with an EXCEPT list in between, or None if there is no star."""
     if walker.word(at - 1) == "*":
         return at - 1
     opened = walker.opening(at - 1) if walker.word(at - 1) == ")" else None
     return opened - 2 if opened is not None and walker.word(opened - 1) == "except" and walker.word(opened - 2) == "*" else None
 
 
-def _written_out(text: str, walker: TokenWalker, star: int, at: int, close: int, analyzer: Analyzer) -> list[Edit]:
-    """The edit of the star that is token ``star``, whose word REPLACE is token ``at`` and whose list ends with token ``close``."""
+def _expand(text: str, walker: TokenWalker, star: int, at: int, close: int, analyzer: Analyzer) -> list[Edit]:
+    """Return the edit of the star at token ``star``, whose word REPLACE is token ``at`` and whose list ends at token ``close``."""
     left_out = {walker.tokens[place].text for place in range(star + 3, at - 1) if walker.name(place)}
     given = [walker.piece(*argument) for argument in walker.arguments(at + 1, close)]
     computed = {name: piece for piece in given if (name := _alias(piece)) is not None}
@@ -65,14 +65,14 @@ def _items(columns: Sequence[str], computed: dict[str, str], source: str) -> lis
 
 
 def _alias(piece: str) -> str | None:
-    """The column's name in ``expression AS column``."""
+    """Return the column's name in ``expression AS column``."""
     walker = TokenWalker(piece)
     last = len(walker.tokens) - 1
     return walker.tokens[last].text if last > 1 and walker.word(last - 1) == "as" else None
 
 
 def _select(text: str, start: int, end: int) -> exp.Select | None:
-    """The SELECT whose star has the list between two offsets."""
+    """Return the SELECT whose star has the list between two offsets."""
     for star in parse_query(text).find_all(exp.Star):
         parts = [part for item in star.args.get("replace") or [] for part in item.walk() if "start" in part.meta]
         if any(start <= part.meta["start"] < end for part in parts):

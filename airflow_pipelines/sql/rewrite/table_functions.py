@@ -1,4 +1,4 @@
-"""Rewrites generators in FROM: VARIANT_EXPLODE, which Spark has in one place only, and LATERAL where SQL implies it."""
+"""The rewrite of generators in FROM: VARIANT_EXPLODE, which Spark supports in one place only, and implied LATERAL."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PARTS = (
     "TRANSFORM(MAP_ENTRIES(TRY_CAST({0} AS MAP<STRING, VARIANT>)), (__e, __i) -> "
     "STRUCT(__i AS pos, __e.key AS key, __e.value AS value)))"
 )
-"""The elements of a VARIANT that is an array, the fields of one that is an object, NULL of another one."""
+"""The elements of a VARIANT that is an array, the fields of one that is an object, NULL for any other."""
 _NAMES = "pos, key, value"
 _GENERATORS = frozenset(
     {"explode", "explode_outer", "inline", "inline_outer", "json_tuple", "posexplode", "posexplode_outer", "stack", *_INLINE}
@@ -27,11 +27,13 @@ _BEHIND_VIEW = frozenset(
         "window",
     }
 )  # fmt: skip
-"""Words behind a LATERAL VIEW that are not its name."""
+"""The words behind a LATERAL VIEW that are not its name."""
 
 
 def table_function_edits(walker: TokenWalker) -> Iterator[Edit]:
-    """``LATERAL VIEW variant_explode(v) e``, ``LATERAL variant_explode(v) AS e``, and ``FROM t, posexplode(t.a) AS e``.
+    """Yield the edits of generators that Spark refuses in their place.
+
+    Examples are ``LATERAL VIEW variant_explode(v) e``, ``LATERAL variant_explode(v) AS e`` and ``FROM t, posexplode(t.a) AS e``.
 
     :param walker: the query
     """
@@ -56,7 +58,7 @@ def _is_view(walker: TokenWalker, call: Call) -> bool:
 
 
 def _names(walker: TokenWalker, call: Call, in_from: bool) -> Iterator[Edit]:
-    """The edit that names the columns of a generator, where the query does not."""
+    """Yield the edit that names the columns of a generator, if the query does not."""
     behind = call.close + 1
     if _is_view(walker, call):
         has_name = bool(walker.name(behind)) and walker.word(behind) not in {"as", *_BEHIND_VIEW}
@@ -71,7 +73,7 @@ def _names(walker: TokenWalker, call: Call, in_from: bool) -> Iterator[Edit]:
 
 
 def _is_in_from(walker: TokenWalker, call: Call) -> bool:
-    """Return True if a call stands in FROM, where a relation can."""
+    """Return True if a call is in FROM, in the place of a relation."""
     select = around(selects(walker), call.at)
     first, behind = select.clauses.get("from", (0, 0)) if select is not None else (0, 0)
     return first <= call.at < behind and walker.word(call.at - 1) in {",", "from", "join", "lateral"}

@@ -1,4 +1,4 @@
-"""Rewrites time windows, TUMBLE, HOP and SESSION, in FROM and in GROUP BY, to Spark's own functions."""
+"""The rewrite of time windows, TUMBLE, HOP and SESSION, in FROM and in GROUP BY, to Spark's own functions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _GROUPINGS = ("tumble", "hop", "session")
 _ENDS = {"start": ".`start`", "end": ".`end`"}
 _NAMES = ("window", "session_window")
 _BEFORE = frozenset({"select", ",", "(", "group by", "order by", "having", "and", "or", "not", "=", "<", ">", "<=", ">=", "<>"})
-"""What may stand before a window column without a qualifier."""
+"""The tokens that may precede a window column without a qualifier."""
 
 
 def time_windows(query: Edited) -> Edited:
@@ -32,13 +32,13 @@ def time_windows(query: Edited) -> Edited:
     * ``window.start`` under ``GROUP BY window(...)`` becomes ``window(...).start``, ``window_time(w)`` the last microsecond of w.
 
     :param query: folded text that parses
-    :raises SyntaxFailure: when a length of time is no constant; offsets are those of the query as first written
+    :raises SyntaxFailure: if a length of time is no constant; offsets are those of the query as first written
     """
     if not mentions(query.text, "tumble", "hop", "session", "window"):
         return query
     while True:
         tables = [places for table in parse_query(query.text).find_all(exp.Table) if (places := window_table_places(table))]
-        inner = [one for one in tables if not any(_within(other.whole, one.whole) for other in tables if other is not one)]
+        inner = [one for one in tables if not any(_is_within(other.whole, one.whole) for other in tables if other is not one)]
         if not inner:
             break
         query = query.edit([Edit(*places.whole, _table(query, places)) for places in inner])
@@ -47,12 +47,12 @@ def time_windows(query: Edited) -> Edited:
     return query
 
 
-def _within(inner: Place, outer: Place) -> bool:
+def _is_within(inner: Place, outer: Place) -> bool:
     return outer[0] <= inner[0] and inner[1] <= outer[1]
 
 
 def _table(query: Edited, places: WindowTablePlaces) -> str:
-    """A derived table with the windows of a table's rows."""
+    """Return a derived table with the windows of a table's rows."""
 
     def piece(place: Place) -> str:
         return query.text[place[0] : place[1]]
@@ -71,7 +71,7 @@ def _table(query: Edited, places: WindowTablePlaces) -> str:
 
 
 def _sessions(source: str, column: str, keys: list[str], gap: str) -> str:
-    """Each row with its session: a row that comes a gap or more after the one before it starts a new session."""
+    """Return a query for each row with its session: a row that is a gap or more after the row before it starts a new session."""
     length = f"INTERVAL '{gap}'"
     order = f"ORDER BY {column} RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
     by = f"PARTITION BY {', '.join(keys)} " if keys else ""
@@ -96,7 +96,7 @@ def _length(query: Edited, place: Place) -> str:
 
 
 def _groupings(query: Edited) -> Iterator[Edit]:
-    """TUMBLE, HOP, SESSION and their bounds outside of FROM."""
+    """Yield the edits of TUMBLE, HOP, SESSION and their bounds outside of FROM."""
     for call in TokenWalker(query.text).calls():
         function, _, bound = call.name.partition("_")
         if function not in _GROUPINGS or bound not in {"", *_ENDS} or len(call.arguments) < 2:
@@ -114,14 +114,14 @@ def _grouping(query: Edited, call: Call, function: str, column: str, lengths: li
     if function == "tumble" and len(more) < 2:
         return _window(column, [size, *([size, *more] if more else [])])
     if function == "hop" and len(more) in {1, 2}:
-        # The slide comes first here, and the size in Spark.
+        # Here the slide comes first, in Spark the size.
         return _window(column, [more[0], size, *more[1:]])
     wanted = {"session": "(time, gap)", "tumble": "(time, size[, offset])", "hop": "(time, slide, size[, offset])"}
     raise SyntaxFailure(*query.origin(call.start, call.end), f"{call.name.upper()} takes {wanted[function]}")
 
 
 def _named_windows(query: Edited) -> Iterator[Edit]:
-    """Edits that replace the columns ``window`` and ``session_window`` of GROUP BY by the calls that define them."""
+    """Yield edits that replace the columns ``window`` and ``session_window`` of GROUP BY by the calls that define them."""
     walker = TokenWalker(query.text)
     places = selects(walker)
     calls = [call for call in walker.calls() if call.name in _NAMES]
@@ -140,7 +140,7 @@ def _named_windows(query: Edited) -> Iterator[Edit]:
 
 
 def _is_item(walker: TokenWalker, select: SelectText, first: int, last: int) -> bool:
-    """Whether some tokens are a whole entry of the SELECT list."""
+    """Return True if some tokens are a whole entry of the SELECT list."""
     begins = walker.word(first - 1) in {"select", "distinct", ","}
     return begins and walker.word(last + 1) in {",", "from"} and _in_clause(select, "list", first)
 

@@ -1,4 +1,4 @@
-"""Rewrites constructs that Spark's grammar lacks and whose meaning depends on the columns of relations."""
+"""The rewrite of constructs that Spark's grammar lacks and whose meaning depends on the columns of relations."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def to_spark_syntax(query: Edited, analyzer: Analyzer) -> Edited:
     """Rewrite bare calls of the clock, time windows, ASOF joins, stars with REPLACE, DIV_NULL, and UNNEST that depends on types.
 
     :param query: folded text that parses
-    :param analyzer: knows the relations that the query reads
+    :param analyzer: the analyzer, which knows the relations that the query reads
     :returns: the query in Spark's syntax
-    :raises SyntaxFailure: when a construct is used in a wrong way; offsets are those of the query as first written
+    :raises SyntaxFailure: if a construct is used in a wrong way; offsets are those of the query as first written
     """
     for rewrite in PASSES:
         query = rewrite(query, analyzer)

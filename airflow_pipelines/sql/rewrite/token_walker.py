@@ -1,4 +1,4 @@
-"""Walks over a text's tokens: calls with their arguments, brackets, operands."""
+"""A walker over a text's tokens: calls with their arguments, brackets, operands."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CLOSING = frozenset({")", "]", "}"})
 ENDS_VALUE = frozenset(
     {TokenType.END, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.R_BRACKET, TokenType.R_PAREN, TokenType.VAR}
 )
-"""Tokens that end an expression, but for texts: what stands behind one cannot go on with it without an operator."""
+"""The tokens, besides texts, that end an expression, so that it cannot go on without an operator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Call:
 
 
 def mentions(text: str, *words: str) -> bool:
-    """Whether one of some words stands anywhere in a text. A pass that rewrites them need not parse a text without them.
+    """Return True if one of some words is anywhere in a text. A pass that rewrites them need not parse a text without them.
 
     :param text: the text
     :param words: the words, in lower case
@@ -49,7 +49,10 @@ class TokenWalker:
         self.tokens: Sequence[Token] = tokenise(text)
 
     def word(self, at: int) -> str:
-        """The text of a token in lower case, with single spaces; empty outside of the text, for literals and quoted names."""
+        """Return the text of a token in lower case, with single spaces.
+
+        It is empty outside of the text, for literals and quoted names.
+        """
         if not 0 <= at < len(self.tokens):
             return ""
         token = self.tokens[at]
@@ -58,7 +61,10 @@ class TokenWalker:
         return " ".join(self.text[token.start : token.end + 1].lower().split())
 
     def name(self, at: int) -> str:
-        """The name at a token; empty for anything else. The program's names are in lower case, names that rewrites add in upper."""
+        """Return the name at a token; empty for anything else.
+
+        The program's names are in lower case, names that rewrites add in upper case.
+        """
         if not 0 <= at < len(self.tokens):
             return ""
         token = self.tokens[at]
@@ -68,7 +74,7 @@ class TokenWalker:
         return word if word[:1].isalpha() or word[:1] == "_" else ""
 
     def follows_value(self, at: int) -> bool:
-        """Whether the token before ``at`` ends a value or a relation, so that no expression can begin at ``at``."""
+        """Return True if the token before ``at`` ends a value or a relation, so that no expression can begin at ``at``."""
         if at == 0:
             return False
         before = self.tokens[at - 1].token_type
@@ -79,19 +85,19 @@ class TokenWalker:
         }
 
     def piece(self, start: int, end: int) -> str:
-        """The text between two offsets."""
+        """Return the text between two offsets."""
         return self.text[start:end]
 
     def start(self, at: int) -> int:
-        """The offset at which a token starts."""
+        """Return the offset at which a token starts."""
         return self.tokens[at].start
 
     def end(self, at: int) -> int:
-        """The offset behind a token."""
+        """Return the offset behind a token."""
         return self.tokens[at].end + 1
 
     def closing(self, at: int) -> int | None:
-        """The token that closes the bracket at token ``at``; None when none does."""
+        """Return the token that closes the bracket at token ``at``, or None if there is none."""
         depth = 0
         for place in range(at, len(self.tokens)):
             word = self.word(place)
@@ -101,7 +107,7 @@ class TokenWalker:
         return None
 
     def opening(self, at: int) -> int | None:
-        """The token that opens the bracket that token ``at`` closes; None when none does."""
+        """Return the token that opens the bracket that token ``at`` closes, or None if there is none."""
         depth = 0
         for place in range(at, -1, -1):
             word = self.word(place)
@@ -111,7 +117,7 @@ class TokenWalker:
         return None
 
     def calls(self) -> Iterator[Call]:
-        """Every name with a parenthesis behind it, in the order of the text."""
+        """Yield every name with a parenthesis behind it, in the order of the text."""
         for at in range(len(self.tokens) - 1):
             name = self.name(at)
             if not name or self.word(at + 1) != "(" or self.word(at - 1) == ".":
@@ -121,21 +127,21 @@ class TokenWalker:
                 yield Call(name, at, close, self.start(at), self.end(close), tuple(self.arguments(at + 1, close)))
 
     def arguments(self, opening: int, closing: int) -> Iterator[tuple[int, int]]:
-        """The offsets of what stands between two brackets, separated by commas (ends exclusive)."""
+        """Yield the offsets of the pieces between two brackets, separated by commas (ends exclusive)."""
         if closing == opening + 1:
             return
         first, depth = opening + 1, 0
         for place in range(opening + 1, closing + 1):
             word = self.word(place)
             if place == closing or (word == "," and depth == 0):
-                # Two commas in a row leave nothing between them, which is for Spark to refuse.
+                # There is nothing between two commas in a row, which Spark refuses.
                 if place > first:
                     yield self.start(first), self.end(place - 1)
                 first = place + 1
             depth += (word in _OPENING) - (word in _CLOSING)
 
     def operand(self, last: int) -> int | None:
-        """The first token of the operand that ends at token ``last``.
+        """Return the first token of the operand that ends at token ``last``.
 
         :param last: the last token of a name, a literal, a call or brackets
         :returns: None for other operands
@@ -169,6 +175,6 @@ NOT_CALLED = frozenset(
         "limit", "not", "on", "or", "over", "select", "then", "union", "using", "values", "when", "where", "with",
     }
 )  # fmt: skip
-"""Words that are no functions when a parenthesis follows them."""
+"""The words that are no functions when a parenthesis follows them."""
 _NOT_OPERANDS = frozenset({"end"})
-"""Words that end an operand whose start is not searched for."""
+"""The words that end an operand whose start is not searched for."""

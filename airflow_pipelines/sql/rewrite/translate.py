@@ -1,4 +1,4 @@
-"""Translates one text to Spark SQL where no analyzer is needed: functions, casts, built-ins, predicates, forms of SELECT."""
+"""The translation of one text to Spark SQL without an analyzer: functions, casts, built-ins, predicates, forms of SELECT."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from airflow_pipelines.sql.rewrite.variant_paths import variant_path_edits
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
 
 EditsOf = Callable[[TokenWalker, Definitions], Iterable[Edit]]
-"""Gives the edits that a pass makes in a text; none when there is nothing left to rewrite."""
+"""A function that returns the edits of a pass in a text; empty if nothing is left to rewrite."""
 
 
 def _variant_paths(walker: TokenWalker, _definitions: Definitions) -> Iterable[Edit]:
@@ -38,11 +38,11 @@ def _select_forms(walker: TokenWalker, _definitions: Definitions) -> Iterable[Ed
 
 
 PASSES: tuple[EditsOf, ...] = (_variant_paths, _casts, _builtins_and_predicates, _select_forms)
-"""The passes in their order. Each is repeated until it has no edits, because what it writes may need it again."""
+"""The passes in their order. Each is repeated until it has no edits, because its output may need it again."""
 MAX_LENGTH = 1_000_000
-"""How long a text may become, in characters: functions that call functions can grow beyond all bounds."""
+"""The limit of a text's length in characters: functions that call functions can grow without bounds."""
 _MAX_GROWTH = 8
-"""How many times its own length a text that is long as written may become."""
+"""The factor by which a text that is long as written may grow."""
 
 
 def translate(query: Edited, definitions: Definitions) -> Edited:
@@ -50,7 +50,7 @@ def translate(query: Edited, definitions: Definitions) -> Edited:
 
     :param query: Spark SQL with folded names
     :param definitions: the program's own types and functions
-    :raises CallRefused: when a function of the program is called in a wrong way; its place is that of the query as first written
+    :raises CallRefused: if a call is wrong or its function does not exist; its position is that in the query as first written
     """
     try:
         refuse_unknown(TokenWalker(query.text), definitions.functions)
@@ -64,7 +64,7 @@ def spell_for_spark(edited: Edited, definitions: Definitions) -> Edited:
 
     :param edited: the text
     :param definitions: the program's own types
-    :raises CallRefused: when the text becomes too long
+    :raises CallRefused: if the text becomes too long
     """
     for edits_of in PASSES:
         edited = _to_fixed_point(edited, edits_of, definitions)
@@ -76,7 +76,7 @@ def inline_functions(edited: Edited, definitions: Definitions) -> Edited:
 
     :param edited: the text
     :param definitions: the program's own functions
-    :raises CallRefused: when a function is called in a wrong way
+    :raises CallRefused: if a function is called in a wrong way
     """
     return _to_fixed_point(edited, _function_calls, definitions)
 
@@ -94,13 +94,13 @@ def _to_fixed_point(edited: Edited, edits_of: EditsOf, definitions: Definitions)
             raise CallRefused(*edited.origin(refused.start, refused.end), refused.message) from refused
         if not edits:
             return edited
-        edited = edited.edit(_innermost(edits))
+        edited = edited.edit(_find_innermost(edits))
         if len(edited.text) > limit:
             raise CallRefused(0, 0, f"With its functions written out this text has more than {limit} characters")
 
 
-def _innermost(edits: Iterable[Edit]) -> Iterator[Edit]:
-    """The edits that contain no other one."""
+def _find_innermost(edits: Iterable[Edit]) -> Iterator[Edit]:
+    """Yield the edits that contain no other one."""
     nearest: int | None = None
     for edit in sorted(edits, key=lambda edit: (-edit.start, edit.end)):
         if nearest is None or edit.end < nearest:

@@ -1,4 +1,4 @@
-"""Rewrites the rounding of dates and times to a unit: FLOOR and CEIL, TIMESTAMP_TRUNC, DATE_TRUNC and TIME_TRUNC."""
+"""The rewrite of the rounding of dates and times to a unit: FLOOR and CEIL, TIMESTAMP_TRUNC, DATE_TRUNC and TIME_TRUNC."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from airflow_pipelines.sql.rewrite.token_walker import Call, TokenWalker
 from airflow_pipelines.sql.syntax.edits import Edit
 
 _YEARS: Mapping[str, tuple[int, int]] = {"decade": (10, 0), "century": (100, 1), "millennium": (1000, 1)}
-"""Units of several years that Spark lacks: how many, and the last digit of the first one. The year 2001 begins a century."""
+"""The units of several years that Spark lacks: their length, and the last digit of the first year. 2001 begins a century."""
 _UNITS: Mapping[str, str] = {
     "isoweek": "WEEK",
     **{
@@ -18,11 +18,11 @@ _UNITS: Mapping[str, str] = {
 }
 """Spark's name of each other unit."""
 _SPARKS_OTHER_NAMES = frozenset({"yyyy", "yy", "mm", "mon", "dd"})
-"""Other names of units that Spark takes in quotes."""
+"""Other names of units that Spark accepts in quotes."""
 _PARTS_OF_DAY: Mapping[str, int] = {
     "hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000, "millisecond": 1_000, "microsecond": 1,
 }  # fmt: skip
-"""Units of a TIME, in microseconds."""
+"""The units of a TIME, in microseconds."""
 _DAY = 86_400_000_000
 _DIFFERENCES = frozenset({"date_diff", "datediff", "timestampdiff"})
 _Rewrite = Callable[[TokenWalker, Call, Sequence[str]], str | None]
@@ -33,14 +33,14 @@ def _is_unit(word: str) -> bool:
 
 
 def _is_unit_first(arguments: Sequence[str]) -> bool:
-    """Return True if a call has its unit first, in quotes, as in Spark. What follows may be a column that is called like a unit."""
+    """Return True if a call has its unit first, in quotes, as in Spark. A column behind it may have the name of a unit."""
     text = arguments[0].lower()
     unit = text[1:-1]
     return text.startswith("'") and text.endswith("'") and (_is_unit(unit) or unit in _SPARKS_OTHER_NAMES)
 
 
 def _first(value: str, unit: str) -> str:
-    """The first moment of the unit of a date or time, in whatever type Spark has it."""
+    """Return Spark SQL for the first moment of the unit that contains a date or time, in the type that Spark gives it."""
     if unit in _UNITS:
         return f"DATE_TRUNC('{_UNITS[unit]}', {value})"
     count, first = _YEARS[unit]
@@ -56,8 +56,8 @@ def _ceil(value: str, unit: str) -> str:
     return f"CAST(CASE WHEN {first} = {value} THEN {first} ELSE TIMESTAMPADD({step}, {count}, {first}) END AS TIMESTAMP_NTZ)"
 
 
-def _rounded(walker: TokenWalker, call: Call, arguments: Sequence[str]) -> str | None:
-    """``FLOOR(x TO unit)`` and ``CEIL(x TO unit)``."""
+def _round(walker: TokenWalker, call: Call, arguments: Sequence[str]) -> str | None:
+    """Rewrite ``FLOOR(x TO unit)`` and ``CEIL(x TO unit)``."""
     unit = walker.word(call.close - 1)
     if len(arguments) != 1 or walker.word(call.close - 2) != "to" or not _is_unit(unit) or call.close < call.at + 5:
         return None
@@ -84,12 +84,12 @@ def _time_trunc(_walker: TokenWalker, _call: Call, arguments: Sequence[str]) -> 
 
 
 def of_times(text: str, start: int, end: int) -> Edit | str | None:
-    """Round a TIME, or take the difference of two, where the same call of dates and times is something else in Spark.
+    """Round a TIME, or take the difference of two, where Spark has another function for this than for dates.
 
     :param text: Spark SQL
     :param start: the offset of the call, or of a part of it, that Spark refuses because of a TIME
     :param end: the offset behind it
-    :returns: the edit, or why there is none, in a sentence; None when it is no such call
+    :returns: the edit, or a sentence that explains why there is none; None if it is no such call
     """
     walker = TokenWalker(text)
     around = [call for call in walker.calls() if call.start <= start and end <= call.end]
@@ -121,17 +121,17 @@ def _time_floor(value: str, unit: str) -> str:
 
 
 def _time_ceil(value: str, unit: str) -> str:
-    """The next moment of the unit; behind the last one of the day it is midnight."""
+    """Return Spark SQL that rounds a TIME up to a unit; behind the last one of the day it is midnight."""
     length = _PARTS_OF_DAY[unit]
     return f"TIME_FROM_MICROS((TIME_TO_MICROS({value}) + {length - 1}) DIV {length} * {length} % {_DAY})"
 
 
 TRUNCATIONS: Mapping[str, _Rewrite] = {
-    "ceil": _rounded,
-    "ceiling": _rounded,
+    "ceil": _round,
+    "ceiling": _round,
     "date_trunc": _date_trunc,
-    "floor": _rounded,
+    "floor": _round,
     "time_trunc": _time_trunc,
     "timestamp_trunc": _timestamp_trunc,
 }
-"""Gives Spark SQL for a call, by the function's name; None when Spark has the call itself."""
+"""For each function a rewrite that returns Spark SQL for a call, or None if Spark has the call itself."""

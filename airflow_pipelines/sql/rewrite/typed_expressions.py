@@ -1,4 +1,4 @@
-"""Rewrites expressions whose meaning depends on the types of their operands: division, and TYPEOF of VARIANTs."""
+"""The rewrite of expressions whose meaning depends on the types of their operands: division, and TYPEOF of VARIANTs."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _TYPE_OF_VARIANT = (
 def typed_expressions(query: Edited, analyzer: Analyzer) -> Edited:
     """Rewrite divisions of floating-point numbers and ``TYPEOF(variant)``.
 
-    What Spark cannot tell the type of, such as the parameter of a lambda function or a column of an outer query, keeps Spark's
-    meaning.
+    An expression whose type Spark cannot tell, such as the parameter of a lambda function or a column of an outer query, keeps
+    Spark's meaning.
 
     :param query: Spark SQL that Spark accepts
-    :param analyzer: knows the relations that the query reads
+    :param analyzer: the analyzer, which knows the relations that the query reads
     """
     return _types_of_variants(_divisions(query, analyzer), analyzer)
 
@@ -61,7 +61,7 @@ def _found(text: str) -> Iterator[_Division]:
 
 
 def _place(operand: exp.Expr) -> tuple[int, int] | None:
-    """Where an operand stands. A chain, such as ``a * b`` in ``a * b / c``, begins with its first part and ends with its last."""
+    """Return the offsets of an operand. A chain, such as ``a * b`` in ``a * b / c``, extends from its first part to its last."""
     own = operand.meta.get(OPERAND)
     if own is not None or not isinstance(operand, exp.Binary):
         return own
@@ -70,7 +70,7 @@ def _place(operand: exp.Expr) -> tuple[int, int] | None:
 
 
 def _may_fail(divisor: str) -> bool:
-    """Whether a divisor may be zero, as far as its text tells."""
+    """Return True if a divisor may be zero, as far as its text shows."""
     walker = TokenWalker(divisor)
     try:
         return not float(divisor)
@@ -79,13 +79,13 @@ def _may_fail(divisor: str) -> bool:
 
 
 def _are_floating(divisions: Sequence[_Division], text: str, analyzer: Analyzer) -> list[bool]:
-    """Whether an operand of each division is a floating-point number."""
+    """Return for each division True if an operand is a floating-point number."""
     answers: dict[int, bool] = {}
     for select in {id(division.select): division.select for division in divisions}.values():
         own = [at for at, division in enumerate(divisions) if division.select is select]
         sides = [text[slice(*side)] for at in own for side in (divisions[at].left, divisions[at].right)]
         kinds = types_in(select, sides, analyzer)
-        # One piece that cannot be asked about, such as an aggregate beside a column, hides the others.
+        # One expression that Spark refuses, such as an aggregate beside a column, hides the types of the others.
         known = [(types_in(select, [side], analyzer) or ("",))[0] for side in sides] if kinds is None else kinds
         # A divided interval is an interval.
         answers |= {
@@ -96,7 +96,7 @@ def _are_floating(divisions: Sequence[_Division], text: str, analyzer: Analyzer)
 
 
 def _edits(text: str, divisions: Sequence[_Division], start: int, end: int) -> list[Edit]:
-    """The edits of the outermost divisions between two offsets."""
+    """Return the edits of the outermost divisions between two offsets."""
     within = [division for division in divisions if start <= division.left[0] and division.right[1] <= end]
     edits = []
     for division in within:

@@ -1,6 +1,6 @@
-"""Gives windows without ORDER BY an order where Spark asks for one: NULL, by which all rows are equal.
+"""The rewrite that adds an order to windows without ORDER BY where Spark requires one: NULL, by which all rows are equal.
 
-What then depends on the order of equal rows is decided by all of their columns, as for any other ORDER BY.
+All columns then break the ties between equal rows, as for any other ORDER BY.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ _ORDER = "ORDER BY NULL"
 
 
 def unordered_window_edits(walker: TokenWalker) -> Iterator[Edit]:
-    """``LAG(x) OVER ()``, ``RANK() OVER (PARTITION BY k)``, ``SUM(x) OVER (RANGE UNBOUNDED PRECEDING)``: windows without an order.
+    """Yield the edits of windows without an order.
+
+    Examples are ``LAG(x) OVER ()``, ``RANK() OVER (PARTITION BY k)`` and ``SUM(x) OVER (RANGE UNBOUNDED PRECEDING)``.
 
     :param walker: the query
-    :raises CallRefused: when a frame is measured by the values of an order that is not there
+    :raises CallRefused: if a RANGE frame measures distances and there is no order
     """
     for call in walker.calls():
         over = _behind_options(walker, call)
@@ -37,11 +39,11 @@ def unordered_window_edits(walker: TokenWalker) -> Iterator[Edit]:
             message = "RANGE measures from the value of ORDER BY, which this window has none of: add it, or count rows with ROWS"
             raise CallRefused(walker.start(frame), walker.end(definition[1] - 1), message)
         if in_range or call.name.lower() in _NEED_ORDER:
-            yield _ordered(walker, over + 1, definition, definition[1] if frame is None else frame)
+            yield _add_order(walker, over + 1, definition, definition[1] if frame is None else frame)
 
 
 def _behind_options(walker: TokenWalker, call: Call) -> int:
-    """The token behind a call and what is said of its NULLs and rows."""
+    """Return the token behind a call and its NULLS and FILTER clauses."""
     at = call.close + 1
     while True:
         if walker.word(at) in {"ignore", "respect"} and walker.word(at + 1) == "nulls":
@@ -53,7 +55,7 @@ def _behind_options(walker: TokenWalker, call: Call) -> int:
 
 
 def _definition(walker: TokenWalker, at: int) -> Tokens | None:
-    """The tokens of the window that is written or named at a token, without parentheses; None when there is no such window."""
+    """Return the tokens of the window that is written or named at a token, without parentheses, or None if there is none."""
     close = walker.closing(at) if walker.word(at) == "(" else None
     if close is not None and not (close == at + 2 and walker.name(at + 1)):
         return at + 1, close
@@ -66,7 +68,7 @@ def _definition(walker: TokenWalker, at: int) -> Tokens | None:
 
 
 def _is_frame(walker: TokenWalker, at: int) -> bool:
-    """Return True if RANGE or ROWS stands at a token and begins a frame, as a column would not."""
+    """Return True if RANGE or ROWS at a token begins a frame, and is no column."""
     begins = walker.word(at + 1) in {"between", "current", "interval", "unbounded"}
     return walker.word(at) in {"range", "rows"} and (begins or walker.word(at + 2) in {"following", "preceding"})
 
@@ -77,11 +79,11 @@ def _is_measured(walker: TokenWalker, frame: Tokens) -> bool:
     return any(walker.word(at - 1) != "unbounded" for at in sides)
 
 
-def _ordered(walker: TokenWalker, at: int, definition: Tokens, place: int) -> Edit:
-    """The edit that gives the window at a token an order.
+def _add_order(walker: TokenWalker, at: int, definition: Tokens, place: int) -> Edit:
+    """Return the edit that gives the window at a token an order.
 
     :param definition: the tokens of the window
-    :param place: the token before which the order stands
+    :param place: the token before which the order is inserted
     """
     first, behind = definition
     before = walker.piece(walker.start(first), walker.end(place - 1)) if first < place else ""

@@ -1,4 +1,4 @@
-"""Rewrites paths into VARIANTs, ``v:a.b[0]``, as calls of VARIANT_GET."""
+"""The rewrite of paths into VARIANTs, ``v:a.b[0]``, to calls of VARIANT_GET."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from airflow_pipelines.sql.values.json_path import path_literal, path_step
 
 
 def variant_path_edits(walker: TokenWalker) -> Iterator[Edit]:
-    """The edits that replace each value with a path by a VARIANT, which is NULL where the path leads to nothing.
+    """Yield the edits that replace each value with a path by a VARIANT, which is NULL if the path leads to nothing.
 
-    A cast of it is left to the cast of VARIANTs, which fails the step where the value does not fit.
+    A cast around it becomes a cast of a VARIANT, which fails the step if the value does not fit.
 
     :param walker: the query
-    :raises CallRefused: when an element is not given by a constant
+    :raises CallRefused: if an element is not given by a constant
     """
     end_before = -1
     for path in variant_paths(walker.tokens):
         first, is_behind_path, end_before = walker.operand(path.colon - 1), path.colon == end_before, path.end
-        # What stands behind another path is found again when that one is a call.
+        # A colon behind another path is found again once that path has become a call.
         if first is None or is_behind_path:
             continue
         if path.end < len(walker.tokens) and walker.tokens[path.end].token_type is TokenType.L_BRACKET:

@@ -1,1 +1,1 @@
-"""The syntax of SQL texts: tokens, dialect, types, clauses and their places. Knows nothing of what a program declares."""
+"""The syntax of SQL texts: tokens, dialect, types, clauses and their positions. It does not depend on a program's declarations."""

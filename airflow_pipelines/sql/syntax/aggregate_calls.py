@@ -1,4 +1,4 @@
-"""Finds the aggregate calls in a query's tree."""
+"""The aggregate calls in a query's tree."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WRAPPERS = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 
 
 def is_aggregate_name(name: str) -> bool:
-    """Whether a function is an aggregate of Spark.
+    """Return True if a function is an aggregate of Spark.
 
     :param name: its name, in lower case
     """
@@ -30,7 +30,7 @@ def is_aggregate_name(name: str) -> bool:
 
 
 def is_aggregate(node: exp.Expr) -> bool:
-    """Whether a node is an aggregate function itself (without FILTER and the like around it)."""
+    """Return True if a node is an aggregate function itself (without FILTER and the like around it)."""
     if isinstance(node, exp.Anonymous):
         return str(node.this).lower() in _BY_NAME
     if isinstance(node, exp.Any):
@@ -40,9 +40,9 @@ def is_aggregate(node: exp.Expr) -> bool:
 
 
 def aggregate_calls(tree: exp.Expr) -> Iterator[exp.Expr]:
-    """The outermost aggregate calls of an expression, each with the FILTER and similar clauses around it.
+    """Yield the outermost aggregate calls of an expression, each with the FILTER and similar clauses around it.
 
-    Subqueries are left out. A window function is no aggregate call, but its arguments may have some.
+    Subqueries are left out. A window function is no aggregate call, but its arguments may contain some.
     """
     if isinstance(tree, exp.Query):
         return
@@ -50,7 +50,7 @@ def aggregate_calls(tree: exp.Expr) -> Iterator[exp.Expr]:
         for part in _window_parts(tree):
             yield from aggregate_calls(part)
         return
-    if is_aggregate(tree) or (isinstance(tree, _WRAPPERS) and is_aggregate(_unwrapped(tree))):
+    if is_aggregate(tree) or (isinstance(tree, _WRAPPERS) and is_aggregate(_unwrap(tree))):
         yield tree
         return
     for child in tree.iter_expressions():
@@ -58,7 +58,7 @@ def aggregate_calls(tree: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _window_parts(window: exp.Window) -> Iterator[exp.Expr]:
-    """Arguments, FILTER condition and definition of a function with OVER."""
+    """Yield the arguments, the FILTER condition and the definition of a function with OVER."""
     function = window.this
     while isinstance(function, _WRAPPERS):
         if function.args.get("expression") is not None:
@@ -68,7 +68,7 @@ def _window_parts(window: exp.Window) -> Iterator[exp.Expr]:
     yield from (part for part in window.iter_expressions() if part is not window.this)
 
 
-def _unwrapped(node: exp.Expr) -> exp.Expr:
+def _unwrap(node: exp.Expr) -> exp.Expr:
     while isinstance(node, _WRAPPERS):
         node = node.this
     return node

@@ -14,9 +14,9 @@ _PLACES = "asof_places"
 
 @dataclass(frozen=True, slots=True)
 class AsofPlaces:
-    """Where the pieces of an ASOF join stand in the text that was parsed; ends are exclusive.
+    """The positions of an ASOF join's pieces in the text that was parsed; ends are exclusive.
 
-    ``table`` goes with its alias; ``match`` and ``on`` are the conditions without their words and outer brackets.
+    ``table`` includes its alias; ``match`` and ``on`` are the conditions without their keywords and outer brackets.
     """
 
     join: tuple[int, int]
@@ -26,7 +26,7 @@ class AsofPlaces:
 
 
 def asof_places(join: exp.Join) -> AsofPlaces | None:
-    """The places of an ASOF join's pieces; None for any other join."""
+    """Return the positions of an ASOF join's pieces, or None for any other join."""
     found = join.meta.get(_PLACES)
     return found if isinstance(found, AsofPlaces) else None
 
@@ -38,7 +38,7 @@ class AsofParser(SparkParser):
         return self._parse_asof_join() or super()._parse_join(*args, **kwargs)
 
     def _parse_table_alias(self, *args: Any, **kwargs: Any) -> Any:
-        # Else the word would be taken for the joined table's alias, and the condition for its list of columns.
+        # Otherwise the word would be parsed as the joined table's alias, and the condition as its list of columns.
         if self._match_text_seq("MATCH_CONDITION", "(", advance=False):
             return None
         return super()._parse_table_alias(*args, **kwargs)

@@ -1,8 +1,8 @@
 """Long chains of AND and OR as balanced trees.
 
-A parser makes a chain of ``n`` conditions ``n`` levels deep. Whatever goes up from a column to its query then takes time that
-grows with the square of ``n``, and what goes down by recursion goes too deep. AND and OR are associative, and their text has no
-parentheses within a chain, so that a balanced tree of the same conditions means and prints the same.
+A parser makes a chain of ``n`` conditions ``n`` levels deep. Then a walk from each column up to its query takes time that grows
+with the square of ``n``, and recursion downwards goes too deep. AND and OR are associative, and their text has no parentheses
+within a chain, so that a balanced tree of the same conditions means and prints the same.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 from sqlglot import exp
 
 LONG = 16
-"""Chains of fewer conditions stay as they are parsed."""
+"""The number of conditions from which a chain is balanced."""
 
 
 def balanced(tree: exp.Expr) -> exp.Expr:
-    """The tree with its long chains balanced, in place but for the root.
+    """Return the tree with its long chains balanced; only the root may be a new node.
 
     :param tree: a tree as parsed
     """
@@ -22,7 +22,7 @@ def balanced(tree: exp.Expr) -> exp.Expr:
         conditions = _conditions(top)
         if len(conditions) < LONG:
             continue
-        chain = _halved(type(top), conditions)
+        chain = _halve(type(top), conditions)
         if top is tree:
             tree = chain
         else:
@@ -31,7 +31,7 @@ def balanced(tree: exp.Expr) -> exp.Expr:
 
 
 def _conditions(top: exp.Expr) -> list[exp.Expr]:
-    """The conditions of a chain in the order of their text."""
+    """Return the conditions of a chain in the order of their text."""
     found, waiting = [], [top]
     while waiting:
         node = waiting.pop()
@@ -42,8 +42,8 @@ def _conditions(top: exp.Expr) -> list[exp.Expr]:
     return found
 
 
-def _halved(kind: type[exp.Expr], conditions: list[exp.Expr]) -> exp.Expr:
+def _halve(kind: type[exp.Expr], conditions: list[exp.Expr]) -> exp.Expr:
     if len(conditions) == 1:
         return conditions[0]
     half = len(conditions) // 2
-    return kind(this=_halved(kind, conditions[:half]), expression=_halved(kind, conditions[half:]))
+    return kind(this=_halve(kind, conditions[:half]), expression=_halve(kind, conditions[half:]))

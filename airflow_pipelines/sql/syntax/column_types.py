@@ -60,24 +60,24 @@ _DECIMAL = frozenset({"decimal", "dec", "numeric", "number"})
 _NESTED = frozenset({"array", "map", "row", "struct"})
 _UNSIGNED: Mapping[str, str] = {"TINYINT": "UTINYINT", "SMALLINT": "USMALLINT", "INTEGER": "UINTEGER", "BIGINT": "UBIGINT"}
 RESERVED_TYPES = frozenset({*_SIMPLE, *_SIZED, *_DECIMAL, *_NESTED, "interval", "unsigned"})
-"""Words that mean a type of SQL when they are not quoted, so that no type of a program can have one as its name."""
+"""Words that mean a type of SQL if they are not quoted, so that a program's type cannot have such a name."""
 MAX_NESTING = 64
-"""How deep types may nest: deeper ones are a mistake and would exhaust Spark's own parser."""
+"""The maximum nesting depth of types: deeper ones are a mistake and would exhaust Spark's own parser."""
 
 KNOWN_TYPES = (
     "ARRAY, BIGINT, BINARY(n), BOOLEAN, CHAR(n), DATE, DECIMAL(p,s), DOUBLE, INTEGER, INTERVAL unit [TO unit], MAP<k,v>, REAL, "
     "ROW(name type, ...), SMALLINT, STRING, STRUCT<name: type, ...>, TEXT, TIME, TIMESTAMP, TIMESTAMP WITH TIME ZONE, TINYINT, "
     "UUID, VARBINARY, VARCHAR(n), VARIANT"
 )
-"""The types a column can have, for messages."""
+"""The types that a column can have, for messages."""
 
 
 def parse_type(cursor: Cursor, depth: int = 0) -> ColumnType:
-    """Take a type; the result is nullable (NOT NULL is the caller's).
+    """Take a type; the result is nullable (the caller handles NOT NULL).
 
-    :param cursor: at the type's first token
-    :param depth: how deep the type is nested in another one
-    :raises StatementError: at the type's place, when it is unknown, cannot be stored or has bad parameters
+    :param cursor: the cursor at the type's first token
+    :param depth: the nesting depth of the type in another one
+    :raises StatementError: if the type is unknown, cannot be stored or has bad parameters; it has the type's position
     """
     if depth > MAX_NESTING:
         raise _too_deep(cursor)
@@ -88,7 +88,7 @@ def parse_type(cursor: Cursor, depth: int = 0) -> ColumnType:
         levels += 1
         if levels > MAX_NESTING:
             raise _too_deep(cursor)
-    # The name of a type stands for all that is in it.
+    # A named type counts with all levels within it.
     if levels > MAX_NESTING:
         raise _too_deep(cursor)
     return kind
@@ -184,7 +184,7 @@ def _parse_timestamp(cursor: Cursor) -> ColumnType:
 
 
 def _parse_interval(cursor: Cursor, span: Span) -> ColumnType:
-    """``INTERVAL DAY``, ``INTERVAL YEARS TO MONTHS``: one unit, or the first and the last one."""
+    """Take the units of ``INTERVAL DAY``, ``INTERVAL YEARS TO MONTHS``: one unit, or the first and the last one."""
     first = cursor.peek().upper().removesuffix("S")
     units = next((units for units in INTERVAL_UNITS if first in units), None)
     if units is None:
@@ -206,7 +206,7 @@ def _parse_interval(cursor: Cursor, span: Span) -> ColumnType:
 
 
 def _skip_digits(cursor: Cursor) -> None:
-    """``DAY(2)`` and ``SECOND(2, 6)`` say how many digits there may be, which are always as many as there can be."""
+    """Skip the numbers of digits in ``DAY(2)`` and ``SECOND(2, 6)``; intervals always have the maximum precision."""
     if cursor.take("("):
         cursor.integer("a number of digits")
         if cursor.take(","):
@@ -245,7 +245,7 @@ def _parse_fields(cursor: Cursor, word: str, depth: int) -> ColumnType:
             raise cursor.failure_at(name.span, f"Field {name.text!r} is declared twice", COMPILATION_ERROR)
         cursor.take(":")
         kind = parse_type(cursor, depth + 1)
-        # In ROW(...) a field holds no NULL unless it says so; in STRUCT<...> it does unless it says NOT NULL, as in Spark.
+        # In ROW(...) a field is NOT NULL unless it says NULL; in STRUCT<...> it is nullable unless it says NOT NULL, as in Spark.
         required = _take_not_null(cursor) or (in_row and not cursor.take("null"))
         take_comment(cursor)
         fields.append((name.text, kind.with_nullable(not required)))

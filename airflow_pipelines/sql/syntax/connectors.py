@@ -1,4 +1,4 @@
-"""The ``connectors`` property: a JSON array inside a SQL string, with every error at its place in the program's text."""
+"""The ``connectors`` property: a JSON array inside a SQL string, with the position of every error in the program's text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Element:
 
 
 class PropertyString:
-    """The contents of a single-quoted string and the place of each character; only ``''`` is an escape here, not a backslash."""
+    """The contents of a single-quoted string and the position of each character; only ``''`` is an escape here, not a backslash."""
 
     def __init__(self, cursor: Cursor, token: Token) -> None:
         written = cursor.source.text[token.start + 1 : token.end]
@@ -42,7 +42,7 @@ class PropertyString:
         self.text = written.replace("''", "'")
 
     def span(self, start: int, end: int) -> Span:
-        """The span in the program's text of ``text[start:end]``."""
+        """Return the span in the program's text of ``text[start:end]``."""
         last = max(start, end - 1)
         return self._cursor.span(self._offsets[min(start, len(self.text))], self._offsets[min(last, len(self.text))] + 1)
 
@@ -50,11 +50,11 @@ class PropertyString:
 def parse_connectors(
     cursor: Cursor, token: Token, relation: str, direction: ConnectorDirection
 ) -> tuple[list[Connector], list[ProgramMessage]]:
-    """The connectors that a property declares, and what is wrong with those that are left out.
+    """Return the connectors that a property declares, and the errors of those that are left out.
 
     :param cursor: the statement, for errors
     :param token: the property's value
-    :param relation: canonical name of the table or view
+    :param relation: the canonical name of the table or view
     :param direction: INPUT for a table's connectors, OUTPUT for a view's
     """
     string = PropertyString(cursor, token)
@@ -87,11 +87,11 @@ def parse_connectors(
 
 
 class _BadConnector(ValueError):
-    """One element of the array is no connector."""
+    """The error that one element of the array is no connector."""
 
 
 class _Misplaced(ValueError):
-    """The JSON cannot be read; ``start`` and ``end`` are offsets in the string."""
+    """The error that the JSON cannot be read; ``start`` and ``end`` are offsets in the string."""
 
     def __init__(self, start: int, end: int, message: str) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""A cursor over the tokens of a statement: peek, accept, expect, and errors that say what was found instead."""
+"""A cursor over the tokens of a statement: peek, accept, expect, and errors that show the token found instead."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CLOSING = frozenset({")", "]", "}"})
 
 
 class StatementError(Exception):
-    """A statement cannot be read further; ``message`` says where and why."""
+    """The error that a statement cannot be read further; ``message`` gives the position and the reason."""
 
     def __init__(self, message: ProgramMessage) -> None:
         super().__init__(message.message)
@@ -29,7 +29,7 @@ class StatementError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A name as written: canonical text, whether it was quoted, and its place."""
+    """A name as written: its canonical text, True if it was quoted, and its position."""
 
     text: str
     quoted: bool
@@ -37,10 +37,13 @@ class Name:
 
 
 class Cursor:
-    """Walks the tokens of one statement. Words compare in lower case, since the text is folded."""
+    """A walk over the tokens of one statement. Words compare in lower case, since the text is folded."""
 
     def __init__(self, folded: FoldedText, tokens: Sequence[Token], types: Mapping[str, ColumnType] | None = None) -> None:
-        """:param types: the program's own types by name, for the places where a type is read."""
+        """Start at the first token.
+
+        :param types: the program's own types by name, for the places where a type is read
+        """
         self.folded = folded
         self.source = folded.source
         self.tokens = tokens
@@ -50,11 +53,11 @@ class Cursor:
 
     @property
     def current(self) -> Token | None:
-        """The token that comes next, None at the end of the statement."""
+        """The next token, or None at the end of the statement."""
         return self.tokens[self.index] if self.index < len(self.tokens) else None
 
     def peek(self, ahead: int = 0) -> str:
-        """The written form of the token ``ahead`` places on, folded; empty past the end.
+        """Return the written form of the token ``ahead`` positions ahead, folded; empty past the end.
 
         A token of several words, such as PRIMARY KEY, has one space between them.
         """
@@ -66,11 +69,11 @@ class Cursor:
         return written if token.token_type in LITERALS or token.token_type == TokenType.IDENTIFIER else " ".join(written.split())
 
     def at(self, *words: str) -> bool:
-        """Whether the next tokens are exactly ``words``."""
+        """Return True if the next tokens are exactly ``words``."""
         return all(self.peek(ahead) == word for ahead, word in enumerate(words))
 
     def take(self, *words: str) -> bool:
-        """Step over ``words`` when they come next, and say whether they did."""
+        """Step over ``words`` if they come next; return True if they did."""
         if not self.at(*words):
             return False
         self.index += len(words)
@@ -79,8 +82,8 @@ class Cursor:
     def expect(self, *words: str) -> None:
         """Step over words.
 
-        :param words: in the order in which they have to come
-        :raises StatementError: at the first that does not come
+        :param words: the words in their order
+        :raises StatementError: at the first word that does not come next
         """
         for word in words:
             if not self.take(word):
@@ -95,7 +98,10 @@ class Cursor:
         return token
 
     def name(self, what: str) -> Name:
-        """Take a name, quoted or not."""
+        """Take a name, quoted or not.
+
+        :param what: a description of the name, for the message if there is none
+        """
         token = self.current
         written = self.peek()
         if token is None or not (token.token_type == TokenType.IDENTIFIER or _is_word(written)):
@@ -136,7 +142,7 @@ class Cursor:
             self.advance()
 
     def expression_end(self, stops: frozenset[str]) -> int:
-        """The index at which an expression that starts here ends: at a comma, a closing bracket or one of ``stops``."""
+        """Return the index at which an expression that starts here ends: at a comma, a closing bracket or one of ``stops``."""
         depth, at = 0, self.index
         while at < len(self.tokens):
             written = self.peek(at - self.index)
@@ -156,11 +162,11 @@ class Cursor:
         return self.peek(here) == "not" and self.peek(here + 1) == "null" and self.peek(here - 1) != "is"
 
     def span(self, start: int, end: int) -> Span:
-        """The span of ``text[start:end]``."""
+        """Return the span of ``text[start:end]``."""
         return self.source.span(start, end)
 
     def failure(self, wanted: str, error_type: str = SYNTAX_ERROR) -> StatementError:
-        """An error at the next token that says what was wanted and what was found."""
+        """Return an error at the next token that shows the expected and the found text."""
         token = self.current
         if token is None:
             last = self.tokens[-1]
@@ -169,7 +175,7 @@ class Cursor:
         return self.failure_at(span, f"{wanted}; found {self.source.slice(span)!r}", error_type)
 
     def failure_at(self, span: Span, message: str, error_type: str = SYNTAX_ERROR) -> StatementError:
-        """An error at a place of the text."""
+        """Return an error at a position of the text."""
         return StatementError(self.source.message(span, error_type, message))
 
 

@@ -19,7 +19,7 @@ from airflow_pipelines.sql.syntax.window_tables import WindowTableParser
 from airflow_pipelines.sql.syntax.words_as_names import mark_names, may_be_name, with_names
 
 QUERY_STARTS = frozenset({"select", "with", "values", "from", "table", "map", "reduce", "("})
-"""The words that a query may begin with. Anything else is reported there, because parsing on would report a wrong expression."""
+"""The words that a query may begin with. Any other word is reported there, because the parser would report a wrong expression."""
 
 _ADVICE = ". A word of SQL that is to be a name has to be put in back quotes here"
 _TOKEN_DUMP = re.compile(r" but got <Token .*", re.DOTALL)
@@ -35,10 +35,10 @@ _NO_KEYWORDS = frozenset(
 
 
 class PipelineSpark(Spark):
-    """Spark SQL as Spark 4 reads it with ANSI mode and double-quoted identifiers on."""
+    """The dialect of Spark 4 in ANSI mode with double-quoted identifiers."""
 
     class Tokenizer(Spark.Tokenizer):
-        """Double quotes hold names; a doubled quote inside a string stands for one, as in Spark 4."""
+        """A tokenizer in which double quotes hold names; a doubled quote inside a string stands for one, as in Spark 4."""
 
         QUOTES = ["'"]
         IDENTIFIERS = ["`", '"']
@@ -46,7 +46,7 @@ class PipelineSpark(Spark):
         KEYWORDS: ClassVar = {word: kind for word, kind in Spark.Tokenizer.KEYWORDS.items() if word not in _NO_KEYWORDS}
 
     class Generator(SparkGenerator):
-        """Prints QUALIFY, the aggregate ANY and the type TIME, which Spark 4 has, as they are."""
+        """A generator that prints QUALIFY, the aggregate ANY and the type TIME unchanged, because Spark 4 has them."""
 
         TYPE_MAPPING: ClassVar = {**SparkGenerator.TYPE_MAPPING, exp.DType.TIME: "TIME"}
         TRANSFORMS: ClassVar = {
@@ -55,14 +55,14 @@ class PipelineSpark(Spark):
         }
 
         def datatype_sql(self, expression: exp.DataType) -> str:
-            """A type; sqlglot would leave out the precision of a TIME."""
+            """Print a type; sqlglot would leave out the precision of a TIME."""
             digits = expression.expressions if expression.is_type(exp.DType.TIME) else []
             written: str = super().datatype_sql(expression.copy() if digits else expression)
             return f"{written}({self.format_args(*digits)})" if digits else written
 
 
 class SyntaxFailure(ParseError):
-    """A text that is no query or expression. Offsets are those of the tokens given; ``end`` is exclusive."""
+    """The error that a text is no query or expression. Offsets are those of the tokens given; ``end`` is exclusive."""
 
     def __init__(self, start: int, end: int, message: str) -> None:
         super().__init__(message)
@@ -77,24 +77,24 @@ def _is_aggregate(build: Any) -> bool:
         try:
             return isinstance(build(arguments[:count]), exp.AggFunc)
         except (TypeError, IndexError, ParseError):
-            # Not a function of so many arguments, or one that needs the dialect, which no aggregate does.
+            # No function of this number of arguments, or one that needs the dialect, which no aggregate does.
             continue
     return False
 
 
 _UNIT_FIRST = frozenset({"date_add", "date_diff", "dateadd", "datediff", "timestampadd", "timestampdiff"})
-"""Functions whose first argument is a unit when there are three."""
+"""Functions whose first argument is a unit if there are three arguments."""
 
 
 class _Parser(WindowTableParser):
-    """A parser that keeps functions as they are written, and says at which token it stopped.
+    """A parser that keeps functions as they are written, and reports the token at which it stopped.
 
-    sqlglot gives functions that several dialects share a meaning of its own, and prints them in another form. Only aggregates are
-    looked into here; every other function is for Spark to understand.
+    sqlglot gives functions that several dialects share a meaning of its own, and prints them in another form. This parser
+    recognises only aggregates; it leaves every other function to Spark.
     """
 
     FUNCTIONS: ClassVar = {
-        # CORR is an operator of two sides to sqlglot, which has no place for DISTINCT. It takes exact percentiles for approximate.
+        # To sqlglot CORR is a binary operator, which cannot have DISTINCT, and exact percentiles are approximate ones.
         name: build
         for name, build in SparkParser.FUNCTIONS.items()
         if _is_aggregate(build) and name not in {"CORR", "PERCENTILE_CONT", "PERCENTILE_DISC"}
@@ -108,7 +108,7 @@ class _Parser(WindowTableParser):
     def _parse_types(self, *args: Any, **kwargs: Any) -> Any:
         found = super()._parse_types(*args, **kwargs)
         if isinstance(found, exp.DataType) and isinstance(collation := found.args.get("collate"), exp.Column):
-            # sqlglot takes the name of a collation for that of a column, which no relation has.
+            # sqlglot takes the name of a collation for a column, which no relation has.
             found.set("collate", exp.Var(this=collation.name))
         return found
 
@@ -121,7 +121,7 @@ class _Parser(WindowTableParser):
         return found
 
     def operand_size(self, tokens: list[Token], sql: str) -> int:
-        """How many of the tokens make the operand of a comparison that they begin with."""
+        """Return the number of tokens of the operand of a comparison at the start of some tokens."""
         self.reset()
         self.sql = sql
         self._chunks = [tokens]
@@ -140,14 +140,14 @@ class _Parser(WindowTableParser):
         raise SyntaxFailure(start, end, f"{wanted}; found {found}{advice}")
 
     def validate_expression(self, expression: Any, args: Any = None) -> Any:
-        # How many arguments a function takes is for Spark to say: it knows them all and names the function.
+        # Spark checks the number of arguments: it knows all functions and names them in its errors.
         if isinstance(expression, exp.Func) and not isinstance(expression, (exp.Cast, exp.Case, exp.Connector, exp.Binary)):
             return expression
         return super().validate_expression(expression, args)
 
 
 class _OperandParser(_Parser):
-    """Notes in ``meta`` of each operand of a multiplication or division where it starts and ends."""
+    """A parser that notes the start and end of each operand of a multiplication or division in its ``meta``."""
 
     def _parse_factor_operand(self) -> Any:
         first = self._index
@@ -163,10 +163,10 @@ DIALECT = PipelineSpark()
 
 
 def check_parser(make_parser: Callable[[], object]) -> None:
-    """Make a parser to see whether sqlglot lets itself be extended: where its compiled build is installed, too, it does not.
+    """Make a parser to check that sqlglot's parsers can be extended, which its compiled build prevents if it is installed too.
 
-    :param make_parser: makes one
-    :raises ImportError: when it cannot be made
+    :param make_parser: the function that makes a parser
+    :raises ImportError: if it cannot be made
     """
     try:
         make_parser()
@@ -185,9 +185,9 @@ _CALLED = frozenset({TokenType.SESSION, TokenType.WINDOW})
 
 
 def tokenise(text: str) -> list[Token]:
-    """The tokens of ``text`` with their offsets (``end`` included).
+    """Return the tokens of ``text`` with their offsets (``end`` included).
 
-    :raises sqlglot.errors.TokenError: when a quote or comment is not closed
+    :raises sqlglot.errors.TokenError: if a quote or comment is not closed
     """
     tokens = DIALECT.tokenize(text)
     for token, following in pairwise(tokens):
@@ -199,26 +199,26 @@ def tokenise(text: str) -> list[Token]:
 
 
 def parse_tokens(tokens: Sequence[Token], text: str) -> exp.Expr:
-    """The tree of one query or expression, whose names carry their offsets in ``meta``.
+    """Return the tree of one query or expression, whose names carry their offsets in ``meta``.
 
-    :param tokens: a piece of what :func:`tokenise` gave for ``text``, without semicolons
+    :param tokens: a piece of the result of :func:`tokenise` for ``text``, without semicolons
     :param text: the whole text that was tokenised
-    :raises SyntaxFailure: when the tokens do not make one statement
+    :raises SyntaxFailure: if the tokens do not make one statement
     """
-    return _parsed(_Parser(dialect=DIALECT), tokens, text)
+    return _parse_with(_Parser(dialect=DIALECT), tokens, text)
 
 
 def parse_with_operands(text: str) -> exp.Expr:
-    """The tree of a query as :func:`parse_tokens` gives it, with the places of the operands of multiplications and divisions.
+    """Return the tree of :func:`parse_tokens` for a query, with the positions of operands of multiplications and divisions.
 
     :param text: the query
-    :returns: each operand has ``meta[OPERAND]``, its offsets (end exclusive); that of a chain is in its parts
-    :raises SyntaxFailure: when the text is not one query
+    :returns: each operand has ``meta[OPERAND]``, its offsets (end exclusive); a chain has its offsets in its parts
+    :raises SyntaxFailure: if the text is not one query
     """
-    return _parsed(_OperandParser(dialect=DIALECT), tokenise(text), text)
+    return _parse_with(_OperandParser(dialect=DIALECT), tokenise(text), text)
 
 
-def _parsed(parser: _Parser, tokens: Sequence[Token], text: str) -> exp.Expr:
+def _parse_with(parser: _Parser, tokens: Sequence[Token], text: str) -> exp.Expr:
     trees = parser.parse(with_names(tokens), text)
     tree = trees[0] if trees else None
     if not isinstance(tree, exp.Expr):
@@ -227,19 +227,19 @@ def _parsed(parser: _Parser, tokens: Sequence[Token], text: str) -> exp.Expr:
 
 
 def operand_size(tokens: Sequence[Token], text: str) -> int:
-    """How many tokens the operand of a comparison has that begins with the first of them: ``a + 1 AND b`` begins with three.
+    """Return the number of tokens of the operand of a comparison at their start: ``a + 1 AND b`` begins with one of three.
 
-    :param tokens: a piece of what :func:`tokenise` gave for ``text``
+    :param tokens: a piece of the result of :func:`tokenise` for ``text``
     :param text: the whole text that was tokenised
-    :raises SyntaxFailure: when no operand begins there
+    :raises SyntaxFailure: if no operand begins there
     """
     return _Parser(dialect=DIALECT).operand_size(with_names(tokens), text)
 
 
 def parse_query(sql: str) -> exp.Query:
-    """The tree of one query given as text, e.g. of :attr:`View.query`.
+    """Return the tree of one query given as text, e.g. of :attr:`View.query`.
 
-    :raises SyntaxFailure: when the text is not one query
+    :raises SyntaxFailure: if the text is not one query
     """
     tree = parse_tokens(tokenise(sql), sql)
     if not isinstance(tree, exp.Query):

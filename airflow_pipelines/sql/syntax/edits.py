@@ -1,4 +1,4 @@
-"""Edits of a text that keep a map to the original, so that errors in the new text have places in the old one."""
+"""Edits of a text that keep a map to the original, so that errors in the new text have positions in the old one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import pairwise
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Characters ``start`` to ``end`` (exclusive) of a text become ``text``."""
+    """The replacement of characters ``start`` to ``end`` (exclusive) of a text by ``text``."""
 
     start: int
     end: int
@@ -20,7 +20,7 @@ class Edit:
 class Edited:
     """A text after some edits.
 
-    :param before: the text that ``edits`` were made to, itself perhaps an edited one
+    :param before: the text that ``edits`` were made to, which may be an edited one itself
     """
 
     text: str
@@ -28,9 +28,9 @@ class Edited:
     before: Edited | None = None
 
     def edit(self, edits: Iterable[Edit]) -> Edited:
-        """The text after more edits, which must not overlap.
+        """Return the text after more edits, which must not overlap.
 
-        :raises ValueError: when they do
+        :raises ValueError: if they overlap
         """
         ordered = tuple(sorted(edits, key=lambda edit: (edit.start, edit.end)))
         if any(one.end > other.start for one, other in pairwise(ordered)):
@@ -44,9 +44,9 @@ class Edited:
         return Edited("".join([*parts, self.text[at:]]), ordered, self)
 
     def origin(self, start: int, end: int) -> tuple[int, int]:
-        """The place in the text as first written that characters ``start`` to ``end`` (exclusive) stand for.
+        """Return the position in the text as first written of characters ``start`` to ``end`` (exclusive).
 
-        What lies within an edit's new text stands for all that the edit replaced.
+        A position within an edit's new text maps to all characters that the edit replaced.
         """
         if self.before is None:
             return start, end
@@ -55,7 +55,7 @@ class Edited:
         return self.before.origin(first, max(first, last))
 
     def _piece(self, offset: int) -> tuple[int, int]:
-        """The old text's start and end (exclusive) of what stands at ``offset`` of the new text."""
+        """Return the start and end (exclusive) in the old text for the character at ``offset`` of the new text."""
         moved = 0
         for edit in self.edits:
             at = edit.start + moved

@@ -1,4 +1,4 @@
-"""Hints in messages about names in double quotes: a string may be meant."""
+"""Hints in messages about names in double quotes, which may be meant as strings."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ _TYPED_LITERAL = re.compile(r'\b(?:date|timestamp\w*|time|interval|escape|like|x
 
 
 def literal_hint(before: str) -> str:
-    """What to add to a syntax error, by the text before its place: ``DATE "2024-01-01"`` and the like are no literals.
+    """Return the hint for a syntax error, by the text before its position: ``DATE "2024-01-01"`` and the like are no literals.
 
-    :returns: as of :func:`string_hint`
+    :returns: a hint as from :func:`string_hint`
     """
     found = _TYPED_LITERAL.search(before)
     return "." + string_hint(found[1]) if found is not None else ""
 
 
 def string_hint(written: str) -> str:
-    """What to add to a message about a name that is not there, as it is written: in double quotes, a string may be meant.
+    """Return the hint for a message about a name that does not exist: in double quotes, it may be meant as a string.
 
-    :returns: a sentence with a space before it, or nothing
+    :returns: a sentence with a space before it, or an empty text
     """
     if not written.startswith('"'):
         return ""

@@ -1,4 +1,4 @@
-"""Clauses that Spark's users write and that have no effect in a pipeline."""
+"""Clauses of Spark SQL that have no effect in a pipeline."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ REASONS: Mapping[str, str] = {
 
 
 class Ignored:
-    """The clauses of one statement that have no effect, each kind with the place where it stands first."""
+    """The clauses of one statement that have no effect, each kind with its first position."""
 
     def __init__(self) -> None:
         self._found: dict[str, Span] = {}
 
     def note(self, clause: str, span: Span) -> None:
-        """Remember a clause, which is one of :data:`REASONS`; of several of a kind only the first counts."""
+        """Note a clause, which is one of :data:`REASONS`; of several of a kind only the first counts."""
         self._found.setdefault(clause, span)
 
     def warnings(self, source: SourceText) -> list[ProgramMessage]:
-        """One warning for each kind of clause."""
+        """Return one warning for each kind of clause."""
         return [
             source.warning(span, NO_EFFECT, f"{clause} has no effect: {REASONS[clause]}") for clause, span in self._found.items()
         ]

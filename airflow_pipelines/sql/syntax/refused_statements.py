@@ -1,4 +1,4 @@
-"""Statements that a program cannot have, with what to write instead."""
+"""Statements that a program cannot have, with advice for a replacement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds the relations that a query names, and their places."""
+"""The relations that a query names, and their positions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Reference:
 
 
 def references(tree: exp.Expr) -> list[Reference]:
-    """The relations that a query reads, in the order of the text, common table expressions left out."""
+    """Return the relations that a query reads, in the order of the text, without common table expressions."""
     found = [_reference(table) for table in tree.find_all(exp.Table) if _is_relation(table)]
     return sorted(found, key=lambda reference: reference.start)
 
@@ -48,7 +48,7 @@ def _is_common_table(table: exp.Table) -> bool:
             visible = outer.expressions if outer.recursive else before
             if any(cte.alias == name for cte in visible):
                 return True
-            # The query that the list belongs to is not looked at again: it would show the later ones.
+            # The query that the list belongs to is skipped: it would make the later ones visible.
             inner = outer
             outer = outer.parent
         else:

@@ -1,4 +1,4 @@
-"""Clauses that say how and where a relation is stored. They are parsed and ignored."""
+"""Clauses about the storage of a relation, which are parsed and ignored."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def take_head(cursor: Cursor, *words: str) -> None:
 def take_clause(cursor: Cursor) -> bool:
     """Skip one clause after a relation's columns, if one comes next.
 
-    :returns: whether there was one
+    :returns: True if there was one
     """
     start = cursor.index
     for words, clause, rest in _CLAUSES:
@@ -32,7 +32,7 @@ def take_clause(cursor: Cursor) -> bool:
 def take_comment(cursor: Cursor) -> bool:
     """Skip the COMMENT of a column, if one comes next.
 
-    :returns: whether there was one
+    :returns: True if there was one
     """
     start = cursor.index
     if not cursor.take("comment"):
@@ -45,7 +45,7 @@ def take_comment(cursor: Cursor) -> bool:
 def take_collation(cursor: Cursor) -> bool:
     """Skip the COLLATE of a column, if one comes next. It may only name the default collation.
 
-    :returns: whether there was one
+    :returns: True if there was one
     """
     if not cursor.take("collate"):
         return False
@@ -54,7 +54,7 @@ def take_collation(cursor: Cursor) -> bool:
 
 
 def take_key_hints(cursor: Cursor) -> None:
-    """Skip words after a key that say whether it is enforced."""
+    """Skip the words about enforcement after a key."""
     while True:
         start = cursor.index
         if cursor.take("not", "enforced"):
@@ -70,7 +70,7 @@ def _span(cursor: Cursor, start: int) -> Span:
 
 
 def _text(cursor: Cursor) -> None:
-    # Spark takes double quotes for a string unless it is told otherwise; here, where only a text can stand, both will do.
+    # Spark takes double quotes for a string by default; here, where only a text can occur, both are accepted.
     if not cursor.peek().startswith(("'", "`")):
         raise cursor.failure("Expected a text in single quotes")
     cursor.advance()

@@ -33,7 +33,10 @@ LITERALS = frozenset(
 """Tokens whose text is a value and is never folded."""
 
 MOST_OPEN: Final = {TokenType.L_PAREN: 200, TokenType.CASE: 200, TokenType.L_BRACKET: 64}
-"""How many of a kind may be open at one place of a statement; the parser gives up at fewer in nearly all statements."""
+"""The maximum number of open parentheses, CASEs and brackets at one place of a statement.
+
+In nearly all statements the parser gives up earlier.
+"""
 _CLOSES: Final = {
     TokenType.R_PAREN: TokenType.L_PAREN,
     TokenType.END: TokenType.CASE,
@@ -53,7 +56,8 @@ class FoldedText:
 def fold_text(text: str) -> FoldedText:
     """Tokenise and fold a program's (or ad-hoc request's) text.
 
-    :raises ProgramErrors: when a quote or comment is not closed, or a quoted name cannot be written for Spark
+    :raises ProgramErrors: if a quote or comment is not closed, the text nests too deep, or a quoted name cannot be written for
+     Spark
     """
     source = SourceText(text)
     if text.startswith(_BYTE_ORDER_MARK):
@@ -75,7 +79,7 @@ def fold_text(text: str) -> FoldedText:
             continue
         pieces.append(_blank(text[place : token.start]))
         written = text[token.start : end]
-        # The names of fields behind a colon are those of the JSON, whatever their case.
+        # The names of fields behind a colon are those of the JSON, whose case matters.
         is_field = at in fields and token.token_type is not TokenType.IDENTIFIER
         pieces.append(written if is_field else _fold_token(token, written, source))
         place = end
@@ -87,7 +91,7 @@ def fold_text(text: str) -> FoldedText:
 def _check_depth(tokens: Sequence[Token], source: SourceText) -> None:
     """Refuse text that nests too deep before parsing it, because the time of parsing grows with the cube of the depth.
 
-    :raises ProgramErrors: when more is open at one place than :data:`MOST_OPEN` allows
+    :raises ProgramErrors: if more is open at one place than :data:`MOST_OPEN` allows
     """
     depths = dict.fromkeys(MOST_OPEN, 0)
     for token in tokens:
@@ -105,7 +109,7 @@ def _check_depth(tokens: Sequence[Token], source: SourceText) -> None:
 
 
 def split_statements(tokens: Sequence[Token]) -> list[list[Token]]:
-    """The tokens of each statement, without semicolons and empty statements."""
+    """Return the tokens of each statement, without semicolons and empty statements."""
     statements: list[list[Token]] = [[]]
     for token in tokens:
         if token.token_type == TokenType.SEMICOLON:
@@ -123,11 +127,11 @@ def _fold_token(token: Token, written: str, source: SourceText) -> str:
     if token.token_type in LITERALS:
         return written
     if token.token_type == TokenType.IDENTIFIER:
-        return _back_quoted(token, written, source)
+        return _back_quote(token, written, source)
     return fold(written)
 
 
-def _back_quoted(token: Token, written: str, source: SourceText) -> str:
+def _back_quote(token: Token, written: str, source: SourceText) -> str:
     if written[0] == "`":
         return written
     name = written[1:-1].replace('""', '"').replace("`", "``")
@@ -139,7 +143,7 @@ def _back_quoted(token: Token, written: str, source: SourceText) -> str:
 
 
 def _find_unclosed(text: str) -> tuple[int, str]:
-    """Offset and kind of the quote or comment that runs to the end of ``text``."""
+    """Return the offset and kind of the quote or comment that runs to the end of ``text``."""
     place = 0
     while place < len(text):
         if text.startswith("--", place):
@@ -162,7 +166,7 @@ def _find_unclosed(text: str) -> tuple[int, str]:
 
 
 def _closing_comment(text: str, opening: int) -> int:
-    """The offset behind a comment; comments nest."""
+    """Return the offset behind a comment, or -1 if it is not closed; comments nest."""
     depth, place = 1, opening + 2
     while depth:
         inner, end = text.find("/*", place), text.find("*/", place)

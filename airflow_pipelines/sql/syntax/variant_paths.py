@@ -1,4 +1,4 @@
-"""Finds the paths behind colons, ``v:a.b[0]['c']``, which lead into VARIANTs."""
+"""The paths behind colons, ``v:a.b[0]['c']``, which lead into VARIANTs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BASE_ENDS: Final = frozenset({TokenType.IDENTIFIER, TokenType.R_BRACKET, TokenT
 
 @dataclass(frozen=True, slots=True)
 class VariantPath:
-    """The tokens of a path: those of its fields and elements, and the first one that is no part of it.
+    """The tokens of a path: those of its fields and elements, and the first one behind it.
 
     :param colon: the colon
     :param steps: the tokens with the names and numbers
@@ -26,9 +26,9 @@ class VariantPath:
 
 
 def variant_paths(tokens: Sequence[Token]) -> Iterator[VariantPath]:
-    """The paths of a text, in its order.
+    """Yield the paths of a text, in its order.
 
-    Colons of other meaning are passed over: those in the fields of ``STRUCT<a: INT>`` and in ``MAP {k: v}``.
+    Colons with another meaning are skipped: those in the fields of ``STRUCT<a: INT>`` and in ``MAP {k: v}``.
 
     :param tokens: the tokens
     """
@@ -58,7 +58,7 @@ def _is_name(token: Token) -> bool:
 
 
 def _path(tokens: Sequence[Token], colon: int) -> VariantPath | None:
-    """The path behind a colon; None where none begins."""
+    """Return the path behind a colon, or None if none begins there."""
     steps: list[int] = []
     at = colon + 1
     while at < len(tokens):

@@ -17,17 +17,17 @@ _ARGUMENTS = {
     "HOP": ("data", "timecol", "slide", "size", "offset"),
     "SESSION": ("data", "timecol", "size"),
 }
-"""What the arguments are called, in order."""
+"""The names of the arguments, in order."""
 _NAMES = {"gap": "size", "key": "keys", "keys": "keys", "keycol": "keys"}
-"""Other names that an argument may be given by."""
+"""Other names for an argument."""
 
 Place = tuple[int, int]
-"""Offsets of a piece of the text; the end is exclusive."""
+"""The offsets of a piece of the text; the end is exclusive."""
 
 
 @dataclass(frozen=True, slots=True)
 class WindowTablePlaces:
-    """Where the pieces of a table with time windows stand in the text that was parsed.
+    """The positions of the pieces of a table with time windows in the text that was parsed.
 
     :param whole: the table without its alias
     :param pieces: the table or query, the time column, and the lengths, by the arguments' names
@@ -41,13 +41,13 @@ class WindowTablePlaces:
 
 
 def window_table_places(table: exp.Expr) -> WindowTablePlaces | None:
-    """The places of a window table's pieces; None for any other entry of FROM."""
+    """Return the positions of a window table's pieces, or None for any other entry of FROM."""
     found = table.meta.get(_PLACES)
     return found if isinstance(found, WindowTablePlaces) else None
 
 
 class WindowTableParser(AsofParser):
-    """Spark's parser with tables with time windows, which become tables named by a call."""
+    """A Spark parser that also reads tables with time windows, which become tables named by a call."""
 
     def _parse_unnest(self, *args: Any, **kwargs: Any) -> Any:
         return self._parse_window_table() or super()._parse_unnest(*args, **kwargs)
@@ -69,7 +69,7 @@ class WindowTableParser(AsofParser):
         return found
 
     def _take_name(self) -> str | None:
-        """The name before an arrow, which is skipped with it."""
+        """Return the name before an arrow, and skip both."""
         if self._curr and self._next and self._next.token_type is TokenType.FARROW:
             name = str(self._curr.text).lower()
             self._advance(2)
@@ -117,7 +117,7 @@ class WindowTableParser(AsofParser):
         return table
 
     def _parse_windowed(self) -> exp.Expr | None:
-        """A table's name or a query in parentheses."""
+        """Parse a table's name or a query in parentheses."""
         if not self._match(TokenType.L_PAREN):
             return self._parse_table_parts()
         tree: Any = self._parse_select() or self._parse_table_parts()
@@ -134,7 +134,7 @@ class WindowTableParser(AsofParser):
             self._match(TokenType.COMMA)
 
     def _argument_follows(self) -> bool:
-        """Whether the comma that comes next ends a list of columns: another argument stands behind it."""
+        """Return True if the next comma ends a list of columns, because another argument is behind it."""
         following = self._tokens[self._index + 1 : self._index + 3]
         word = following[0].text.upper() if following else ""
         named = len(following) > 1 and following[1].token_type is TokenType.FARROW

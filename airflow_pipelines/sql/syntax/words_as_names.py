@@ -1,4 +1,4 @@
-"""Words of SQL that stand for names: Spark reserves nearly none, sqlglot takes about a hundred for keywords wherever they stand."""
+"""Words of SQL as names: Spark reserves hardly any, while sqlglot takes about a hundred for keywords wherever they occur."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SPELLED_OUT: Final = frozenset(
         TokenType.ROLLUP, TokenType.SEMI, TokenType.WINDOW,
     }
 )  # fmt: skip
-"""Words that sqlglot takes for names in some places and not in others where Spark does."""
+"""Words that sqlglot takes for names in some places, but not in all places where Spark does."""
 _HARD: Final = frozenset(
     word
     for word, kind in Spark.Tokenizer.KEYWORDS.items()
@@ -26,12 +26,12 @@ _HARD: Final = frozenset(
 )
 """The words that sqlglot does not take for names everywhere, in upper case."""
 _QUOTED: Final = _HARD | {"IF"}
-"""Those, and what begins a statement of its own to sqlglot though it is no keyword."""
+"""The hard words, and a word with which a statement begins for sqlglot though it is no keyword."""
 _OPENS_QUERY: Final = frozenset({TokenType.FROM, TokenType.SELECT, TokenType.VALUES, TokenType.WITH})
 _BEGINS_OPERAND: Final = frozenset(
     {TokenType.ALL, TokenType.CASE, TokenType.DISTINCT, TokenType.INTERVAL, TokenType.NOT, TokenType.WHEN}
 )
-"""Words after which an operand may stand, or which begin one."""
+"""Words that an operand may follow or begin with."""
 _BEGINS_RELATION: Final = frozenset({TokenType.LATERAL, TokenType.VALUES})
 _JOINS: Final = frozenset(
     {
@@ -42,7 +42,7 @@ _JOINS: Final = frozenset(
 
 _ENDS: Final = frozenset({TokenType.COMMA, TokenType.R_BRACE, TokenType.R_BRACKET, TokenType.R_PAREN, TokenType.SEMICOLON})
 _SIGNS: Final = frozenset({TokenType.DASH, TokenType.L_BRACKET, TokenType.PLUS, TokenType.STAR})
-"""Signs that may stand before an operand as well as between two."""
+"""Signs that may precede an operand as well as separate two."""
 _OPERATORS: Final = frozenset(
     {
         TokenType.AMP, TokenType.ARROW, TokenType.CARET, TokenType.DCOLON, TokenType.DOT, TokenType.DPIPE,
@@ -50,16 +50,16 @@ _OPERATORS: Final = frozenset(
         TokenType.NULLSAFE_EQ, TokenType.PIPE, TokenType.SLASH,
     }
 )  # fmt: skip
-"""Operators that stand between two operands."""
+"""Operators between two operands."""
 _GO_ON: Final = frozenset(
     {
         TokenType.AND, TokenType.BETWEEN, TokenType.ELSE, TokenType.END, TokenType.ILIKE, TokenType.IN, TokenType.IS,
         TokenType.LIKE, TokenType.NOT, TokenType.OR, TokenType.RLIKE, TokenType.THEN, TokenType.WHEN,
     }
 )  # fmt: skip
-"""Words that stand behind an operand of the same expression."""
+"""Words that follow an operand within the same expression."""
 _NEGATED: Final = frozenset({TokenType.BETWEEN, TokenType.ILIKE, TokenType.IN, TokenType.LIKE, TokenType.RLIKE})
-"""Those that NOT may stand before."""
+"""The words that NOT may precede."""
 _CLAUSES: Final = frozenset(
     {
         TokenType.CLUSTER_BY, TokenType.DISTRIBUTE_BY, TokenType.EXCEPT, TokenType.FROM, TokenType.GROUP_BY, TokenType.HAVING,
@@ -74,7 +74,7 @@ _CLAUSES_BY: Final = frozenset(
         TokenType.SORT_BY,
     }
 )  # fmt: skip
-"""Those of them that are two words, and so no name."""
+"""The clauses of two words, which cannot be a name."""
 _CONNECTORS: Final = frozenset({TokenType.AND, TokenType.ELSE, TokenType.NOT, TokenType.OR, TokenType.THEN, TokenType.WHEN})
 _ORDERS: Final = frozenset({TokenType.ASC, TokenType.DESC, TokenType.ROWS, TokenType.RANGE})
 _BEHIND_OPERAND: Final = _ENDS | _GO_ON | _CLAUSES | _ORDERS | {TokenType.ALIAS}
@@ -100,9 +100,9 @@ _ENDS_OPERAND: Final = frozenset(
 
 
 def mark_names(tokens: Sequence[Token]) -> None:
-    """Make names of the words that sqlglot takes for keywords where only a name can stand.
+    """Make names of the words that sqlglot takes for keywords where only a name can be.
 
-    A word is looked at with its neighbours. It is left as it is where it could be the keyword, too.
+    Each word is examined with its neighbours. It stays a keyword where it could be one.
 
     :param tokens: the tokens of a text, which are changed
     """
@@ -112,7 +112,7 @@ def mark_names(tokens: Sequence[Token]) -> None:
 
 
 def with_names(tokens: Sequence[Token]) -> list[Token]:
-    """The tokens as the parser is to have them: names that are words of SQL count as quoted.
+    """Return the tokens for the parser: names that are words of SQL count as quoted.
 
     :param tokens: tokens after :func:`mark_names`
     """
@@ -131,7 +131,7 @@ def _quoted(token: Token) -> Token:
 
 
 def is_hard(token: Token) -> bool:
-    """Tell whether a token is a word that sqlglot does not take for a name everywhere.
+    """Return True if a token is a word that sqlglot does not take for a name everywhere.
 
     :param token: the token
     """
@@ -139,15 +139,15 @@ def is_hard(token: Token) -> bool:
 
 
 def hard_words() -> frozenset[str]:
-    """The words that would be keywords without :func:`mark_names`, in upper case."""
+    """Return the words that would be keywords without :func:`mark_names`, in upper case."""
     return _QUOTED
 
 
 def may_be_name(token: Token, is_last: bool) -> bool:
-    """Tell whether whoever wrote a token where the parser stopped may have meant it for a name.
+    """Return True if a token at which the parser stopped may have been meant as a name.
 
     :param token: the token
-    :param is_last: whether the statement ends behind it
+    :param is_last: True if the statement ends behind it
     """
     return is_hard(token) and (not is_last or token.token_type in _BEGINS_OPERAND)
 
@@ -170,7 +170,7 @@ def _is_name(tokens: Sequence[Token], at: int) -> bool:
 
 
 def _before(tokens: Sequence[Token], at: int) -> TokenType | None:
-    """The kind of the token before another one; of the asterisk that stands for columns it is none."""
+    """Return the kind of the token before another one, or None for an asterisk that stands for columns."""
     if at == 0 or (tokens[at - 1].token_type is TokenType.STAR and (at == 1 or tokens[at - 2].token_type not in _ENDS_OPERAND)):
         return None
     return tokens[at - 1].token_type
@@ -181,13 +181,13 @@ def _kind(tokens: Sequence[Token], at: int) -> TokenType:
 
 
 def _goes_on(tokens: Sequence[Token], at: int) -> bool:
-    """Tell whether a token can only stand behind an operand, so that the one before it is an operand, too."""
+    """Return True if a token can only follow an operand, so that the one before it is an operand too."""
     kind = _kind(tokens, at)
     return (kind in _OPERATORS or kind in _BEHIND_OPERAND) and _kind(tokens, at + 1) is not TokenType.DOT
 
 
 def _is_operand(tokens: Sequence[Token], at: int, before: TokenType) -> bool:
-    """Tell whether a word where an operand has to begin is the operand."""
+    """Return True if a word at the place of an operand is the operand."""
     word, after, next_but_one = (_kind(tokens, place) for place in (at, at + 1, at + 2))
     if word is TokenType.ALL and before is TokenType.GROUP_BY and after is not TokenType.COMMA:
         return False
@@ -212,7 +212,7 @@ def _is_operand(tokens: Sequence[Token], at: int, before: TokenType) -> bool:
 
 
 def _begins_operand(tokens: Sequence[Token], at: int, before: TokenType) -> bool:
-    """Tell whether a word may be the beginning of an operand, or stand before one."""
+    """Return True if a word may be the beginning of an operand, or may precede one."""
     word, after = _kind(tokens, at), _kind(tokens, at + 1)
     if word in {TokenType.ALL, TokenType.DISTINCT}:
         return before in {TokenType.L_PAREN, TokenType.SELECT}
@@ -232,7 +232,7 @@ def _begins_operand(tokens: Sequence[Token], at: int, before: TokenType) -> bool
 
 
 def _is_operand_all_the_same(tokens: Sequence[Token], at: int) -> bool:
-    """Tell whether a word that may begin an operand is one, since what is behind it goes on with it."""
+    """Return True if a word that may begin an operand is one, because the tokens behind it continue it."""
     word, after, next_but_one = (_kind(tokens, place) for place in (at, at + 1, at + 2))
     if after is TokenType.L_BRACKET:
         return True
@@ -248,7 +248,7 @@ def _is_operand_all_the_same(tokens: Sequence[Token], at: int) -> bool:
 
 
 def _is_alias(tokens: Sequence[Token], at: int) -> bool:
-    """Tell whether a word behind an operand or a relation is its alias."""
+    """Return True if a word behind an operand or a relation is its alias."""
     word, after = _kind(tokens, at), _kind(tokens, at + 1)
     if word in _JOINS and after is TokenType.JOIN:
         return False

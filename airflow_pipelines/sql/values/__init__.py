@@ -1,1 +1,1 @@
-"""What values of each type are in Spark SQL: canonical forms, total orders, lengths of time, names of fields."""
+"""Values of each type in Spark SQL: canonical forms, total orders, lengths of time, names of fields."""

@@ -1,17 +1,17 @@
 """The canonical form of values, as SQL: every value that is stored or passed between relations has it.
 
-Rows are the same when no function can distinguish them. Some types have several representations of what Spark groups and compares
-as one value: the zeros and the NaNs of floating-point numbers, the order of a map's entries, the encodings of a VARIANT. Only
-one of these is ever stored, so that two rows are equal exactly when all their values are the same bits:
+Rows are the same if no function can distinguish them. Some types have several representations of one value, as Spark groups and
+compares it: the zeros and the NaNs of floating-point numbers, the order of a map's entries, the encodings of a VARIANT. Only one
+of these is ever stored, so that two rows are equal exactly if all their values have the same bits:
 
 - FLOAT, DOUBLE: 0.0 (never -0.0), and one NaN.
 - MAP: the entries in the order of their keys, as Spark compares them.
-- VARIANT: as Spark's own builder writes it: the keys in order, and no name in the dictionary that is not used.
-- ARRAY, STRUCT, MAP: what they hold likewise.
+- VARIANT: the encoding of Spark's own builder: the keys in order, and no unused name in the dictionary.
+- ARRAY, STRUCT, MAP: the values in them likewise.
 
 Every other type has one representation by nature: integers, booleans, decimals (Arrow and Spark keep them with the scale of their
-type), strings and binary (byte by byte; a stored column has no collation), dates, times, timestamps (microseconds, of UTC where
-they have a time zone), intervals (months, or microseconds).
+type), strings and binary (byte by byte; a stored column has no collation), dates, times, timestamps (microseconds, in UTC if they
+have a time zone), intervals (months, or microseconds).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PARAMETER = "`__v{}`"
 
 
 def has_several_forms(kind: str) -> bool:
-    """Whether a type has values with more than one representation.
+    """Return True if a type has values with more than one representation.
 
     :param kind: a Spark type as DDL
     """
@@ -38,7 +38,7 @@ def has_several_forms(kind: str) -> bool:
 
 
 def has_visible_forms(kind: str) -> bool:
-    """Whether functions can distinguish representations of one value of a type. A VARIANT's encoding is not visible to them.
+    """Return True if functions can distinguish representations of one value of a type. A VARIANT's encoding is not visible to them.
 
     :param kind: a Spark type as DDL
     """
@@ -46,29 +46,29 @@ def has_visible_forms(kind: str) -> bool:
 
 
 def in_canonical_form(text: str, kind: str) -> str:
-    """The expression that brings the value of another into canonical form.
+    """Return the expression that brings the value of another one into canonical form.
 
     :param text: a Spark SQL expression
-    :param kind: its type as Spark DDL, which is that of the result, too
-    :returns: ``text`` itself when its type has one form only
+    :param kind: its type as Spark DDL, which is also the type of the result
+    :returns: ``text`` itself if its type has one form only
     """
-    return _form(text, _parsed(kind), 0) if has_several_forms(kind) else text
+    return _form(text, _parse_type(kind), 0) if has_several_forms(kind) else text
 
 
 @lru_cache(maxsize=1024)
-def _parsed(kind: str) -> exp.DataType:
+def _parse_type(kind: str) -> exp.DataType:
     return exp.DataType.build(kind, dialect=DIALECT)
 
 
 def _form(text: str, kind: exp.DataType, depth: int) -> str:
-    """The canonical form of an expression's value.
+    """Return the canonical form of an expression's value.
 
-    :param depth: the number of parameters of lambdas around the expression, whose names must differ
+    :param depth: the number of lambda parameters around the expression, whose names must differ
     """
     match kind.this:
         case exp.DataType.Type.DOUBLE | exp.DataType.Type.FLOAT:
             name = "DOUBLE" if kind.this is exp.DataType.Type.DOUBLE else "FLOAT"
-            # Adding zero makes a zero of the negative one.
+            # Adding zero turns -0.0 into 0.0.
             return f"NANVL({text} + CAST(0 AS {name}), CAST('NaN' AS {name}))"
         case exp.DataType.Type.VARIANT:
             return f"VARIANT_GET({text}, '$', 'variant')"
@@ -82,12 +82,12 @@ def _form(text: str, kind: exp.DataType, depth: int) -> str:
             return text
 
 
-def _varied(kind: exp.DataType) -> bool:
+def _is_varied(kind: exp.DataType) -> bool:
     return has_several_forms(kind.sql(dialect=DIALECT))
 
 
 def _array(text: str, element: exp.DataType, depth: int) -> str:
-    if not _varied(element):
+    if not _is_varied(element):
         return text
     item = _PARAMETER.format(depth)
     return f"TRANSFORM({text}, {item} -> {_form(item, element, depth + 1)})"
@@ -96,17 +96,17 @@ def _array(text: str, element: exp.DataType, depth: int) -> str:
 def _map(text: str, key: exp.DataType, value: exp.DataType, depth: int) -> str:
     one, other = _PARAMETER.format(depth), _PARAMETER.format(depth + 1)
     entries = f"MAP_ENTRIES({text})"
-    if _varied(key) or _varied(value):
+    if _is_varied(key) or _is_varied(value):
         parts = f"'key', {_form(f'{one}.key', key, depth + 1)}, 'value', {_form(f'{one}.value', value, depth + 1)}"
         entries = f"TRANSFORM({entries}, {one} -> NAMED_STRUCT({parts}))"
-    # Keys are unique, so that values, which may be of types without an order, need no comparison.
+    # Keys are unique, so that values, whose types may have no order, need no comparison.
     order = f"CASE WHEN {one}.key < {other}.key THEN -1 WHEN {one}.key > {other}.key THEN 1 ELSE 0 END"
     return f"MAP_FROM_ENTRIES(ARRAY_SORT({entries}, ({one}, {other}) -> {order}))"
 
 
 def _struct(text: str, kind: exp.DataType, depth: int) -> str:
     fields = [(field.name, field.args["kind"]) for field in kind.expressions]
-    if not any(_varied(inner) for _, inner in fields):
+    if not any(_is_varied(inner) for _, inner in fields):
         return text
     whole = _PARAMETER.format(depth)
     parts = ", ".join(f"{_literal(name)}, {_form(f'{whole}.{quote(name)}', inner, depth + 1)}" for name, inner in fields)

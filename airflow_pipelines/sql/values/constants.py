@@ -1,4 +1,4 @@
-"""Evaluates constants of DEFAULT without Spark: literals, signed or typed ones, and arithmetic on literals."""
+"""The evaluation of constants of DEFAULT without Spark: literals, signed or typed ones, and arithmetic on literals."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from airflow_pipelines.sql.syntax.dialect import DIALECT
 
 
 def constant_text(expression: str) -> str | None:
-    """The value of a constant as text, as CSV would have it. The type of a typed literal is left to the reader of the text.
+    """Return the value of a constant as text, as in CSV. The reader of the text applies the type of a typed literal.
 
     :param expression: SQL text
     :returns: the text, None for NULL
-    :raises ValueError: when the expression is not a constant of these kinds
+    :raises ValueError: if the expression is not a constant of these kinds
     """
     try:
         tree: Any = simplify(sqlglot.parse_one(expression, read=DIALECT), dialect=DIALECT)

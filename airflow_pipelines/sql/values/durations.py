@@ -1,4 +1,4 @@
-"""Parses intervals of a fixed length, and prints them as Spark's window functions take them."""
+"""Intervals of a fixed length: a parser, and a printer for the arguments of Spark's window functions."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _PAIR = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*([a-z]+)", re.I)
 
 
 def microseconds(written: str) -> int:
-    """The length of an interval such as ``INTERVAL '1' MINUTE``, ``INTERVAL '1:30' MINUTE TO SECOND`` or ``'90 seconds'``.
+    """Return the length of an interval such as ``INTERVAL '1' MINUTE``, ``INTERVAL '1:30' MINUTE TO SECOND`` or ``'90 seconds'``.
 
-    :raises ValueError: when it is no constant, or has months or years, whose length differs
+    :raises ValueError: if it is no constant, or has months or years, whose length differs
     """
     found = _INTERVAL.fullmatch(written.strip())
     if found is None:
@@ -38,9 +38,9 @@ def microseconds(written: str) -> int:
 
 
 def months(written: str) -> int:
-    """The number of months of an interval such as ``INTERVAL '2' YEAR`` or ``INTERVAL '1-3' YEAR TO MONTH``.
+    """Return the number of months of an interval such as ``INTERVAL '2' YEAR`` or ``INTERVAL '1-3' YEAR TO MONTH``.
 
-    :raises ValueError: when it is no such constant
+    :raises ValueError: if it is no such constant
     """
     found = _INTERVAL.fullmatch(written.strip())
     failure = ValueError(f"{written} is not a constant number of months such as INTERVAL '1-3' YEAR TO MONTH")
@@ -58,7 +58,7 @@ def months(written: str) -> int:
 
 
 def duration(written: str) -> str:
-    """The text that Spark's ``window`` takes for an interval.
+    """Return the text of an interval for Spark's ``window``.
 
     :raises ValueError: as :func:`microseconds` does
     """
@@ -84,7 +84,7 @@ def _of_pairs(value: str, written: str) -> int:
 
 
 def _of_range(value: str, first: str, last: str, written: str) -> int:
-    """``D H:M:S.f`` from one unit to another."""
+    """Return the microseconds of ``D H:M:S.f`` from one unit to another."""
     text = value.strip()
     sign = -1 if text.startswith("-") else 1
     parts = re.split(r"[ :]", text.lstrip("+-"))

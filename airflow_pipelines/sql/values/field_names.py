@@ -16,7 +16,7 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @lru_cache(maxsize=1024)
 def field_name(name: str) -> str:
-    """The name of a struct's field as DDL writes it, in back quotes only where it needs them.
+    """Return the name of a struct's field as in DDL, in back quotes only if it needs them.
 
     :param name: the field's name
     :returns: SQL text
@@ -25,7 +25,7 @@ def field_name(name: str) -> str:
 
 
 def _is_read(name: str) -> bool:
-    """Whether the parser reads a word as the name of a field; some keywords it does not."""
+    """Return True if the parser reads a word as the name of a field, which some keywords are not."""
     try:
         kind = exp.DataType.build(f"struct<{name}:int>", dialect=DIALECT)
     except ParseError:

@@ -1,4 +1,4 @@
-"""Division of floating-point numbers as IEEE 754 has it: by zero it gives an infinity or NaN, where Spark in ANSI mode fails."""
+"""Division of floating-point numbers as in IEEE 754: by zero it gives an infinity or NaN, where Spark in ANSI mode fails."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _OPENING, _CLOSING = frozenset({"(", "[", "{"}), frozenset({")", "]", "}"})
 
 
 def quotient(left: str, right: str) -> str:
-    """Spark SQL for ``left / right`` of which one is a FLOAT or DOUBLE; NULL only where one of both is.
+    """Return Spark SQL for ``left / right``, one of which is a FLOAT or DOUBLE; it is NULL only if one of both is.
 
     :param left: Spark SQL of the dividend
     :param right: Spark SQL of the divisor
@@ -21,12 +21,12 @@ def quotient(left: str, right: str) -> str:
 
 
 def with_plain_quotients(text: str) -> str:
-    """A text with ``left / right`` in place of what :func:`quotient` gives.
+    """Return a text with ``left / right`` in place of each result of :func:`quotient`.
 
     :param text: Spark SQL as the planner prints it
     """
     at = len(text)
-    # From the end, so that what stands within another one comes first.
+    # From the end, so that an inner quotient comes before the one around it.
     while (at := text.rfind(_BEGIN, 0, at)) >= 0:
         sides = _arguments(text, at + len(_BEGIN))
         whole = quotient(*sides) if len(sides) == 2 else ""
@@ -36,7 +36,7 @@ def with_plain_quotients(text: str) -> str:
 
 
 def _arguments(text: str, start: int) -> list[str]:
-    """The arguments of the call whose first one starts at an offset."""
+    """Return the arguments of the call whose first one starts at an offset."""
     found, first, depth = [], start, 0
     for token in tokenise(text[start:]):
         word, place = token.text, start + token.start

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def path_step(key: str) -> str:
-    """The step of a path to the field of an object.
+    """Return the step of a path to the field of an object.
 
     :param key: the field's name
     """
@@ -12,8 +12,8 @@ def path_step(key: str) -> str:
 
 
 def path_literal(steps: str) -> str:
-    """The literal of a path.
+    """Return the literal of a path.
 
-    :param steps: its steps, one behind the other
+    :param steps: its steps, concatenated
     """
     return "'" + f"${steps}".replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,7 +1,7 @@
 """A hash of rows in canonical form, as SQL.
 
-Equal rows have equal hashes. Spark's hash function takes neither a MAP nor a VARIANT. Of a MAP it is given the entries, whose order
-the canonical form fixes, and of a VARIANT the JSON text, which different VARIANTs may share.
+Equal rows have equal hashes. Spark's hash function takes neither a MAP nor a VARIANT. For a MAP it gets the entries, whose order
+the canonical form fixes, and for a VARIANT the JSON text, which different VARIANTs may share.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ _PARAMETER = "`__h{}`"
 
 
 def row_hash(columns: Mapping[str, str]) -> str:
-    """The expression of a bigint that rows have in common when they are equal in some columns.
+    """Return a bigint expression that has the same value for rows that are equal in some columns.
 
-    :param columns: their types as Spark DDL, by the SQL text of each; at least one
+    :param columns: the columns' types as Spark DDL, by the SQL text of each; at least one
     """
-    return f"XXHASH64({', '.join(_form(text, _parsed(kind), 0) for text, kind in columns.items())})"
+    return f"XXHASH64({', '.join(_form(text, _parse_unhashed(kind), 0) for text, kind in columns.items())})"
 
 
 @lru_cache(maxsize=1024)
-def _parsed(kind: str) -> exp.DataType | None:
-    """The type of an expression that Spark does not hash; None for another one."""
+def _parse_unhashed(kind: str) -> exp.DataType | None:
+    """Return the type of an expression if Spark does not hash it, or None for any other."""
     return exp.DataType.build(kind, dialect=DIALECT) if _NOT_HASHED.search(kind) else None
 
 
 def _form(text: str, kind: exp.DataType | None, depth: int) -> str:
-    """An expression that Spark hashes, and that has the same value for equal values of another.
+    """Return an expression that Spark hashes, and that has the same value for equal values of another one.
 
-    :param depth: the number of parameters of lambdas around the expression, whose names must differ
+    :param depth: the number of lambda parameters around the expression, whose names must differ
     """
     if kind is None:
         return text
@@ -57,4 +57,4 @@ def _form(text: str, kind: exp.DataType | None, depth: int) -> str:
 
 
 def _part(kind: exp.DataType) -> exp.DataType | None:
-    return _parsed(kind.sql(dialect=DIALECT))
+    return _parse_unhashed(kind.sql(dialect=DIALECT))

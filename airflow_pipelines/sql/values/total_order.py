@@ -1,4 +1,4 @@
-"""Total orders for types that Spark does not order: MAPs and VARIANTs, and lists sorted by several keys."""
+"""Total orders for types that Spark does not order (MAPs and VARIANTs), and lists sorted by several keys."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from airflow_pipelines.rows.types import has_calendar_interval
 from airflow_pipelines.sql.syntax.dialect import DIALECT
 
 _PARAMETER = "__e{}"
-"""Names of lambda parameters, by nesting depth."""
+"""The names of lambda parameters, by nesting depth."""
 
 
 def has_order(kind: str) -> bool:
-    """Whether Spark orders values of a type, given by its name."""
+    """Return True if Spark orders values of a type, given by its name."""
     name = kind.lower()
     return not ("map<" in name or "variant" in name or has_calendar_interval(kind))
 
 
 def sortable(text: str, kind: str) -> str:
-    """An expression that sorts by ``text``, of Spark type ``kind``, in a total order.
+    """Return an expression that sorts by ``text``, of Spark type ``kind``, in a total order.
 
     A MAP is sorted by its entries in the order of their keys, a VARIANT by its JSON text and then by the types in it.
 
@@ -70,7 +70,7 @@ def _form(text: str, kind: exp.DataType, depth: int) -> str:
 
 
 def _is_nested_or_varied(kind: exp.DataType) -> bool:
-    """Whether a type is or holds one that Spark does not order."""
+    """Return True if a type is or contains one that Spark does not order."""
     unordered = {exp.DataType.Type.MAP, exp.DataType.Type.VARIANT, exp.DataType.Type.INTERVAL}
     return any(part.this in unordered for part in kind.find_all(exp.DataType))
 
@@ -85,7 +85,7 @@ class ListKey:
 
 
 def sorted_list(text: str, keys: Sequence[ListKey]) -> str:
-    """An array of structs sorted by some of their fields.
+    """Return an array of structs sorted by some of their fields.
 
     :param text: Spark SQL of the array
     :param keys: the fields to sort by, in order

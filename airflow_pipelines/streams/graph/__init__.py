@@ -1,1 +1,1 @@
-"""Graphs of operators: what a program builds, what the loop runs."""
+"""Graphs of operators, as a program builds them, and the plans that the loop runs."""

@@ -1,4 +1,4 @@
-"""Cuts a graph at its exchanges into chains: what one task runs without handing elements over."""
+"""Division of a graph at its exchanges into chains. One task runs a chain without handing elements over."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from airflow_pipelines.streams.graph.timestamps import refuse_windows_without_ti
 
 @dataclass(frozen=True)
 class Defaults:
-    """What holds for nodes that say nothing else.
+    """The defaults for nodes that do not specify a value.
 
-    :param parallelism: number of tasks
-    :param max_parallelism: number of key groups, None for the usual one
-    :param chaining: whether operators are chained at all
+    :param parallelism: the number of tasks
+    :param max_parallelism: the number of key groups, None for ``DEFAULT_MAX_PARALLELISM``
+    :param chaining: True if operators may be chained
     """
 
     parallelism: int = 1
@@ -29,10 +29,10 @@ class Step:
     """One operator of a chain.
 
     :param node: the operator
-    :param name: for people
-    :param uid: names its state
+    :param name: the name, for people
+    :param uid: the uid, which names its state
     :param inputs: edges from operators of the same chain; none for the head
-    :param is_input_bounded: whether all that it reads ends by itself
+    :param is_input_bounded: True if all its inputs end by themselves
     """
 
     node: Node
@@ -44,13 +44,13 @@ class Step:
 
 @dataclass(frozen=True)
 class Link:
-    """Brings elements from one chain to another.
+    """A connection that brings elements from one chain to another.
 
-    :param edge: which output, how, and to which input
-    :param source: number of the chain that gives
-    :param target: number of the chain that reads
-    :param number: which of the links into that chain it is, from 0
-    :param source_name: of the operator that gives
+    :param edge: the edge, with the output, the exchange and the input
+    :param source: the number of the chain that writes
+    :param target: the number of the chain that reads
+    :param number: the number of the link among those into that chain, from 0
+    :param source_name: the name of the operator that writes
     """
 
     edge: Edge
@@ -64,10 +64,10 @@ class Link:
 class Chain:
     """Operators that call each other directly.
 
-    :param number: of the chain, in an order in which what gives comes before what reads
+    :param number: the number of the chain, in an order in which writers come before readers
     :param steps: the operators, the head first
-    :param parallelism: number of tasks
-    :param max_parallelism: number of key groups
+    :param parallelism: the number of tasks
+    :param max_parallelism: the number of key groups
     """
 
     number: int
@@ -77,7 +77,7 @@ class Chain:
 
     @property
     def head(self) -> Step:
-        """The operator that gets what comes from other chains."""
+        """The operator that gets the elements from other chains."""
         return self.steps[0]
 
     @property
@@ -88,52 +88,52 @@ class Chain:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a runner runs. Travels by value.
+    """A plan for a runner. It is sent by value.
 
-    :param chains: in an order in which what gives comes before what reads
-    :param links: between them
+    :param chains: the chains, in an order in which writers come before readers
+    :param links: the links between them
     """
 
     chains: tuple[Chain, ...]
     links: tuple[Link, ...]
 
     def into(self, chain: Chain) -> list[Link]:
-        """What a chain reads.
+        """Return the links that a chain reads.
 
         :param chain: the chain
-        :returns: its links in the order of their numbers
+        :returns: its input links in the order of their numbers
         """
         return [link for link in self.links if link.target == chain.number]
 
     def out_of(self, chain: Chain) -> list[Link]:
-        """What reads a chain.
+        """Return the links that a chain writes.
 
         :param chain: the chain
-        :returns: its links
+        :returns: its output links
         """
         return [link for link in self.links if link.source == chain.number]
 
 
 def plan_of(graph: Graph, sinks: Sequence[int], defaults: Defaults) -> Plan:
-    """Cut a graph into chains.
+    """Divide a graph into chains.
 
     :param graph: the program
-    :param sinks: ids of the nodes that shall run, with all that they need
-    :param defaults: what holds for nodes that say nothing else
+    :param sinks: the ids of the nodes that shall run, with all nodes that they need
+    :param defaults: the defaults for nodes that do not specify a value
     :returns: the plan
-    :raises StreamProgramError: when two operators have the same uid, parallelism and exchanges do not fit, or windows of event
-        time would get elements without timestamps
+    :raises StreamProgramError: if two operators have the same uid, if parallelism and exchanges do not match, or if event-time
+        windows would get elements without timestamps
     """
     nodes = graph.upstream_of(list(sinks))
     refuse_windows_without_timestamps(graph, nodes)
-    uids = _uids(nodes)
+    uids = _assign_uids(nodes)
     members: list[list[Step]] = []
     chain_of: dict[int, int] = {}
     links: list[Link] = []
     for node in nodes:
-        edges = [_resolved(graph, edge, node, defaults) for edge in node.inputs]
+        edges = [_resolve_exchange(graph, edge, node, defaults) for edge in node.inputs]
         bounded = all(source.operator.source.is_bounded for source in graph.sources_of(node))  # type: ignore[attr-defined]
-        chained = _chained(graph, node, edges, defaults)
+        chained = _is_chained(graph, node, edges, defaults)
         step = Step(node, node.name, uids[node.id], tuple(edges) if chained else (), bounded)
         if chained:
             number = chain_of[edges[0].source]
@@ -158,10 +158,10 @@ def plan_of(graph: Graph, sinks: Sequence[int], defaults: Defaults) -> Plan:
 
 
 def parallelism_of(node: Node, defaults: Defaults) -> int:
-    """How many tasks a node has.
+    """Return the number of tasks of a node.
 
     :param node: the node
-    :param defaults: what holds for nodes that say nothing else
+    :param defaults: the defaults for nodes that do not specify a value
     :returns: their number
     """
     if node.non_parallel:
@@ -183,7 +183,7 @@ def _max_parallelism_of(nodes: list[Node], defaults: Defaults) -> int:
     return number
 
 
-def _uids(nodes: list[Node]) -> dict[int, str]:
+def _assign_uids(nodes: list[Node]) -> dict[int, str]:
     given: dict[str, Node] = {}
     uids: dict[int, str] = {}
     counts: dict[str, int] = {}
@@ -202,7 +202,7 @@ def _uids(nodes: list[Node]) -> dict[int, str]:
     return uids
 
 
-def _resolved(graph: Graph, edge: Edge, node: Node, defaults: Defaults) -> Edge:
+def _resolve_exchange(graph: Graph, edge: Edge, node: Node, defaults: Defaults) -> Edge:
     source = graph.nodes[edge.source]
     same = parallelism_of(source, defaults) == parallelism_of(node, defaults)
     kind = edge.exchange.kind
@@ -216,7 +216,7 @@ def _resolved(graph: Graph, edge: Edge, node: Node, defaults: Defaults) -> Edge:
     return edge
 
 
-def _chained(graph: Graph, node: Node, edges: list[Edge], defaults: Defaults) -> bool:
+def _is_chained(graph: Graph, node: Node, edges: list[Edge], defaults: Defaults) -> bool:
     if not defaults.chaining or not node.chained_to_input or len(edges) != 1:
         return False
     edge = edges[0]

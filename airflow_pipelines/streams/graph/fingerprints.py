@@ -1,8 +1,7 @@
-"""Fingerprints of functions and values: equal ones mean that the same is computed, in whatever process they were made.
+"""Fingerprints of functions and values. Equal fingerprints mean that the same is computed, in whatever process they were made.
 
-The code of a program's own modules counts as it is written, with all of the program's functions, classes and variables that it
-uses; what belongs to packages counts by its name. Comments, layout, docstrings, annotations and the order of dicts and sets do not
-count.
+The code of a program's own modules counts by its source, with all of the program's functions, classes and variables that it uses.
+Code of packages counts by its name. Comments, layout, docstrings, annotations and the order of dicts and sets do not count.
 """
 
 from __future__ import annotations
@@ -47,22 +46,22 @@ _OF_ALL_CLASSES = frozenset({
     "__module__", "__qualname__", "__doc__", "__dict__", "__weakref__", "__annotations__", "__firstlineno__", "__abstractmethods__",
     "__static_attributes__", "__dataclass_params__", "_abc_impl",
 })  # fmt: skip
-"""Attributes of classes that say nothing of what their objects do."""
+"""The attributes of classes that do not affect the behaviour of their objects."""
 
 
 @dataclass(frozen=True)
 class OwnCode:
-    """Which modules are a program's own, besides the one that was started.
+    """The modules that belong to a program, besides the one that was started.
 
-    :param folders: where they are
+    :param folders: the folders of these modules
     """
 
     folders: tuple[Path, ...]
 
     def has(self, name: str) -> bool:
-        """Whether a module is the program's own.
+        """Return True if a module belongs to the program.
 
-        :param name: of the module
+        :param name: the name of the module
         """
         if name == "__main__":
             return True
@@ -70,13 +69,13 @@ class OwnCode:
         return file is not None and any(Path(file).absolute().is_relative_to(folder) for folder in self.folders)
 
     def file_of(self, name: str) -> str | None:
-        """The file of one of the program's own modules, whether it was imported or not.
+        """Return the file of a module of the program, whether it was imported or not.
 
-        :param name: of the module
-        :returns: None for a module that is not the program's own
+        :param name: the name of the module
+        :returns: the file, None for a module that does not belong to the program
         """
         for folder in self.folders:
-            # A file that was added alone is a module of its folder.
+            # A single file that was added is a module in its folder.
             module = (folder.parent if folder.suffix == ".py" else folder).joinpath(*name.split("."))
             for file in (module / "__init__.py", module.with_name(f"{module.name}.py")):
                 if file.is_file():
@@ -85,10 +84,10 @@ class OwnCode:
 
 
 def fingerprint(value: Any, own: OwnCode) -> str:
-    """The fingerprint of something that consists of functions and values.
+    """Return the fingerprint of a function, or of a value that consists of functions and values.
 
     :param value: the function, or the value
-    :param own: which code counts as it is written
+    :param own: the modules whose code counts by its source
     :returns: some hexadecimal digits
     """
     walk = _Walk(own)
@@ -97,11 +96,11 @@ def fingerprint(value: Any, own: OwnCode) -> str:
 
 
 class _Walk:
-    """A walk over all that something uses."""
+    """A walk over everything that a value uses."""
 
     def __init__(self, own: OwnCode) -> None:
         self._own = own
-        # Functions and classes that are found by their names stand for themselves where they are used, and are described once.
+        # Functions and classes that can be found by name count by name where they are used; their contents are described once.
         self._waiting: list[tuple[str, Callable[[], bytes]]] = []
         self._named: dict[int | str, Any] = {}
         self._path: dict[int, int] = {}
@@ -110,7 +109,10 @@ class _Walk:
         self._alive: list[Any] = []
 
     def reached(self) -> list[bytes]:
-        """What is described once: in an order that depends on nothing but what it is."""
+        """Return the hashes of the functions, classes and modules that are described only once.
+
+        Their order depends only on the hashes themselves.
+        """
         found = []
         while self._waiting:
             name, content = self._waiting.pop()
@@ -118,7 +120,7 @@ class _Walk:
         return sorted(found)
 
     def digest(self, value: Any) -> bytes:
-        """The hash of a value with all that it uses."""
+        """Return the hash of a value with everything that it uses."""
         if type(value) in _ATOMS:
             return _hash("atom", repr(value))
         key = id(value)
@@ -135,7 +137,7 @@ class _Walk:
         finally:
             del self._path[key]
         if self._lowest >= depth:
-            # It has no reference to something around it, so it is the same wherever it is used.
+            # It does not refer to an enclosing value, so its hash is the same wherever it is used.
             self._known[key] = found
             self._alive.append(value)
             self._lowest = math.inf
@@ -164,7 +166,7 @@ class _Walk:
 
     def _function_or_class(self, value: Any) -> bytes:
         if not self._own.has(_home(value)):
-            return self._of_package(value)
+            return self._digest_of_package(value)
         if not _is_found_by_name(value):
             return self._content(value)
         if id(value) not in self._named:
@@ -173,7 +175,7 @@ class _Walk:
         code = _text_of_code(value.__code__) if isinstance(value, FunctionType) else ""
         return _hash("own", value.__qualname__, code)
 
-    def _of_package(self, value: Any) -> bytes:
+    def _digest_of_package(self, value: Any) -> bytes:
         name = _qualified(value)
         if isinstance(value, FunctionType) and ("<" in value.__qualname__):
             return _hash("made by a package", name, self._function_values(value))
@@ -185,7 +187,7 @@ class _Walk:
     def _function(self, function: FunctionType) -> bytes:
         code = function.__code__
         used = {name: self._used(value, rest) for name, value, rest in _globals_of(code, function.__globals__)}
-        imported = [self._imported(name) for name in sorted(imports_of(code))]
+        imported = [self._digest_import(name) for name in sorted(imports_of(code))]
         return _hash("function", _text_of_code(code), self._function_values(function), _hash("uses", *_items(used)), *imported)
 
     def _function_values(self, function: FunctionType) -> bytes:
@@ -203,15 +205,15 @@ class _Walk:
             return _hash("empty")
 
     def _used(self, value: Any, attributes: tuple[str, ...]) -> bytes:
-        """Something that code uses by its name, such as ``helpers.rates.total``."""
+        """Return the hash of an object that code uses by its name, such as ``helpers.rates.total``."""
         for attribute in attributes:
             if not isinstance(value, ModuleType) or not self._own.has(value.__name__) or not hasattr(value, attribute):
                 break
             value = getattr(value, attribute)
         return self.digest(value)
 
-    def _imported(self, name: str) -> bytes:
-        """A module that is imported where code runs, or used as a value: it counts with all that it has."""
+    def _digest_import(self, name: str) -> bytes:
+        """Return the hash of a module that is imported when code runs, or used as a value. The module counts as a whole."""
         file = self._own.file_of(name)
         if file is not None and file not in self._named:
             self._named[file] = name
@@ -222,10 +224,10 @@ class _Walk:
         described = described_module(file)
         if described is None:
             return _hash("no source")
-        return _hash("source", described.text, *map(self._imported, sorted(described.imports)))
+        return _hash("source", described.text, *map(self._digest_import, sorted(described.imports)))
 
     def _module(self, module: ModuleType) -> bytes:
-        return self._imported(module.__name__)
+        return self._digest_import(module.__name__)
 
     def _class(self, cls: type) -> bytes:
         bases = [self.digest(base) for base in cls.__bases__]
@@ -238,7 +240,7 @@ class _Walk:
             return members | {name: self.digest(each) for name, each in functions.items()}
         values = {name: each for name, each in vars(cls).items() if name not in _OF_ALL_CLASSES}
         if "__dataclass_fields__" in values or "_fields" in values:
-            # Methods that were made of the fields follow from these.
+            # Leave out methods that were generated from the fields: they follow from the fields.
             values = {name: each for name, each in values.items() if not isinstance(each, _CALLED) or _is_written(each)}
         found = {name: self.digest(each) for name, each in values.items()}
         return found | {"annotated": _hash("names", *sorted(vars(cls).get("__annotations__", {})))}
@@ -305,19 +307,19 @@ _CALLED = (FunctionType, staticmethod, classmethod)
 
 
 def _is_written(value: Any) -> bool:
-    """Whether a function was written, and not made by the library for a class."""
+    """Return True if a function was written by a person, and not generated by the library for a class."""
     code = getattr(value, "__func__", value).__code__
     return not code.co_filename.startswith("<") and Path(code.co_filename).name not in ("enum.py", "dataclasses.py", "typing.py")
 
 
 def _home(value: Any) -> str:
-    """The module in which something was written, also when it claims to be of another one as wrappers do."""
+    """Return the module in which an object was written, even if it claims to belong to another one, as wrappers do."""
     return str(value.__globals__.get("__name__", "")) if isinstance(value, FunctionType) else str(value.__module__)
 
 
 def _qualified(value: Any) -> str:
     module = str(getattr(value, "__module__", ""))
-    # Where something is within this package is its own affair.
+    # The module of an object of this package does not count, so that the package may move it.
     return value.__qualname__ if module.startswith(_PACKAGE) else f"{module}:{value.__qualname__}"
 
 
@@ -329,7 +331,10 @@ def _is_found_by_name(value: Any) -> bool:
 
 
 def _globals_of(code: CodeType, values: Mapping[str, Any]) -> Iterator[tuple[str, Any, tuple[str, ...]]]:
-    """The global variables that code uses: the name with the attributes that follow it, the variable's value, and these."""
+    """Yield the global variables that code uses.
+
+    :returns: the name with the attributes that follow it, the variable's value, and these attributes
+    """
     for each in nested_code(code):
         instructions = list(dis.get_instructions(each))
         for place, instruction in enumerate(instructions):
@@ -350,7 +355,7 @@ def _text_of_code(code: CodeType) -> str:
     described = described_function(code)
     if described is not None:
         return described
-    # Made of a text that is nowhere: the same for the same release of Python.
+    # There is no source, so use the bytecode, which is the same for the same release of Python.
     constants = sorted(
         _text_of_code(each) if isinstance(each, CodeType) else f"{type(each).__name__} {_constant(each)}" for each in code.co_consts
     )

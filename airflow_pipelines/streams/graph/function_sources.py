@@ -1,4 +1,4 @@
-"""What a function's source says: the same for other white space, comments, docstrings and places in its file."""
+"""Descriptions of the source of functions. They do not depend on white space, comments, docstrings and the place in the file."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ Definition: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _WITH_DOCSTRING = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
 _LEFT_OUT = frozenset({"ctx", "kind", "type_comment", "type_ignores", "annotation", "returns"})
-"""Fields of syntax trees that say nothing of what is computed."""
+"""The fields of syntax trees that do not affect the computation."""
 
 
 def described_function(code: CodeType) -> str | None:
-    """What a function computes, as text.
+    """Return a description of a function's source as text.
 
-    :param code: of the function
-    :returns: its parameters and its body; None when its source cannot be found
+    :param code: the code of the function
+    :returns: its parameters and its body; None if its source cannot be found
     """
-    definition = _definition(code)
+    definition = _find_definition(code)
     if definition is None:
         return None
     body = [definition.body] if isinstance(definition, ast.Lambda) else _without_docstring(definition)
@@ -35,10 +35,10 @@ def described_function(code: CodeType) -> str | None:
 
 @dataclass(frozen=True)
 class DescribedModule:
-    """What all of a module computes.
+    """A description of the source of a module.
 
     :param text: its statements
-    :param imports: names of modules that it may import, and of what may be modules
+    :param imports: the names of modules that it may import, and of objects that may be modules
     """
 
     text: str
@@ -46,10 +46,10 @@ class DescribedModule:
 
 
 def described_module(filename: str) -> DescribedModule | None:
-    """What all of a module computes.
+    """Return a description of the source of a module.
 
-    :param filename: of the module
-    :returns: None when there is no source
+    :param filename: the file of the module
+    :returns: the description, None if there is no source
     """
     tree = _tree(filename)
     if tree is None:
@@ -58,10 +58,10 @@ def described_module(filename: str) -> DescribedModule | None:
 
 
 def imports_of(code: CodeType) -> set[str]:
-    """The modules that code imports where it runs.
+    """Return the modules that code imports when it runs.
 
     :param code: the code
-    :returns: names of modules, and of what is imported from them, which may be modules as well
+    :returns: names of modules, and of objects that are imported from them, which may be modules as well
     """
     found: set[str] = set()
     for each in nested_code(code):
@@ -78,7 +78,7 @@ def imports_of(code: CodeType) -> set[str]:
 def _described(value: Any) -> str:
     if isinstance(value, ast.AST):
         fields = ((name, _field(value, name)) for name in value._fields if name not in _LEFT_OUT)
-        # What is not there may be a field that only other releases of Python have.
+        # Leave empty fields out: a missing field may exist only in other releases of Python.
         described = "".join(f" {name}={_described(field)}" for name, field in fields if field is not None and field != [])
         return f"({type(value).__name__}{described})"
     if isinstance(value, list):
@@ -97,19 +97,19 @@ def _without_docstring(node: Any) -> list[ast.stmt]:
     return body[1:] if ast.get_docstring(node, clean=False) is not None else body
 
 
-def _definition(code: CodeType) -> Definition | None:
+def _find_definition(code: CodeType) -> Definition | None:
     candidates = [node for node in _definitions(code.co_filename) if _first_line(node) == code.co_firstlineno]
     if code.co_name != "<lambda>":
         named = [node for node in candidates if not isinstance(node, ast.Lambda) and node.name == code.co_name]
         return named[0] if len(named) == 1 else None
     lambdas = [node for node in candidates if isinstance(node, ast.Lambda)]
     if len(lambdas) > 1:
-        lambdas = _around(lambdas, code)
+        lambdas = _select_around(lambdas, code)
     return lambdas[0] if lambdas else None
 
 
-def _around(lambdas: list[ast.Lambda], code: CodeType) -> list[ast.Lambda]:
-    """Which of the lambdas that begin in one line have all the places of some code in their bodies, the innermost first."""
+def _select_around(lambdas: list[ast.Lambda], code: CodeType) -> list[ast.Lambda]:
+    """Return those of the lambdas on one line whose bodies contain all positions of some code, the innermost first."""
     places = [
         (line, column, end_line, end_column)
         for line, end_line, column, end_column in code.co_positions()
@@ -145,13 +145,13 @@ def _definitions(filename: str) -> Iterator[Definition]:
 
 def _tree(filename: str) -> ast.Module | None:
     lines = linecache.getlines(filename)
-    return _parsed("".join(lines)) if lines else None
+    return _parse("".join(lines)) if lines else None
 
 
 @lru_cache(64)
-def _parsed(text: str) -> ast.Module | None:
+def _parse(text: str) -> ast.Module | None:
     try:
         return ast.parse(text)
     except SyntaxError:
-        # The file is not what it was when it was imported.
+        # The file has changed since it was imported.
         return None

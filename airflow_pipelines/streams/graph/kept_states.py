@@ -1,4 +1,4 @@
-"""What operators keep by key, found out before they run: by opening their functions once."""
+"""The keyed states of operators before they run. They are determined by opening the functions once."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ _log = logging.getLogger("airflow_pipelines.streams")
 def kept_states(
     chain: Chain, step: Step, settings: TaskSettings, seconds: float = OPEN_SECONDS
 ) -> tuple[StateDescription, ...] | None:
-    """The states of an operator: its own, and those that its functions ask for in ``open``.
+    """Return the states of an operator: its own, and those that its functions ask for in ``open``.
 
-    Functions are opened and closed once, in a thread of their own.
+    Functions are opened and closed once, in a separate thread.
 
-    :param chain: has the operator
+    :param chain: the chain of the operator
     :param step: the operator
-    :param settings: what functions are told
-    :param seconds: how long ``open`` may take
-    :returns: the states by their names in order; None when they are not known before it runs: when a function cannot be opened in
-        time, which the log says, or when it may ask for states later
+    :param settings: the settings for the functions
+    :param seconds: the maximum number of seconds for ``open``
+    :returns: the states in the order of their names; None if they are not known before the operator runs, because a function cannot
+        be opened in time, which is logged, or because it may ask for states later
     """
     operator = step.node.operator
     found = {state.name: state for state in operator.own_states()}
@@ -60,7 +60,7 @@ def kept_states(
             job_parameters=settings.job_parameters,
         )
         try:
-            asked = _opened(opening, lambda: _recording(subtask), seconds)
+            asked = _opened(opening, lambda: _make_recording(subtask), seconds)
         except Exception as error:  # noqa: BLE001 (it matters only when the program runs)
             _log.warning(
                 "The states of the operator %r are not known before it runs, because open() raised %s: %s. A change of the program"
@@ -77,7 +77,7 @@ def kept_states(
 
 
 def _asks_while_it_runs(function: Function) -> bool:
-    """Whether the code of a window function uses the states that its context has, which it asks for with each window."""
+    """Return True if the code of a window function uses the states of its context, which it asks for with each window."""
     if not isinstance(function, ProcessWindowFunction | ProcessAllWindowFunction):
         return False
     methods = [each for cls in type(function).__mro__ for each in vars(cls).values() if isinstance(each, FunctionType)]
@@ -85,12 +85,12 @@ def _asks_while_it_runs(function: Function) -> bool:
     return any(not _STATES_OF_WINDOWS.isdisjoint(code.co_names) for each in own for code in nested_code(each.__code__))
 
 
-def _recording(subtask: SubtaskInfo) -> _Recording:
+def _make_recording(subtask: SubtaskInfo) -> _Recording:
     return _Recording(subtask, StepClock(SystemClock().now()), KeyedStore(subtask.max_parallelism))
 
 
 class _Recording(RuntimeContext):
-    """Notes which states functions ask for."""
+    """A runtime context that records the states that functions ask for."""
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
@@ -103,10 +103,11 @@ class _Recording(RuntimeContext):
 
 
 def _opened(functions: Sequence[Function], make: Callable[[], _Recording], seconds: float) -> Mapping[str, StateDescriptor] | None:
-    """The states that functions ask for when they are opened; None when one keeps its context, so that it may ask for more later.
+    """Return the states that functions ask for when they are opened.
 
-    :raises Exception: what a function raises
-    :raises TimeoutError: when it takes too long
+    :returns: the states; None if a function keeps its context, so that it may ask for more later
+    :raises Exception: if a function raises; the same error
+    :raises TimeoutError: if it takes too long
     """
     future: Future[Mapping[str, StateDescriptor] | None] = Future()
 
@@ -116,7 +117,7 @@ def _opened(functions: Sequence[Function], make: Callable[[], _Recording], secon
         except BaseException as error:  # noqa: BLE001 (raised again where it is waited for)
             future.set_exception(error)
 
-    # A thread that does not end must not hold up the end of the process.
+    # The thread is a daemon: if it never ends, the process can still end.
     threading.Thread(target=open_all, name="open() of functions", daemon=True).start()
     try:
         return future.result(seconds)

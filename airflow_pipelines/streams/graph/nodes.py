@@ -15,7 +15,7 @@ LARGEST_MAX_PARALLELISM = 32768
 
 
 class ExchangeKind(enum.Enum):
-    """How elements find the task that reads them. The values are the names in plans."""
+    """The kind of an exchange. The values are the names in plans."""
 
     DEFAULT = "DEFAULT"
     FORWARD = "FORWARD"
@@ -30,11 +30,11 @@ class ExchangeKind(enum.Enum):
 
 @dataclass(frozen=True)
 class Exchange:
-    """How elements find the task that reads them.
+    """The rule that decides which task gets an element.
 
-    :param kind: DEFAULT is FORWARD between nodes of the same parallelism, else REBALANCE
-    :param selector: gives the key of a value: HASH, CUSTOM
-    :param partitioner: gives the number of the task from the key and the number of tasks: CUSTOM
+    :param kind: the kind; DEFAULT is FORWARD between nodes of the same parallelism, else REBALANCE
+    :param selector: a function that returns the key of a value: HASH, CUSTOM
+    :param partitioner: a function that returns the number of the task from the key and the number of tasks: CUSTOM
     :param key_type: the declared type of the keys as text, empty without one: HASH
     """
 
@@ -49,12 +49,12 @@ DEFAULT_EXCHANGE = Exchange(ExchangeKind.DEFAULT)
 
 @dataclass(frozen=True)
 class Edge:
-    """Brings the output of one node to another.
+    """A connection from the output of one node to another node.
 
-    :param source: id of the node that gives
-    :param exchange: how elements find their task
-    :param tag: name of the side output, None for the output itself
-    :param port: which input of the reading node: 0, or 1 for the second of two
+    :param source: the id of the node that writes
+    :param exchange: the exchange, which decides which task gets an element
+    :param tag: the name of the side output, None for the main output
+    :param port: the input of the reading node: 0, or 1 for the second of two
     """
 
     source: int
@@ -67,20 +67,20 @@ class Edge:
 class Node:
     """An operator of the program.
 
-    :param id: number in the graph, from 1 in the order of the program
-    :param name: for people
-    :param operator: what it does
-    :param inputs: what it reads
-    :param parallelism: how many tasks, None for the program's default
-    :param max_parallelism: number of key groups, None for the program's default
-    :param uid: names its state across changes of the program
-    :param output_type: declared type of its values, without effect on what is kept
-    :param convert: what a declared type does to a value
-    :param side_converts: the same for side outputs, by the names of their tags
-    :param non_parallel: it has one task whatever the program says
-    :param chained_to_input: False where a chain must begin
-    :param chained_to_outputs: False where a chain must end
-    :param description: for people
+    :param id: the number in the graph, from 1 in the order of the program
+    :param name: the name, for people
+    :param operator: the specification of the operator
+    :param inputs: the edges that it reads
+    :param parallelism: the number of tasks, None for the program's default
+    :param max_parallelism: the number of key groups, None for the program's default
+    :param uid: the name of its state across changes of the program
+    :param output_type: the declared type of its values, without effect on stored state
+    :param convert: the conversion of a value to the declared type
+    :param side_converts: the conversions for side outputs, by the names of their tags
+    :param non_parallel: True if it always has one task
+    :param chained_to_input: False if a chain must begin here
+    :param chained_to_outputs: False if a chain must end here
+    :param description: a description, for people
     """
 
     id: int
@@ -101,9 +101,9 @@ class Node:
 
 @dataclass
 class Graph:
-    """A program: nodes in the order in which it named them, so that inputs come before what reads them.
+    """A program: its nodes in the order in which it named them, so that inputs come before their readers.
 
-    :param nodes: by id
+    :param nodes: the nodes by id
     """
 
     nodes: dict[int, Node] = field(default_factory=dict)
@@ -111,9 +111,9 @@ class Graph:
     def add(self, name: str, operator: OperatorSpec, inputs: list[Edge], **settings: Any) -> Node:
         """Add a node.
 
-        :param name: for people
-        :param operator: what it does
-        :param inputs: what it reads
+        :param name: the name, for people
+        :param operator: the specification of the operator
+        :param inputs: the edges that it reads
         :param settings: other fields of :class:`Node`
         :returns: the node
         """
@@ -122,10 +122,10 @@ class Graph:
         return node
 
     def upstream_of(self, ids: list[int]) -> list[Node]:
-        """What some nodes need.
+        """Return the nodes that some nodes need.
 
-        :param ids: the nodes
-        :returns: these and all that they read, in the order of the program
+        :param ids: the ids of the nodes
+        :returns: these nodes and all that they read, in the order of the program
         """
         needed: set[int] = set()
         waiting = list(ids)
@@ -137,7 +137,7 @@ class Graph:
         return [node for key, node in self.nodes.items() if key in needed]
 
     def sources_of(self, node: Node) -> Iterator[Node]:
-        """The sources that a node depends on.
+        """Return the sources that a node depends on.
 
         :param node: the node
         :returns: nodes without inputs
@@ -146,11 +146,11 @@ class Graph:
 
 
 def checked_parallelism(value: Any) -> int:
-    """A parallelism that can be had.
+    """Check a parallelism and return it.
 
-    :param value: what the program asks for
+    :param value: the value that the program gives
     :returns: the number
-    :raises StreamProgramError: when it is no number of tasks
+    :raises StreamProgramError: if it is not a valid number of tasks
     """
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise StreamProgramError(f"The parallelism is {value!r}: it must be a whole number of at least 1.")
@@ -158,11 +158,11 @@ def checked_parallelism(value: Any) -> int:
 
 
 def checked_max_parallelism(value: Any) -> int:
-    """A maximum parallelism that can be had.
+    """Check a maximum parallelism and return it.
 
-    :param value: what the program asks for
+    :param value: the value that the program gives
     :returns: the number
-    :raises StreamProgramError: when it is no number of key groups
+    :raises StreamProgramError: if it is not a valid number of key groups
     """
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= LARGEST_MAX_PARALLELISM:
         raise StreamProgramError(

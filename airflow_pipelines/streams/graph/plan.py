@@ -12,11 +12,11 @@ from airflow_pipelines.streams.graph.nodes import Graph
 
 
 def plan_json(graph: Graph, sinks: Sequence[int], defaults: Defaults) -> str:
-    """All operators with what they read.
+    """Return all operators with their inputs as JSON.
 
     :param graph: the program
-    :param sinks: ids of the nodes that would run
-    :param defaults: what holds for nodes that say nothing else
+    :param sinks: the ids of the nodes that would run
+    :param defaults: the defaults for nodes that do not specify a value
     :returns: JSON with a list ``nodes``
     """
     plan = plan_of(graph, sinks, replace(defaults, chaining=False))
@@ -32,13 +32,13 @@ def _node(plan: Plan, chain: Chain) -> dict[str, Any]:
         "contents": node.description or node.name,
         "parallelism": chain.parallelism,
     }
-    predecessors = [_predecessor(link) for link in plan.into(chain)]
+    predecessors = [_describe_predecessor(link) for link in plan.into(chain)]
     if predecessors:
         found["predecessors"] = predecessors
     return found
 
 
-def _predecessor(link: Link) -> dict[str, Any]:
+def _describe_predecessor(link: Link) -> dict[str, Any]:
     side = "second" if link.edge.port else "first"
     found = {"id": link.edge.source, "ship_strategy": link.edge.exchange.kind.value, "side": side}
     if link.edge.tag is not None:
@@ -47,9 +47,9 @@ def _predecessor(link: Link) -> dict[str, Any]:
 
 
 def explain(plan: Plan) -> str:
-    """The chains of a program and what they read, as text.
+    """Return the chains of a program and their inputs as text.
 
-    :param plan: what would run
+    :param plan: the plan
     :returns: some lines
     """
     lines: list[str] = []

@@ -1,4 +1,4 @@
-"""Finds windows of event time to which elements without timestamps come."""
+"""A check for event-time windows that would get elements without timestamps."""
 
 from __future__ import annotations
 
@@ -10,31 +10,35 @@ _STRATEGY = "WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assign
 
 
 def refuse_windows_without_timestamps(graph: Graph, nodes: list[Node]) -> None:
-    """Refuse a program whose windows of event time would get elements without timestamps.
+    """Refuse a program whose event-time windows would get elements without timestamps.
 
     :param graph: the program
-    :param nodes: what runs of it, inputs before what reads them
-    :raises StreamProgramError: for the first such window, with what is missing where
+    :param nodes: the nodes that run, inputs before their readers
+    :raises StreamProgramError: if there is such a window; the message says what is missing, and where
     """
     without: dict[int, Node | None] = {}
     for node in nodes:
-        without[node.id] = _without(node, without)
+        without[node.id] = _find_origin(node, without)
         if node.operator.needs_timestamps:
-            origin = _read_by(node, without)
+            origin = _find_input_origin(node, without)
             if origin is not None:
-                raise StreamProgramError(_message(graph, node, origin))
+                raise StreamProgramError(_make_message(graph, node, origin))
 
 
-def _without(node: Node, without: dict[int, Node | None]) -> Node | None:
-    """The source from which the node certainly gives elements without timestamps."""
+def _find_origin(node: Node, without: dict[int, Node | None]) -> Node | None:
+    """Return the source because of which the node certainly emits elements without timestamps, or None."""
     timestamps = node.operator.timestamps()
     if timestamps is Timestamps.OF_INPUT:
-        return _read_by(node, without)
+        return _find_input_origin(node, without)
     return node if timestamps is Timestamps.NONE else None
 
 
-def _read_by(node: Node, without: dict[int, Node | None]) -> Node | None:
-    """The same for what the node reads: of a union all parts come in, while one of two inputs may only be listened to."""
+def _find_input_origin(node: Node, without: dict[int, Node | None]) -> Node | None:
+    """Return the source because of which the node certainly reads elements without timestamps, or None.
+
+    A union reads all of its parts, so one part without timestamps is enough. Of two inputs, one may serve only as a side input, so
+    both must lack them.
+    """
     by_port: dict[int, list[Node | None]] = {}
     for edge in node.inputs:
         by_port.setdefault(edge.port, []).append(without.get(edge.source))
@@ -42,7 +46,7 @@ def _read_by(node: Node, without: dict[int, Node | None]) -> Node | None:
     return origins[0] if origins and all(each is not None for each in origins) else None
 
 
-def _message(graph: Graph, node: Node, origin: Node) -> str:
+def _make_message(graph: Graph, node: Node, origin: Node) -> str:
     has_strategy = any(each.operator.has_watermark_strategy for each in graph.upstream_of([node.id]))
     lacks = (
         "The WatermarkStrategy between them has no timestamp assigner: add .with_timestamp_assigner(lambda element, _: ...)"

@@ -1,4 +1,4 @@
-"""What all operators have in common: how the loop calls them, and what they are given."""
+"""The common base of all operators: their interface to the loop, and their context."""
 
 from __future__ import annotations
 
@@ -16,45 +16,46 @@ from airflow_pipelines.streams.state.store import KeyedStore
 
 
 class Output(Protocol):
-    """Where an operator gives what it makes."""
+    """The output of an operator."""
 
     def emit(self, batch: Batch) -> None:
-        """Give records."""
+        """Emit records."""
         ...
 
     def watermark(self, timestamp: int) -> None:
-        """Give a watermark."""
+        """Emit a watermark."""
         ...
 
     def idleness(self, *, idle: bool) -> None:
-        """Become idle, or active again."""
+        """Announce that the output becomes idle, or active again."""
         ...
 
 
 class Timestamps(enum.Enum):
-    """Whether the elements that an operator gives have timestamps."""
+    """The origin of the timestamps of an operator's output."""
 
     OF_INPUT = enum.auto()
-    """As those that it takes."""
+    """Timestamps if the input has them."""
     NONE = enum.auto()
-    """They have none."""
+    """No timestamps."""
     OWN = enum.auto()
-    """They may have some, whatever it takes."""
+    """Timestamps of the operator's own, which are possible whatever the input has."""
 
 
 @dataclass(frozen=True)
 class TaskSettings:
-    """What holds for all operators of a program. Travels by value.
+    """The settings of all operators of a program. They are sent by value.
 
-    :param is_batch: input is grouped by key, and each key's result is final
+    :param is_batch: True if input is grouped by key, and each key's result is final
     :param watermark_interval: ms between periodic watermarks; 0 for none
-    :param share_values: values are passed on without being copied ("object reuse")
-    :param call_seconds: how long one call of a function may compute, or go on giving results
-    :param job_parameters: what the program gives to its functions
-    :param attempt: from 0, one more for each restart
-    :param hot_keys: how many keys of an operator a task keeps as objects at most, between two steps
-    :param page_memory: how many bytes of pages with other keys an operator of a task keeps in memory; more go to a file
-    :param scratch_folder: where that file is; None for the folder for temporary files
+    :param share_values: True if values are passed on without being copied ("object reuse")
+    :param call_seconds: the number of seconds that one call of a function may compute, or continue to give results
+    :param job_parameters: the parameters that the program gives to its functions
+    :param attempt: the number of the attempt, from 0, one more for each restart
+    :param hot_keys: the maximum number of keys that an operator of a task keeps as objects between two steps
+    :param page_memory: the maximum number of bytes of pages with other keys that an operator of a task keeps in memory; more are
+        spilled to a file
+    :param scratch_folder: the folder of that file; None for the folder for temporary files
     """
 
     is_batch: bool = False
@@ -70,14 +71,14 @@ class TaskSettings:
 
 @dataclass
 class OperatorContext:
-    """What an operator is given by the loop.
+    """The context that the loop gives to an operator.
 
-    :param subtask: which of the parallel instances it is
-    :param settings: what holds for the whole program
-    :param clock: the time of the current step
-    :param is_input_bounded: whether all that it reads ends by itself
-    :param store: the state by key; None for an operator without keys
-    :param side_output: gives where the values of a tag go
+    :param subtask: the parallel instance
+    :param settings: the settings of the whole program
+    :param clock: the clock of the current step
+    :param is_input_bounded: True if all its inputs end by themselves
+    :param store: the keyed state; None for an operator without keys
+    :param side_output: a function that returns the output for the values of a tag
     """
 
     subtask: SubtaskInfo
@@ -89,7 +90,7 @@ class OperatorContext:
 
 
 class Operator(ABC):
-    """One parallel instance of an operator. The loop is the only caller, in one thread."""
+    """One parallel instance of an operator. Only the loop calls it, in one thread."""
 
     def __init__(self) -> None:
         self.output: Output
@@ -98,126 +99,126 @@ class Operator(ABC):
 
     @property
     def name(self) -> str:
-        """The name for people."""
+        """The name, for people."""
         return self.context.subtask.name
 
     def open(self, state: Any | None) -> None:  # noqa: B027
-        """Begin. ``output`` and ``context`` are set.
+        """Prepare for work. ``output`` and ``context`` are set.
 
-        :param state: what :meth:`snapshot` gave, None for a new one
+        :param state: the result of :meth:`snapshot`, None for a new operator
         """
 
     @abstractmethod
     def process(self, batch: Batch, port: int) -> None:
-        """Take records.
+        """Process records.
 
-        :param batch: the records, which are the operator's own
-        :param port: which input they come from
+        :param batch: the records, which belong to the operator
+        :param port: the input from which they come
         """
 
     def watermark(self, timestamp: int) -> None:
-        """Event time has come so far.
+        """Advance event time.
 
-        :param timestamp: in ms, later than the one before
+        :param timestamp: the watermark in ms, later than the one before
         """
         self.current_watermark = timestamp
         self.output.watermark(timestamp)
 
     def idleness(self, *, idle: bool) -> None:
-        """All inputs are idle, or one is active again.
+        """Handle that all inputs become idle, or one becomes active again.
 
-        :param idle: which of the two
+        :param idle: True for idle, False for active
         """
         self.output.idleness(idle=idle)
 
     @property
     def own_idleness(self) -> bool | None:
-        """Whether what it gives is idle; None where that follows from what it gets."""
+        """True if the output is idle; None if that follows from the inputs."""
         return None
 
     def processing_time(self, now: int) -> None:  # noqa: B027
-        """Processing time has come so far.
+        """Advance processing time.
 
-        :param now: in ms
+        :param now: ms
         """
 
     def next_due(self) -> int | None:
-        """When the operator wants to be called again without input.
+        """Return the time at which the operator needs another call even without input.
 
         :returns: processing time in ms, None for never
         """
         return None
 
     def end_of_key(self) -> None:  # noqa: B027
-        """All records of one key were given, in a program that groups its input by key."""
+        """Handle the end of the records of one key, in a program that groups its input by key."""
 
     def end_of_input(self) -> None:  # noqa: B027
-        """Nothing follows."""
+        """Handle the end of the input."""
 
     def snapshot(self) -> Any | None:
-        """What it keeps besides the state by key.
+        """Return the state besides the keyed state.
 
-        :returns: something that can be pickled, None for nothing
+        :returns: a value that can be pickled, None for nothing
         """
         return None
 
     def committed(self) -> None:  # noqa: B027
-        """The last snapshot is durable."""
+        """Handle that the last snapshot is durable."""
 
     def close(self) -> None:  # noqa: B027
-        """The last call, also after an error."""
+        """Release all resources. This is the last call, also after an error."""
 
 
 class OperatorSpec(ABC):
-    """What an operator does, as the program says. Travels by value."""
+    """The specification of an operator, as the program gives it. It is sent by value."""
 
     kind = "Operator"
-    """What it is, in plans."""
+    """The kind of the operator, for plans."""
     is_keyed = False
-    """Whether it keeps state and timers by key."""
+    """True if the operator keeps state and timers by key."""
     has_two_inputs = False
-    """Whether its inputs have different meanings."""
+    """True if its inputs have different meanings."""
     has_watermark_strategy = False
-    """Whether it makes event time."""
+    """True if it generates event time."""
 
     @property
     def needs_timestamps(self) -> bool:
-        """Whether it refuses elements without a timestamp."""
+        """True if it refuses elements without a timestamp."""
         return False
 
     def timestamps(self) -> Timestamps:
-        """Whether what it gives has timestamps.
+        """Return the origin of the output's timestamps.
 
-        :returns: where they come from
+        :returns: the origin
         """
         return Timestamps.OF_INPUT
 
     @abstractmethod
     def create(self) -> Operator:
-        """Make one parallel instance.
+        """Create one parallel instance.
 
         :returns: the instance, with its own copy of the user's function
         """
 
     def state_of_task(self, states: Sequence[Any], index: int, parallelism: int) -> Any:
-        """What one task goes on from where there were other numbers of tasks.
+        """Return the state from which one task resumes if the number of tasks has changed.
 
-        :param states: what the snapshots of all tasks gave
-        :param index: number of the task
-        :param parallelism: number of tasks now
-        :returns: what the task is opened with
+        :param states: the snapshots of all tasks
+        :param index: the number of the task
+        :param parallelism: the current number of tasks
+        :returns: the state with which the task is opened
         """
         return states[index % len(states)]
 
     def user_objects(self) -> Mapping[str, Any]:
-        """What of the user travels with it.
+        """Return the user's objects that are sent with the operator.
 
-        :returns: objects by what they are
+        :returns: the objects, by their role
         """
         return {}
 
     def own_states(self) -> Sequence[StateDescription]:
-        """What the operator itself keeps by key, besides the states that the user's functions ask for.
+        """Return the states of the operator itself, besides those that the user's functions ask for.
 
         :returns: the states
         """

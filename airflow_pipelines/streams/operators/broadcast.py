@@ -1,4 +1,4 @@
-"""Functions on a stream and what was broadcast to all its tasks."""
+"""Functions on a stream together with state that was broadcast to all its tasks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from airflow_pipelines.streams.timers import TimeDomain
 
 
 class BroadcastState(MapState):
-    """A map that all tasks have in common, since all get the same elements.
+    """A map that is the same in all tasks, because all get the same elements.
 
     :param kept: the map
     """
@@ -33,23 +33,23 @@ class BroadcastState(MapState):
         self._kept = kept
 
     def get(self, key: Any) -> Any:
-        """A value of the map."""
+        """Return a value of the map."""
         return self._kept.get(key)
 
     def put(self, key: Any, value: Any) -> None:
-        """Keep a value."""
+        """Set a value."""
         self._kept[key] = value
 
     def remove(self, key: Any) -> None:
-        """Drop a value."""
+        """Remove a value."""
         self._kept.pop(key, None)
 
     def contains(self, key: Any) -> bool:
-        """Whether there is a value."""
+        """Return True if there is a value for the key."""
         return key in self._kept
 
     def clear(self) -> None:
-        """Drop all."""
+        """Remove all values."""
         self._kept.clear()
 
     def _items(self) -> list[tuple[Any, Any]]:
@@ -57,7 +57,7 @@ class BroadcastState(MapState):
 
 
 class ReadOnlyBroadcastState(BroadcastState):
-    """The same for elements of the other side, which not all tasks get."""
+    """A read-only broadcast state, for elements of the other side, which not all tasks get."""
 
     def _refuse(self) -> NoReturn:
         raise StreamProgramError(
@@ -66,23 +66,23 @@ class ReadOnlyBroadcastState(BroadcastState):
         )
 
     def put(self, key: Any, value: Any) -> None:
-        """Refused."""
+        """Refuse the change."""
         self._refuse()
 
     def remove(self, key: Any) -> None:
-        """Refused."""
+        """Refuse the change."""
         self._refuse()
 
     def clear(self) -> None:
-        """Refused."""
+        """Refuse the change."""
         self._refuse()
 
 
 @dataclass(frozen=True)
 class Broadcast(OperatorSpec):
-    """Calls a function on a stream without keys (port 0) and on what is broadcast (port 1).
+    """An operator that calls a function on a stream without keys (port 0) and on broadcast elements (port 1).
 
-    :param function: has the methods
+    :param function: the function object with the methods
     :param descriptors: the broadcast states
     """
 
@@ -90,23 +90,23 @@ class Broadcast(OperatorSpec):
     descriptors: tuple[MapStateDescriptor, ...]
 
     def create(self) -> Operator:
-        """Make one parallel instance."""
+        """Create one parallel instance."""
         return _Broadcast(own_copy(self.function), self.descriptors)
 
     def own_states(self) -> Sequence[StateDescription]:
-        """The broadcast states."""
+        """Return the broadcast states."""
         return _described(self.descriptors)
 
     def user_objects(self) -> Mapping[str, Any]:
-        """The function."""
+        """Return the function."""
         return {"function": self.function}
 
 
 @dataclass(frozen=True)
 class KeyedBroadcast(OperatorSpec):
-    """Calls a function on a stream with keys (port 0) and on what is broadcast (port 1).
+    """An operator that calls a function on a stream with keys (port 0) and on broadcast elements (port 1).
 
-    :param function: has the methods, and perhaps ``on_timer``
+    :param function: the function object with the methods, and perhaps ``on_timer``
     :param descriptors: the broadcast states
     """
 
@@ -115,24 +115,24 @@ class KeyedBroadcast(OperatorSpec):
     is_keyed = True
 
     def create(self) -> Operator:
-        """Make one parallel instance."""
+        """Create one parallel instance."""
         return _KeyedBroadcast(own_copy(self.function), self.descriptors)
 
     def own_states(self) -> Sequence[StateDescription]:
-        """The broadcast states."""
+        """Return the broadcast states."""
         return _described(self.descriptors)
 
     def timestamps(self) -> Timestamps:
-        """Those of elements and of timers."""
+        """Return that elements and timers determine the timestamps."""
         return Timestamps.OWN
 
     def user_objects(self) -> Mapping[str, Any]:
-        """The function."""
+        """Return the function."""
         return {"function": self.function}
 
 
 def _described(descriptors: tuple[MapStateDescriptor, ...]) -> tuple[StateDescription, ...]:
-    """Broadcast states in words. They may have the names of states by key."""
+    """Return descriptions of broadcast states. A prefix distinguishes their names from those of keyed states."""
     each = map(describe_state, descriptors)
     return tuple(replace(state, name=BROADCAST_PREFIX + state.name, kind="broadcast") for state in each)
 
@@ -155,7 +155,7 @@ class _States:
 
 
 class _BroadcastContext:
-    """What may be asked in all methods."""
+    """The context that all methods share."""
 
     def __init__(self, operator: Operator, states: _States, kind: type[BroadcastState]) -> None:
         self.element_timestamp: int | None = None

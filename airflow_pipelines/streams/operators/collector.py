@@ -1,4 +1,4 @@
-"""Takes what functions give: values, and values for side outputs."""
+"""Collection of the results of functions: values, and values for side outputs."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def _same(value: Any) -> Any:
 
 
 class Collector:
-    """Collects the results of calls and gives them on in batches.
+    """A collector that gathers the results of calls and emits them in batches.
 
-    :param context: of the operator
-    :param output: where its values go
+    :param context: the context of the operator
+    :param output: the output for its values
     """
 
     def __init__(self, context: OperatorContext, output: Output) -> None:
@@ -34,7 +34,7 @@ class Collector:
         self._isolate: Callable[[Any], Any] = _same if context.settings.share_values else isolate
 
     def add(self, value: Any, timestamp: int | None) -> None:
-        """Take one value.
+        """Add one value.
 
         :param value: the value
         :param timestamp: its event time
@@ -43,12 +43,12 @@ class Collector:
         self._timestamps.append(timestamp)
 
     def add_all(self, results: Any, timestamp: int | None) -> None:
-        """Take all that one call gives.
+        """Add all results of one call.
 
-        :param results: what a function returned: None, or something that gives values
+        :param results: the return value of a function: None, or an iterable of values
         :param timestamp: their event time
-        :raises StreamProgramError: when it is neither
-        :raises FunctionTimeLimitError: when it goes on for too long
+        :raises StreamProgramError: if it is neither
+        :raises FunctionTimeLimitError: if the iterable goes on for too long
         """
         values, timestamps, atomic = self._values, self._timestamps, ATOMIC
         if results.__class__ is not list and not hasattr(results, "__iter__"):
@@ -70,9 +70,9 @@ class Collector:
                 values, timestamps = self._values, self._timestamps
 
     def add_side(self, tag: str, value: Any, timestamp: int | None) -> None:
-        """Take one value of a side output.
+        """Add one value of a side output.
 
-        :param tag: name of the side output
+        :param tag: the name of the side output
         :param value: the value
         :param timestamp: its event time
         """
@@ -81,7 +81,7 @@ class Collector:
         timestamps.append(timestamp)
 
     def flush(self) -> None:
-        """Give on what was collected."""
+        """Emit everything that was collected."""
         if self._values:
             batch = Batch(self._values, self._timestamps)
             self._values, self._timestamps = [], []

@@ -1,4 +1,4 @@
-"""Gives elements their timestamps, and makes watermarks of them."""
+"""Assignment of timestamps to elements, and generation of watermarks from them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from airflow_pipelines.streams.watermarks import TimestampsAndWatermarks, Waterm
 
 
 class EventTime:
-    """Event time of one sequence of elements: a split of a source, or what one task gets.
+    """The event time of one sequence of elements: a split of a source, or the input of one task.
 
-    Inputs that end get no periodic watermarks: which ones there would be depends on how fast the input is read, and so would
-    the results.
+    Bounded inputs get no periodic watermarks: these would depend on how fast the input is read, and so would the results.
 
-    :param strategy: how it is made
-    :param context: of the operator
+    :param strategy: the strategy for timestamps and watermarks
+    :param context: the context of the operator
     """
 
     def __init__(self, strategy: TimestampsAndWatermarks, context: OperatorContext) -> None:
@@ -37,17 +36,17 @@ class EventTime:
         self.watermark = MIN_TIMESTAMP
 
     def see(self, batch: Batch) -> tuple[Batch, list[tuple[int, int]]]:
-        """Elements come.
+        """Process elements.
 
         :param batch: the elements
-        :returns: the same with their timestamps, and watermarks with the number of elements that stand before them
+        :returns: the elements with their timestamps, and watermarks with the number of elements that come before them
         """
         self._last_element = self._context.clock.now
         self.is_idle = False
         self._has_news = True
         if self._assign is not None:
             batch = Batch(batch.values, self._assigned(batch, self._assign))
-        return batch, self._later(self._generator.on_batch(batch, self._output))
+        return batch, self._select_later(self._generator.on_batch(batch, self._output))
 
     def _assigned(self, batch: Batch, assign: Any) -> list[int | None]:
         values = iter(batch.values)
@@ -71,7 +70,7 @@ class EventTime:
                 " it must return a whole number of milliseconds, as int(seconds * 1000)."
             ) from None
 
-    def _later(self, watermarks: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    def _select_later(self, watermarks: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
         found = []
         for count, watermark in watermarks:
             if watermark > self.watermark:
@@ -80,12 +79,12 @@ class EventTime:
         return found
 
     def tick(self, now: int) -> int | None:
-        """Processing time passes.
+        """Advance processing time.
 
         :param now: ms
-        :returns: a later watermark, None when there is none
+        :returns: a later watermark, None if there is none
         """
-        # A clock that went back must not hold up what is due until it is where it was.
+        # If the clock went back, do not delay everything until it has caught up.
         self._next_emission = min(self._next_emission, now + self._interval)
         self._last_element = min(self._last_element, now)
         if self._idle_after is not None and now - self._last_element >= self._idle_after:
@@ -104,7 +103,7 @@ class EventTime:
         return emitted
 
     def next_due(self) -> int | None:
-        """When :meth:`tick` may have something to say.
+        """Return the time at which :meth:`tick` may have an effect.
 
         :returns: processing time in ms, None for never
         """
@@ -116,21 +115,21 @@ class EventTime:
         return min(due, default=None)
 
     def snapshot(self) -> Any:
-        """How far it has come.
+        """Return the state of event time.
 
-        :returns: something that can be pickled
+        :returns: a value that can be pickled
         """
         now = self._context.clock.now
         return self.watermark, self._generator.snapshot_state(), self._place(now)
 
     def _place(self, now: int) -> tuple[int, int, bool, bool]:
-        """Where it is in processing time."""
+        """Return the position relative to processing time."""
         return self._next_emission - now, now - self._last_element, self._has_news, self.is_idle
 
     def restore(self, state: Any) -> None:
-        """Go on from a snapshot. The time between the snapshot and now does not count.
+        """Resume from a snapshot. The time between the snapshot and now does not count.
 
-        :param state: what :meth:`snapshot` gave
+        :param state: the result of :meth:`snapshot`
         """
         now = self._context.clock.now
         self.watermark, generator, (until_emission, since_element, self._has_news, self.is_idle) = state
@@ -141,29 +140,29 @@ class EventTime:
 
 @dataclass(frozen=True)
 class AssignEventTime(OperatorSpec):
-    """Gives elements new timestamps and replaces watermarks, except the one at the end of time.
+    """An operator that gives elements new timestamps and replaces watermarks, except the one at the end of time.
 
-    :param strategy: how they are made
+    :param strategy: the strategy for timestamps and watermarks
     """
 
     strategy: TimestampsAndWatermarks
 
     def create(self) -> Operator:
-        """Make one parallel instance."""
+        """Create one parallel instance."""
         return _AssignEventTime(self.strategy)
 
     def state_of_task(self, states: Sequence[Any], index: int, parallelism: int) -> Any:
-        """The one that has come least far."""
+        """Return the state with the lowest watermark."""
         return min(states, key=lambda state: state[0])
 
     has_watermark_strategy = True
 
     def timestamps(self) -> Timestamps:
-        """Those of its strategy, or those that elements have."""
+        """Return that the timestamps are those of the strategy, or those that elements already have."""
         return Timestamps.OF_INPUT if self.strategy.assigner is None else Timestamps.OWN
 
     def user_objects(self) -> Mapping[str, Any]:
-        """How event time is made."""
+        """Return the watermark strategy."""
         return {"watermark strategy": self.strategy}
 
 
@@ -182,7 +181,10 @@ class _AssignEventTime(Operator):
 
     @property
     def own_idleness(self) -> bool:
-        """Whether elements have not come for so long that it holds nobody back."""
+        """True if the output was last announced as idle.
+
+        That is so if no element has come for long, or if the input is idle and there was no watermark yet.
+        """
         return self._told_idle
 
     def process(self, batch: Batch, port: int) -> None:
@@ -204,7 +206,10 @@ class _AssignEventTime(Operator):
             self._advance(timestamp)
 
     def idleness(self, *, idle: bool) -> None:
-        """The input is idle: so is this, as long as there was no element; then it follows from the elements alone."""
+        """Handle idleness of the input.
+
+        The output is idle with the input only until the first watermark; then its idleness follows from the elements alone.
+        """
         self._is_input_idle = idle
         self._tell_idleness()
 
@@ -218,7 +223,7 @@ class _AssignEventTime(Operator):
         return self._event_time.next_due()
 
     def _advance(self, timestamp: int) -> None:
-        # At the end of time the elements that came last may be behind it.
+        # Watermarks of the last elements may be behind the end of time.
         if timestamp > self.current_watermark:
             self.current_watermark = timestamp
             self.output.watermark(timestamp)

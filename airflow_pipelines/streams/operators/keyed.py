@@ -1,4 +1,4 @@
-"""What operators with keys have in common: the current key, and timers."""
+"""The common base of operators with keys: the current key, and timers."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _LOOK_EVERY = 1024
 
 
 class KeyedOperator(Operator):
-    """Keeps state and timers by key."""
+    """An operator that keeps state and timers by key."""
 
     store: KeyedStore
     timers: Timers
     collector: Collector
 
     def open(self, state: Any | None) -> None:
-        """Find the state of this task."""
+        """Prepare the state and the timers of this task."""
         assert self.context.store is not None  # noqa: S101 (the loop gives one to operators with keys)
         self.store = self.context.store
         self.timers = Timers(self.store)
@@ -35,12 +35,12 @@ class KeyedOperator(Operator):
 
     @abstractmethod
     def on_timer(self, domain: int, timestamp: int, entry: Entry, namespace: Any) -> None:
-        """A timer fires; its key is the current one.
+        """Process a timer that fires. Its key is the current one.
 
-        :param domain: the notion of time
-        :param timestamp: what it was registered for
-        :param entry: what is kept for its key
-        :param namespace: what else it belongs to
+        :param domain: the time domain
+        :param timestamp: the timestamp for which it was registered
+        :param entry: the state of its key
+        :param namespace: the namespace of the timer
         """
 
     def watermark(self, timestamp: int) -> None:
@@ -66,11 +66,11 @@ class KeyedOperator(Operator):
         self.collector.flush()
 
     def next_due(self) -> int | None:
-        """When the next timer of processing time is due."""
+        """Return the timestamp of the next processing-time timer."""
         return self.timers.next_due(PROCESSING_TIME)
 
     def end_of_key(self) -> None:
-        """The end of time for one key: fire its timers and forget it."""
+        """Handle the end of time for one key: fire its timers and drop its state."""
         self.current_watermark = MAX_TIMESTAMP
         self._fire(EVENT_TIME, MAX_TIMESTAMP)
         self._fire(PROCESSING_TIME, MAX_TIMESTAMP)
@@ -80,7 +80,7 @@ class KeyedOperator(Operator):
 
 
 class _Ending:
-    """Looks after timers at the end of time, where each timer that registers a later one would go on for ever."""
+    """A guard for timers at the end of time, where timers that always register a later one would go on for ever."""
 
     def __init__(self, operator: KeyedOperator, domain: int) -> None:
         self._operator = operator
@@ -89,10 +89,10 @@ class _Ending:
         self._number = 0
 
     def look(self, timestamp: int) -> None:
-        """A timer fires.
+        """Check a timer that fires.
 
-        :param timestamp: what it was registered for
-        :raises FunctionTimeLimitError: when timers that were registered after the end go on for too long
+        :param timestamp: the timestamp for which it was registered
+        :raises FunctionTimeLimitError: if timers that were registered after the end go on for too long
         """
         if self._last is None or timestamp <= self._last:
             return
@@ -111,9 +111,9 @@ class _Ending:
 
 
 class KeyedTimers(TimerService):
-    """The time, and timers of the current key.
+    """The service for the time and for timers of the current key.
 
-    :param operator: whose timers they are
+    :param operator: the operator that owns the timers
     """
 
     def __init__(self, operator: KeyedOperator) -> None:
@@ -122,45 +122,45 @@ class KeyedTimers(TimerService):
         self._clock = operator.context.clock
 
     def current_processing_time(self) -> int:
-        """Processing time."""
+        """Return the processing time."""
         return self._clock.now
 
     def current_watermark(self) -> int:
-        """How far event time has come."""
+        """Return the current watermark."""
         return self._operator.current_watermark
 
     def register_event_time_timer(self, timestamp: int) -> None:
-        """Have a timer in event time."""
+        """Register an event-time timer."""
         self._timers.register(EVENT_TIME, timestamp)
 
     def register_processing_time_timer(self, timestamp: int) -> None:
-        """Have a timer in processing time."""
+        """Register a processing-time timer."""
         self._timers.register(PROCESSING_TIME, timestamp)
 
     def delete_event_time_timer(self, timestamp: int) -> None:
-        """Have no such timer."""
+        """Delete an event-time timer."""
         self._timers.delete(EVENT_TIME, timestamp)
 
     def delete_processing_time_timer(self, timestamp: int) -> None:
-        """Have no such timer."""
+        """Delete a processing-time timer."""
         self._timers.delete(PROCESSING_TIME, timestamp)
 
 
 class TimeOnly(TimerService):
-    """The time, where there are no keys.
+    """The service for the time on a stream without keys, which has no timers.
 
-    :param operator: whose time it is
+    :param operator: the operator whose time it tells
     """
 
     def __init__(self, operator: Operator) -> None:
         self._operator = operator
 
     def current_processing_time(self) -> int:
-        """Processing time."""
+        """Return the processing time."""
         return self._operator.context.clock.now
 
     def current_watermark(self) -> int:
-        """How far event time has come."""
+        """Return the current watermark."""
         return self._operator.current_watermark
 
     def _refuse(self) -> None:
@@ -170,17 +170,17 @@ class TimeOnly(TimerService):
         )
 
     def register_event_time_timer(self, timestamp: int) -> None:
-        """Refused."""
+        """Refuse the timer."""
         self._refuse()
 
     def register_processing_time_timer(self, timestamp: int) -> None:
-        """Refused."""
+        """Refuse the timer."""
         self._refuse()
 
     def delete_event_time_timer(self, timestamp: int) -> None:
-        """Refused."""
+        """Refuse the deletion."""
         self._refuse()
 
     def delete_processing_time_timer(self, timestamp: int) -> None:
-        """Refused."""
+        """Refuse the deletion."""
         self._refuse()

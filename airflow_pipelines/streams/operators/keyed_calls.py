@@ -1,4 +1,4 @@
-"""Functions without a context on streams with keys: they may keep state of the key."""
+"""Functions without a context, on streams with keys, where they may keep state by key, and on two streams without keys."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from airflow_pipelines.streams.operators.life import FunctionLife
 from airflow_pipelines.streams.state.entries import NO_ENTRY, Entry
 
 Take = Callable[[Collector, Any, Any, int | None], None]
-"""What becomes of a result: collector, element, result, timestamp."""
+"""A function that collects a result: collector, element, result, timestamp."""
 
 
 def _take_one(collector: Collector, value: Any, result: Any, timestamp: int | None) -> None:  # noqa: ARG001
@@ -51,10 +51,10 @@ _TAKES: Mapping[str, Take] = {
 
 @dataclass(frozen=True)
 class KeyedCall(OperatorSpec):
-    """Calls a function on a stream with keys.
+    """An operator that calls a function on a stream with keys.
 
-    :param function: has the methods
-    :param methods: one for each input: ``map``, ``flat_map``, ``filter``, ``map1`` and so on
+    :param function: the function object with the methods
+    :param methods: the method for each input: ``map``, ``flat_map``, ``filter``, ``map1`` and so on
     """
 
     function: Function
@@ -62,31 +62,31 @@ class KeyedCall(OperatorSpec):
     is_keyed = True
 
     def create(self) -> Operator:
-        """Make one parallel instance."""
+        """Create one parallel instance."""
         return _KeyedCall(own_copy(self.function), self.methods)
 
     def user_objects(self) -> Mapping[str, Any]:
-        """The function."""
+        """Return the function."""
         return {"function": self.function}
 
 
 @dataclass(frozen=True)
 class CoCall(OperatorSpec):
-    """Calls a function on two streams without keys.
+    """An operator that calls a function on two streams without keys.
 
-    :param function: has the methods
-    :param methods: one for each input
+    :param function: the function object with the methods
+    :param methods: the method for each input
     """
 
     function: Function
     methods: tuple[str, ...]
 
     def create(self) -> Operator:
-        """Make one parallel instance."""
+        """Create one parallel instance."""
         return _CoCall(own_copy(self.function), self.methods)
 
     def user_objects(self) -> Mapping[str, Any]:
-        """The function."""
+        """Return the function."""
         return {"function": self.function}
 
 
@@ -145,7 +145,7 @@ class _KeyedCall(KeyedOperator):
         collector.flush()
 
     def on_timer(self, domain: int, timestamp: int, entry: Entry, namespace: Any) -> None:
-        """Such functions cannot register timers."""
+        """Do nothing: such functions cannot register timers."""
 
     def close(self) -> None:
         self._life.close()

@@ -1,4 +1,4 @@
-"""Opens and closes the user's function objects."""
+"""The opening and closing of the user's function objects."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from airflow_pipelines.streams.runtime import RuntimeContext
 
 
 def runtime_context(context: OperatorContext) -> RuntimeContext:
-    """What a function is told about where it runs.
+    """Return the runtime context of a function.
 
-    :param context: of its operator
+    :param context: the context of its operator
     :returns: the context for ``open``
     """
     return RuntimeContext(context.subtask, context.clock, context.store)
 
 
 class FunctionLife:
-    """Calls ``open`` once and ``close`` once, and only after ``open``.
+    """The life cycle of a function object: ``open`` is called once, and ``close`` once, and only after ``open``.
 
     :param function: the function object
     """
@@ -31,8 +31,8 @@ class FunctionLife:
     def open(self, context: OperatorContext) -> RuntimeContext:
         """Call ``open``.
 
-        :param context: of the operator
-        :returns: what the function was told
+        :param context: the context of the operator
+        :returns: the runtime context that the function got
         """
         self._name = context.subtask.name
         runtime = runtime_context(context)

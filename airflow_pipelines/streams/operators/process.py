@@ -27,30 +27,30 @@ from airflow_pipelines.streams.timers import TimeDomain
 
 @dataclass(frozen=True)
 class Process(OperatorSpec):
-    """Calls a process function on a stream without keys.
+    """An operator that calls a process function on a stream without keys.
 
-    :param function: has the methods
-    :param methods: one for each input
+    :param function: the function object with the methods
+    :param methods: the method for each input
     """
 
     function: Function
     methods: tuple[str, ...] = ("process_element",)
 
     def create(self) -> Operator:
-        """Make one parallel instance."""
+        """Create one parallel instance."""
         return _Process(own_copy(self.function), self.methods)
 
     def user_objects(self) -> Mapping[str, Any]:
-        """The function."""
+        """Return the function."""
         return {"function": self.function}
 
 
 @dataclass(frozen=True)
 class KeyedProcess(OperatorSpec):
-    """Calls a process function on a stream with keys.
+    """An operator that calls a process function on a stream with keys.
 
-    :param function: has the methods, and perhaps ``on_timer``
-    :param methods: one for each input
+    :param function: the function object with the methods, and perhaps ``on_timer``
+    :param methods: the method for each input
     """
 
     function: Function
@@ -58,22 +58,22 @@ class KeyedProcess(OperatorSpec):
     is_keyed = True
 
     def create(self) -> Operator:
-        """Make one parallel instance."""
+        """Create one parallel instance."""
         return _KeyedProcess(own_copy(self.function), self.methods)
 
     def timestamps(self) -> Timestamps:
-        """Those of elements and of timers."""
+        """Return that elements and timers determine the timestamps."""
         return Timestamps.OWN
 
     def user_objects(self) -> Mapping[str, Any]:
-        """The function."""
+        """Return the function."""
         return {"function": self.function}
 
 
 class ElementContext(ProcessFunction.Context, CoProcessFunction.Context):
-    """What a process function may ask on a stream without keys.
+    """The context of a process function on a stream without keys.
 
-    :param timers: the time
+    :param timers: the service for the time
     """
 
     def __init__(self, timers: TimerService) -> None:
@@ -81,11 +81,11 @@ class ElementContext(ProcessFunction.Context, CoProcessFunction.Context):
         self._timers = timers
 
     def timestamp(self) -> int | None:
-        """Event time of the element."""
+        """Return the event time of the element."""
         return self.element_timestamp
 
     def timer_service(self) -> TimerService:
-        """The time."""
+        """Return the service for the time."""
         return self._timers
 
 
@@ -97,10 +97,10 @@ class KeyedElementContext(
     ProcessFunction.Context,
     CoProcessFunction.Context,
 ):
-    """What a process function may ask on a stream with keys.
+    """The context of a process function on a stream with keys.
 
-    :param store: has the current key
-    :param timers: the time, and timers
+    :param store: the store, which knows the current key
+    :param timers: the service for the time and for timers
     """
 
     def __init__(self, store: KeyedStore, timers: TimerService) -> None:
@@ -110,19 +110,19 @@ class KeyedElementContext(
         self._timers = timers
 
     def timestamp(self) -> int | None:
-        """Event time of the element, or of the timer."""
+        """Return the event time of the element, or of the timer."""
         return self.element_timestamp
 
     def timer_service(self) -> TimerService:
-        """The time, and timers."""
+        """Return the service for the time and for timers."""
         return self._timers
 
     def get_current_key(self) -> Any:
-        """The current key."""
+        """Return the current key."""
         return self._store.entry.key
 
     def time_domain(self) -> TimeDomain:
-        """Which notion of time the timer was registered for."""
+        """Return the time domain of the timer."""
         return self.domain
 
 

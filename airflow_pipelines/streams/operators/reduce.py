@@ -1,4 +1,4 @@
-"""Reduces the elements of each key: every update is a result, or in batch mode the last one."""
+"""Reduction of the elements of each key: every update is a result; in batch mode only the last one is."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ _SLOT = "reduce"
 
 @dataclass(frozen=True)
 class Reduce(OperatorSpec):
-    """Combines each element with what was combined before for its key.
+    """An operator that combines each element with the previous result of its key.
 
-    :param function: has the method ``reduce``
+    :param function: the function object with the method ``reduce``
     """
 
     function: Function
     is_keyed = True
 
     def create(self) -> Operator:
-        """Make one parallel instance."""
+        """Create one parallel instance."""
         return _Reduce(own_copy(self.function))
 
     def user_objects(self) -> Mapping[str, Any]:
-        """The function."""
+        """Return the function."""
         return {"function": self.function}
 
     def own_states(self) -> Sequence[StateDescription]:
-        """What was combined so far."""
+        """Return the state with the result so far."""
         return (StateDescription(_SLOT, "reducing"),)
 
 
@@ -79,7 +79,7 @@ class _Reduce(KeyedOperator):
         collector.flush()
 
     def on_timer(self, domain: int, timestamp: int, entry: Entry, namespace: Any) -> None:
-        """It has no timers."""
+        """Do nothing: the operator has no timers."""
 
     def end_of_key(self) -> None:
         if self._last is not None:

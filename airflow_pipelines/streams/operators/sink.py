@@ -1,4 +1,4 @@
-"""Gives elements to a sink."""
+"""Operators that write elements to a sink."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from airflow_pipelines.streams.sinks import Sink
 
 @dataclass(frozen=True)
 class Write(OperatorSpec):
-    """Writes to a sink.
+    """An operator that writes to a sink.
 
     :param sink: the sink
     """
@@ -23,20 +23,20 @@ class Write(OperatorSpec):
     kind = "Data Sink"
 
     def create(self) -> Operator:
-        """Make one parallel instance."""
+        """Create one parallel instance."""
         return SinkOperator(self.sink)
 
     def state_of_task(self, states: Sequence[Any], index: int, parallelism: int) -> Any:
-        """What was prepared and perhaps not committed: one task commits all of it, since its order may count."""
+        """Return the prepared output that may not be committed: one task commits all of it, since its order may matter."""
         return [each for state in states for each in state] if index == 0 else []
 
     def user_objects(self) -> Mapping[str, Any]:
-        """The sink."""
+        """Return the sink."""
         return {"sink": self.sink}
 
 
 class SinkOperator(Operator):
-    """Writes to a sink.
+    """A parallel instance that writes to a sink.
 
     :param sink: the sink
     """
@@ -48,7 +48,7 @@ class SinkOperator(Operator):
         self._is_open = False
 
     def open(self, state: Any | None) -> None:
-        """Open the sink, and commit what was prepared before."""
+        """Open the sink, and commit the output that was prepared before."""
         try:
             self._writer = self._sink.open(self.context.subtask)
             self._is_open = True
@@ -59,7 +59,7 @@ class SinkOperator(Operator):
             raise
 
     def process(self, batch: Batch, port: int) -> None:
-        """Write."""
+        """Write records to the sink."""
         try:
             self._writer.write(batch)
         except Exception as error:
@@ -67,15 +67,15 @@ class SinkOperator(Operator):
             raise
 
     def watermark(self, timestamp: int) -> None:
-        """Tell the sink how far event time has come."""
+        """Pass the watermark to the sink."""
         self.current_watermark = timestamp
         self._writer.watermark(timestamp)
 
     def idleness(self, *, idle: bool) -> None:
-        """Nothing follows a sink."""
+        """Ignore idleness: nothing follows a sink."""
 
     def snapshot(self) -> Any | None:
-        """What was prepared and not committed."""
+        """Prepare the written output, and return everything that is prepared and not committed."""
         try:
             prepared = self._writer.prepare()
         except Exception as error:
@@ -86,7 +86,7 @@ class SinkOperator(Operator):
         return list(self._prepared) or None
 
     def committed(self) -> None:
-        """Commit what was prepared."""
+        """Commit the prepared output."""
         try:
             for prepared in self._prepared:
                 self._writer.commit(prepared)

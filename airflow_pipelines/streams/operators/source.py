@@ -1,4 +1,4 @@
-"""Reads the splits of a source, and makes event time of what it reads."""
+"""Operators that read the splits of a source, and generate event time for their elements."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from airflow_pipelines.streams.watermarks import Combination, TimestampsAndWater
 
 @dataclass(frozen=True)
 class Read(OperatorSpec):
-    """Reads a source.
+    """An operator that reads a source.
 
     :param source: the source
-    :param event_time: how its elements get event time; None leaves them as the source gives them
+    :param event_time: the strategy for event time; None keeps the timestamps of the source
     """
 
     source: Source
@@ -29,11 +29,11 @@ class Read(OperatorSpec):
     kind = "Data Source"
 
     def create(self) -> Operator:
-        """Make one parallel instance."""
+        """Create one parallel instance."""
         return SourceOperator(self)
 
     def state_of_task(self, states: Sequence[Any], index: int, parallelism: int) -> Any:
-        """All splits: a task reads those of its number."""
+        """Return the state of all splits: a task reads those that belong to its number."""
         merged: dict[int, Any] = {}
         descriptions, _, *places = states[0]
         for _, kept, *_ in states:
@@ -42,16 +42,16 @@ class Read(OperatorSpec):
 
     @property
     def has_watermark_strategy(self) -> bool:  # type: ignore[override]
-        """Whether it has one of its own."""
+        """True if the source has its own strategy."""
         return self.event_time is not None
 
     def timestamps(self) -> Timestamps:
-        """Those of its strategy or of the source."""
+        """Return that the timestamps are those of the strategy or of the source, if either has any."""
         has_assigner = self.event_time is not None and self.event_time.assigner is not None
         return Timestamps.OWN if has_assigner or self.source.gives_timestamps else Timestamps.NONE
 
     def user_objects(self) -> Mapping[str, Any]:
-        """The source, and how it gets event time."""
+        """Return the source and its watermark strategy."""
         return {"source": self.source, "watermark strategy": self.event_time}
 
 
@@ -65,9 +65,9 @@ class _Split:
 
 
 class SourceOperator(Operator):
-    """Reads the splits of one task, one after the other in each step.
+    """A parallel instance that reads the splits of one task, one after the other in each step.
 
-    :param spec: what to read
+    :param spec: the specification with the source
     """
 
     def __init__(self, spec: Read) -> None:
@@ -80,7 +80,7 @@ class SourceOperator(Operator):
         self._ended = False
         self._is_stopped = False
         self.known_splits: KnownSplits | None = None
-        """Shared by the tasks that read the source in one process; made when the operator is opened, where nobody gave any."""
+        """The splits that the tasks of one process share. If none are given, they are created when the operator is opened."""
 
     def open(self, state: Any | None) -> None:
         """Open the readers of this task at their positions."""
@@ -98,25 +98,25 @@ class SourceOperator(Operator):
 
     @property
     def own_idleness(self) -> bool:
-        """Whether none of its splits holds anybody back."""
+        """True if none of its splits holds event time back."""
         return self._idle
 
     @property
     def number_of_splits(self) -> int | None:
-        """How many splits the source has, in all tasks; None while that is not known."""
+        """The number of splits of the source, in all tasks; None while that is not known."""
         return None if self._descriptions is None else len(self._descriptions)
 
     def is_at_end_of(self, number: int) -> bool:
-        """Tell whether a split has ended.
+        """Return True if a split has ended.
 
-        :param number: of the split
+        :param number: the number of the split
         """
         return any(split.finished for split in self._splits if split.number == number)
 
     def appear(self, descriptions: Sequence[Any]) -> None:
-        """The splits of the source are known now, or there are more than before.
+        """Add the splits of the source that have become known.
 
-        :param descriptions: all splits, those that were known first
+        :param descriptions: all splits, beginning with those that were known before
         """
         self._add_splits(descriptions, {})
 
@@ -146,29 +146,29 @@ class SourceOperator(Operator):
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing will follow."""
+        """True if nothing will follow."""
         return self._ended
 
     def inputs(self) -> tuple[Combination, dict[object, str]]:
-        """How far event time has come in each split.
+        """Return the event time of each split.
 
         :returns: watermarks, and names of the splits
         """
         return self._combination, {split.number: f"split {split.number}" for split in self._splits}
 
     def stop_reading(self) -> None:
-        """Let the input end where it is."""
+        """End the input at its current position."""
         self._descriptions = self._descriptions or ()
         self._is_stopped = True
         for split in self._splits:
             split.finished = True
 
     def poll(self, limits: Mapping[int, int], default: int) -> int:
-        """Read what is there.
+        """Read the available elements.
 
-        :param limits: how many elements at most of a split, by its number
-        :param default: how many of others
-        :returns: how many elements were read
+        :param limits: the maximum number of elements to read from a split, by its number
+        :param default: the maximum for all other splits
+        :returns: the number of elements that were read
         """
         number = 0
         self._look_for_splits()
@@ -248,7 +248,7 @@ class SourceOperator(Operator):
             self.output.emit(batch.select(range(start, len(batch))))
 
     def processing_time(self, now: int) -> None:
-        """Emit periodic watermarks, and find out which splits are idle."""
+        """Emit periodic watermarks, and detect idle splits."""
         for split in self._splits:
             if split.event_time is None or split.finished:
                 continue
@@ -260,12 +260,12 @@ class SourceOperator(Operator):
         self._tell_idleness()
 
     def next_due(self) -> int | None:
-        """When the next periodic watermark is due, or the next split may be idle."""
+        """Return the time at which the next periodic watermark is due, or the next split may become idle."""
         due = [split.event_time.next_due() for split in self._splits if split.event_time is not None and not split.finished]
         return min((each for each in due if each is not None), default=None)
 
     def process(self, batch: Batch, port: int) -> None:
-        """Never called: a source has no input."""
+        """Refuse records: a source has no input."""
         raise StreamProgramError(f"The source {self.name!r} has no input.")
 
     def _advance(self, timestamp: int) -> None:
@@ -273,14 +273,14 @@ class SourceOperator(Operator):
         self.output.watermark(timestamp)
 
     def _tell_idleness(self) -> None:
-        # A task without a split has nothing that could hold anybody back, once it is known that it has none.
+        # A task without splits is idle, once the splits are known.
         idle = self._descriptions is not None and self._combination.all_idle
         if idle != self._idle:
             self._idle = idle
             self.output.idleness(idle=idle)
 
     def snapshot(self) -> Any:
-        """Positions and event time of all splits, and what the positions are in."""
+        """Return the positions and the event time of all splits, and the places that the positions refer to."""
         kept = {
             split.number: (
                 split.reader.position(),
@@ -293,7 +293,7 @@ class SourceOperator(Operator):
         return self._descriptions, kept, tuple(self._spec.source.places)
 
     def committed(self) -> None:
-        """Tell the readers what is durable."""
+        """Tell the readers up to which position everything is durable."""
         for reader, position in getattr(self, "_prepared", ()):
             reader.commit(position)
 

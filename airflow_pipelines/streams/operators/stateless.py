@@ -1,4 +1,4 @@
-"""Operators that look at one value at a time and keep nothing."""
+"""Operators that process one value at a time and keep no state."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from airflow_pipelines.streams.values import ATOMIC, isolate
 
 @dataclass(frozen=True)
 class Map(OperatorSpec):
-    """Gives one value for each.
+    """An operator that gives one value for each value.
 
-    :param function: has the method
-    :param method: name of the method
+    :param function: the function object with the method
+    :param method: the name of the method
     """
 
     function: Function
@@ -29,55 +29,55 @@ class Map(OperatorSpec):
     kind = "Operator"
 
     def create(self) -> Operator:
-        """Make one parallel instance."""
+        """Create one parallel instance."""
         return _Map(own_copy(self.function), self.method)
 
     def user_objects(self) -> Mapping[str, Any]:
-        """The function."""
+        """Return the function."""
         return {"function": self.function}
 
 
 @dataclass(frozen=True)
 class Filter(OperatorSpec):
-    """Lets a value pass, or not.
+    """An operator that drops the values for which its function returns False.
 
-    :param function: has the method ``filter``
+    :param function: the function object with the method ``filter``
     """
 
     function: Function
 
     def create(self) -> Operator:
-        """Make one parallel instance."""
+        """Create one parallel instance."""
         return _Filter(own_copy(self.function), "filter")
 
     def user_objects(self) -> Mapping[str, Any]:
-        """The function."""
+        """Return the function."""
         return {"function": self.function}
 
 
 @dataclass(frozen=True)
 class FlatMap(OperatorSpec):
-    """Gives any number of values for each.
+    """An operator that gives any number of values for each value.
 
-    :param function: has the method ``flat_map``
+    :param function: the function object with the method ``flat_map``
     """
 
     function: Function
 
     def create(self) -> Operator:
-        """Make one parallel instance."""
+        """Create one parallel instance."""
         return _FlatMap(own_copy(self.function), "flat_map")
 
     def user_objects(self) -> Mapping[str, Any]:
-        """The function."""
+        """Return the function."""
         return {"function": self.function}
 
 
 class StatelessOperator(Operator):
-    """Calls one method of one function object.
+    """An operator that calls one method of one function object.
 
-    :param function: the function object, which is the operator's own
-    :param method: name of the method
+    :param function: the function object, which belongs to the operator
+    :param method: the name of the method
     """
 
     def __init__(self, function: Function, method: str) -> None:
@@ -94,11 +94,11 @@ class StatelessOperator(Operator):
         self._life.close()
 
     def note(self, error: BaseException, values: list[Any], iterator: Any) -> None:
-        """Say which element an error belongs to.
+        """Add a note with the failed element to an error.
 
         :param error: the error
         :param values: all elements
-        :param iterator: an iterator over them, which has given the culprit last
+        :param iterator: an iterator over them, whose last element is the failed one
         """
         note_element(error, self.name, last_given(values, iterator))
 

@@ -1,4 +1,4 @@
-"""What a window keeps of its elements, and how results follow from it."""
+"""The contents of a window: the value that it keeps for its elements, and the results that follow from it."""
 
 from __future__ import annotations
 
@@ -10,74 +10,74 @@ from airflow_pipelines.streams.functions import AggregateFunction, Function
 
 
 class Contents(ABC):
-    """What a window keeps."""
+    """The kind of contents of a window."""
 
     kind: ClassVar[str]
-    """What it is as a state: ``list``, ``reducing`` or ``aggregating``."""
+    """The kind of the state: ``list``, ``reducing`` or ``aggregating``."""
 
     @abstractmethod
     def first(self, value: Any) -> Any:
-        """Begin with one element.
+        """Create contents from the first element.
 
         :param value: the element
-        :returns: what is kept
+        :returns: the contents
         """
 
     @abstractmethod
     def add(self, kept: Any, value: Any) -> Any:
         """Add an element.
 
-        :param kept: what was kept
+        :param kept: the contents
         :param value: the element
-        :returns: what is kept
+        :returns: the new contents
         """
 
     @abstractmethod
     def merge(self, kept: Any, other: Any) -> Any:
-        """Make one of two windows.
+        """Merge the contents of two windows.
 
-        :param kept: what one keeps
-        :param other: what the other keeps
-        :returns: what is kept
+        :param kept: the contents of one window
+        :param other: the contents of the other window
+        :returns: the merged contents
         """
 
     @abstractmethod
     def elements(self, kept: Any) -> list[Any]:
-        """What a window function sees.
+        """Return the elements that a window function gets.
 
-        :param kept: what was kept
-        :returns: elements
+        :param kept: the contents
+        :returns: the elements
         """
 
 
 class AllElements(Contents):
-    """All elements, in the order in which they came."""
+    """Contents with all elements, in the order in which they came."""
 
     kind = "list"
 
     def first(self, value: Any) -> Any:
-        """A list."""
+        """Create a list with one element."""
         return [value]
 
     def add(self, kept: Any, value: Any) -> Any:
-        """Append."""
+        """Append an element."""
         kept.append(value)
         return kept
 
     def merge(self, kept: Any, other: Any) -> Any:
-        """Append all."""
+        """Append all elements of the other window."""
         kept.extend(other)
         return kept
 
     def elements(self, kept: Any) -> list[Any]:
-        """All of them."""
+        """Return all elements."""
         return list(kept)
 
 
 class Reduced(Contents):
-    """One value, to which elements are added by a function.
+    """Contents with one value, which a function combines with each element.
 
-    :param function: has the method ``reduce``
+    :param function: the function object with the method ``reduce``
     """
 
     kind = "reducing"
@@ -86,26 +86,26 @@ class Reduced(Contents):
         self._reduce: Callable[[Any, Any], Any] = function.reduce  # type: ignore[attr-defined]
 
     def first(self, value: Any) -> Any:
-        """The element itself."""
+        """Return the element itself."""
         return value
 
     def add(self, kept: Any, value: Any) -> Any:
-        """Combine."""
+        """Combine the value with an element."""
         return self._reduce(kept, value)
 
     def merge(self, kept: Any, other: Any) -> Any:
-        """Combine."""
+        """Combine two values."""
         return self._reduce(kept, other)
 
     def elements(self, kept: Any) -> list[Any]:
-        """The value."""
+        """Return the value."""
         return [kept]
 
 
 class Aggregated(Contents):
-    """An accumulator.
+    """Contents with an accumulator.
 
-    :param function: adds to it
+    :param function: the aggregate function
     """
 
     kind = "aggregating"
@@ -114,17 +114,17 @@ class Aggregated(Contents):
         self._function = function
 
     def first(self, value: Any) -> Any:
-        """A new accumulator with one element."""
+        """Create an accumulator with one element."""
         return self._function.add(value, self._function.create_accumulator())
 
     def add(self, kept: Any, value: Any) -> Any:
-        """Add."""
+        """Add an element to the accumulator."""
         return self._function.add(value, kept)
 
     def merge(self, kept: Any, other: Any) -> Any:
-        """Make one of two."""
+        """Merge two accumulators."""
         return self._function.merge(kept, other)
 
     def elements(self, kept: Any) -> list[Any]:
-        """The result."""
+        """Return the result of the accumulator."""
         return [self._function.get_result(kept)]

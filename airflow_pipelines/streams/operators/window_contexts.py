@@ -1,4 +1,4 @@
-"""What assigners, triggers and window functions may ask."""
+"""The contexts of assigners, triggers and window functions."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from airflow_pipelines.streams.windows.trigger import Trigger
 
 
 class AssignerContext(WindowAssigner.WindowAssignerContext):
-    """What an assigner may ask.
+    """The context of an assigner.
 
-    :param clock: the time of the step
-    :param runtime: where the operator runs
+    :param clock: the clock of the step
+    :param runtime: the runtime context of the operator
     """
 
     def __init__(self, clock: StepClock, runtime: RuntimeContext) -> None:
@@ -36,16 +36,16 @@ class AssignerContext(WindowAssigner.WindowAssignerContext):
         self._runtime = runtime
 
     def get_current_processing_time(self) -> int:
-        """Processing time."""
+        """Return the processing time."""
         return self._clock.now
 
     def get_runtime_context(self) -> RuntimeContext:
-        """Where the operator runs."""
+        """Return the runtime context of the operator."""
         return self._runtime
 
 
 class WindowTriggerContext(Trigger.TriggerContext):
-    """What a trigger may ask.
+    """The context of a trigger.
 
     :param operator: the window operator
     """
@@ -57,9 +57,9 @@ class WindowTriggerContext(Trigger.TriggerContext):
         self.window: Any = None
 
     def of(self, entry: Entry, window: Any) -> WindowTriggerContext:
-        """The same for a key and a window.
+        """Bind the context to a key and a window.
 
-        :param entry: of the key
+        :param entry: the entry of the key
         :param window: the window
         :returns: this context
         """
@@ -68,35 +68,35 @@ class WindowTriggerContext(Trigger.TriggerContext):
         return self
 
     def get_current_processing_time(self) -> int:
-        """Processing time."""
+        """Return the processing time."""
         return self._operator.context.clock.now
 
     def get_metric_group(self) -> MetricGroup:
-        """Metrics of the operator."""
+        """Return the metric group of the operator."""
         return self._operator.context.subtask.metrics
 
     def get_current_watermark(self) -> int:
-        """How far event time has come."""
+        """Return the current watermark."""
         return self._operator.current_watermark
 
     def register_processing_time_timer(self, time: int) -> None:
-        """Have a timer in processing time."""
+        """Register a processing-time timer."""
         self._timers.register(PROCESSING_TIME, time, self.window)
 
     def register_event_time_timer(self, time: int) -> None:
-        """Have a timer in event time."""
+        """Register an event-time timer."""
         self._timers.register(EVENT_TIME, time, self.window)
 
     def delete_processing_time_timer(self, time: int) -> None:
-        """Have no such timer."""
+        """Delete a processing-time timer."""
         self._timers.delete(PROCESSING_TIME, time, self.window)
 
     def delete_event_time_timer(self, time: int) -> None:
-        """Have no such timer."""
+        """Delete an event-time timer."""
         self._timers.delete(EVENT_TIME, time, self.window)
 
     def get_partitioned_state(self, state_descriptor: StateDescriptor) -> Any:
-        """State of the window."""
+        """Return a state of the window."""
         name = state_descriptor.name
         known = self._states.get(name)
         if known is None or known[0] is not state_descriptor or known[1] is not state_descriptor.ttl:
@@ -105,9 +105,9 @@ class WindowTriggerContext(Trigger.TriggerContext):
         return known[3].at((known[2], self.window))
 
     def state(self, descriptor: StateDescriptor, window: Any) -> Any:
-        """State of any window of the key.
+        """Return a state of any window of the key.
 
-        :param descriptor: which state
+        :param descriptor: the descriptor of the state
         :param window: the window
         :returns: the state
         """
@@ -116,14 +116,14 @@ class WindowTriggerContext(Trigger.TriggerContext):
 
 
 class MergeContext(Trigger.OnMergeContext, WindowTriggerContext):
-    """What a trigger may ask while windows are merged."""
+    """The context of a trigger while windows are merged."""
 
     def of(self, entry: Entry, window: Any, merged: list[Any] | None = None) -> MergeContext:
-        """The same for a key and a window.
+        """Bind the context to a key and a merged window.
 
-        :param entry: of the key
-        :param window: the result
-        :param merged: what becomes part of it
+        :param entry: the entry of the key
+        :param window: the resulting window
+        :param merged: the windows that become part of it
         :returns: this context
         """
         super().of(entry, window)
@@ -131,7 +131,7 @@ class MergeContext(Trigger.OnMergeContext, WindowTriggerContext):
         return self
 
     def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None:
-        """Add the state of the merged windows to that of the result."""
+        """Merge the state of the merged windows into that of the result."""
         result = self.state(state_descriptor, self.window)
         values = self._operator.store.entry.values
         for window in self._merged:
@@ -163,10 +163,10 @@ class MergeContext(Trigger.OnMergeContext, WindowTriggerContext):
 
 
 class EvaluationContext(ProcessWindowFunction.Context, ProcessAllWindowFunction.Context):
-    """What a window function may ask.
+    """The context of a window function.
 
     :param operator: the window operator
-    :param merging: whether its windows merge
+    :param merging: True if its windows merge
     """
 
     def __init__(self, operator: KeyedOperator, merging: bool) -> None:
@@ -176,7 +176,7 @@ class EvaluationContext(ProcessWindowFunction.Context, ProcessAllWindowFunction.
         self._global = KeyedStates(operator.store, operator.context.clock, operator.name)
 
     def of(self, window: Any) -> EvaluationContext:
-        """The same for a window.
+        """Bind the context to a window.
 
         :param window: the window
         :returns: this context
@@ -185,19 +185,19 @@ class EvaluationContext(ProcessWindowFunction.Context, ProcessAllWindowFunction.
         return self
 
     def window(self) -> Any:
-        """The window."""
+        """Return the window."""
         return self._window
 
     def current_processing_time(self) -> int:
-        """Processing time."""
+        """Return the processing time."""
         return self._operator.context.clock.now
 
     def current_watermark(self) -> int:
-        """How far event time has come."""
+        """Return the current watermark."""
         return self._operator.current_watermark
 
     def window_state(self) -> KeyedStates:
-        """State of this key in this window."""
+        """Return the state of this key in this window. Refused if windows merge."""
         if self._merging:
             raise StreamProgramError(
                 "State of a window is not possible where windows merge, as sessions do. Use global_state(), which belongs to"
@@ -206,5 +206,5 @@ class EvaluationContext(ProcessWindowFunction.Context, ProcessAllWindowFunction.
         return KeyedStates(self._operator.store, self._operator.context.clock, self._operator.name, self._window)
 
     def global_state(self) -> KeyedStates:
-        """State of this key in all windows."""
+        """Return the state of this key in all windows."""
         return self._global

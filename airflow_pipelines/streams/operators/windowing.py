@@ -1,4 +1,4 @@
-"""The window operator: puts elements into windows and evaluates them when their trigger says so."""
+"""The window operator: it assigns elements to windows and evaluates a window when its trigger fires."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ LATE_DROPPED = "numLateRecordsDropped"
 
 @dataclass(frozen=True)
 class Windowed(OperatorSpec):
-    """Evaluates windows.
+    """An operator that evaluates windows.
 
-    :param assigner: which windows an element belongs to
-    :param trigger: when a window is evaluated
-    :param lateness: for how many ms after its end a window takes elements
-    :param late_tag: name of the side output for elements that no window takes; None drops them
-    :param combine: makes one value of the elements; None keeps them all
-    :param function: makes results; None gives what the elements were combined to
+    :param assigner: the assigner of elements to windows
+    :param trigger: the trigger, which decides when a window is evaluated
+    :param lateness: the number of ms after its end for which a window accepts elements
+    :param late_tag: the name of the side output for late elements that no window accepts; None drops them
+    :param combine: the function that combines the elements into one value; None keeps all elements
+    :param function: the function that computes results; None emits the contents of the window
     """
 
     assigner: WindowAssigner
@@ -61,25 +61,26 @@ class Windowed(OperatorSpec):
     is_keyed = True
 
     def create(self) -> Operator:
-        """Make one parallel instance."""
+        """Create one parallel instance."""
         return _Windows(self)
 
     @property
     def needs_timestamps(self) -> bool:
-        """Whether time is event time."""
+        """True if the windows are in event time."""
         return self.assigner.is_event_time()
 
     def timestamps(self) -> Timestamps:
-        """Those of the windows."""
+        """Return that the windows determine the timestamps."""
         return Timestamps.OWN
 
     def user_objects(self) -> Mapping[str, Any]:
-        """All that the program gave."""
+        """Return all objects that the program has given."""
         return {"assigner": self.assigner, "trigger": self.trigger, "combine": self.combine, "function": self.function}
 
     def own_states(self) -> Sequence[StateDescription]:
-        """The contents of windows, which windows were merged, and what the trigger keeps. Windows that merge keep their contents in
-        another way than others.
+        """Return the states for the contents of windows, for merged windows, and for the trigger.
+
+        Merging windows store their contents in another form than others.
         """
         merges = isinstance(self.assigner, MergingWindowAssigner)
         contents = StateDescription(_CONTENTS, _contents(self.combine).kind, "windows that merge" if merges else "")
@@ -107,9 +108,9 @@ class _Windows(KeyedOperator):
         self._lives = [FunctionLife(each) for each in (combine, self._function) if each is not None]
         self._is_event_time = self._assigner.is_event_time()
         self._merging = self._assigner if isinstance(self._assigner, MergingWindowAssigner) else None
-        # A window that has elements has its timer as well, so these triggers need not be asked again before it fires.
+        # A window with elements already has its timer, so these triggers need not be asked again before it fires.
         self._knows_trigger = type(self._trigger) in (EventTimeTrigger, ProcessingTimeTrigger)
-        # Where the timer of the trigger is the one at which the window ends, the window needs none of its own.
+        # If the trigger's timer fires at the end of the window, the window needs no cleanup timer of its own.
         of_trigger = EventTimeTrigger if self._is_event_time else ProcessingTimeTrigger
         self._has_own_timer = type(self._trigger) is not of_trigger or (self._is_event_time and self._lateness > 0)
 
@@ -173,7 +174,7 @@ class _Windows(KeyedOperator):
             end = window.max_timestamp()
             if self._is_event_time and end + self._lateness <= watermark:
                 continue
-            # Windows may change what they keep: each has its own.
+            # Windows may change their contents, so each gets its own copy.
             if taken and value.__class__ not in ATOMIC:
                 own = isolate(value)
             taken = True
@@ -186,10 +187,10 @@ class _Windows(KeyedOperator):
     def _add(self, entry: Entry, kept: Any, value: Any) -> bool:
         """Add an element to the contents of a window.
 
-        :param entry: of the key
-        :param kept: under which window its contents are kept
+        :param entry: the entry of the key
+        :param kept: the window under which the contents are stored
         :param value: the element
-        :returns: whether it had contents before
+        :returns: True if the window had contents before
         """
         if not entry.is_changed:
             entry.note_change()
@@ -237,7 +238,7 @@ class _Windows(KeyedOperator):
         )
 
     def _add_window(self, entry: Entry, merged: dict[Any, Any], new: Any) -> Any:
-        """Add a window to those of a key: the one that it becomes a part of, or itself."""
+        """Add a window to those of a key, and return it, or the window into which it was merged."""
         if new in merged:
             return new
         assert self._merging is not None  # noqa: S101 (only called where it is)
@@ -258,7 +259,7 @@ class _Windows(KeyedOperator):
         return result
 
     def _merge(self, entry: Entry, merged: dict[Any, Any], old: list[Any], result: Any) -> None:
-        """Make one of some windows of a key, and perhaps of the new one."""
+        """Merge some windows of a key, and perhaps the new one, into one."""
         kept, *others = [merged.pop(part) for part in old]
         merged[result] = kept
         gone = [part for part in old if part != result]

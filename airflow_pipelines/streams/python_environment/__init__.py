@@ -1,1 +1,1 @@
-"""The Python that a program's functions run with: an interpreter, packages, modules and unpacked archives, cached by content."""
+"""The Python with which a program's functions run: an interpreter, packages, modules and unpacked archives, cached by content."""

@@ -1,4 +1,4 @@
-"""Unpacks zip and tar files. Nothing leaves the folder that it is unpacked to."""
+"""Unpacking of zip and tar files. No member is written outside of the target folder."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from airflow_pipelines.streams.python_environment.needs import Archive, PythonEn
 def unpack(archive: Archive, root: Path) -> None:
     """Unpack an archive to its target.
 
-    :param archive: the file, and where it is unpacked to
-    :param root: the folder that the target is below
-    :raises PythonEnvironmentError: when the file is no archive, is damaged, or has members outside of itself
+    :param archive: the file, and the folder to which it is unpacked
+    :param root: the folder that contains the target
+    :raises PythonEnvironmentError: if the file is not an archive, is damaged, or has members outside of itself
     """
     folder = root / archive.target
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        # A tar file may contain a zip file at its end, and looks like one then: what opens as tar is tar.
+        # A tar file that ends with a zip file looks like a zip file, so try tar first.
         if tarfile.is_tarfile(archive.path):
             with tarfile.open(archive.path) as packed:
                 packed.extractall(folder, filter="data")
@@ -36,7 +36,10 @@ def unpack(archive: Archive, root: Path) -> None:
 
 
 def _unzip(path: Path, folder: Path) -> None:
-    """As :meth:`zipfile.ZipFile.extractall`, with links and with the permission to execute, which interpreters need."""
+    """Extract a zip file like :meth:`zipfile.ZipFile.extractall`, but with links and with the execute permission.
+
+    Interpreters need both.
+    """
     top = Path(os.path.realpath(folder))
     with zipfile.ZipFile(path) as packed:
         for member in packed.infolist():
@@ -56,6 +59,6 @@ def _unzip(path: Path, folder: Path) -> None:
 
 
 def _check_inside(top: Path, place: Path, name: str) -> None:
-    # With the links that were unpacked so far.
+    # Resolves the links that were unpacked so far.
     if not Path(os.path.realpath(place)).is_relative_to(top):
         raise zipfile.BadZipFile(f"its member {name!r} leads out of it")

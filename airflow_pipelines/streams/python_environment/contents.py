@@ -1,4 +1,4 @@
-"""The files that an environment is made of: walked, copied, and told apart by what is in them."""
+"""The files of an environment: walked, copied, and distinguished by their contents."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LEFT_OUT = "__pycache__"
 
 
 class Fingerprint:
-    """Tells contents apart. Parts are separated, so that no two lists of parts are taken for one another."""
+    """A fingerprint of contents. Parts are separated, so that different lists of parts have different fingerprints."""
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
@@ -27,7 +27,7 @@ class Fingerprint:
         self._hash.update(b"%d:" % len(data) + data)
 
     def path(self, path: Path) -> None:
-        """Add a file, or all files of a folder with their places in it.
+        """Add a file, or all files of a folder with their relative paths.
 
         :param path: the file or folder
         """
@@ -40,7 +40,7 @@ class Fingerprint:
                     self._hash.update(block)
 
     def digest(self) -> str:
-        """The name of the contents.
+        """Return the digest of the contents.
 
         :returns: 32 hexadecimal digits
         """
@@ -48,10 +48,10 @@ class Fingerprint:
 
 
 def files_below(path: Path) -> Iterator[tuple[str, Path]]:
-    """The files of a folder, in an order that does not depend on the file system; links are followed, but not in circles.
+    """Yield the files of a folder, in an order that does not depend on the file system. Links are followed, but not in circles.
 
     :param path: the folder; a file stands for itself
-    :returns: the place of each below the folder, and its path
+    :returns: the path of each file relative to the folder, and its path
     """
     if not path.is_dir():
         yield path.name, path
@@ -71,10 +71,10 @@ def files_below(path: Path) -> Iterator[tuple[str, Path]]:
 
 
 def copy_to(path: Path, target: Path) -> None:
-    """Copy a file, or a folder with what :func:`files_below` finds in it.
+    """Copy a file, or the files that :func:`files_below` finds in a folder.
 
     :param path: the file or folder
-    :param target: what the copy is called
+    :param target: the path of the copy
     """
     if not path.is_dir():
         target.parent.mkdir(parents=True, exist_ok=True)

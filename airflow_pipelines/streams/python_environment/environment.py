@@ -1,4 +1,4 @@
-"""Makes the Python environment of a program, or finds the one that was made of the same contents."""
+"""Creation of the Python environment of a program, or reuse of one that was made of the same contents."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _VIRTUAL, _ARCHIVES, _FILES = "python", "archives", "files"
 
 @dataclass(frozen=True)
 class PythonEnvironment:
-    """An environment that is ready. Nobody writes to it.
+    """An environment that is ready. It is never written to again.
 
     :param executable: the interpreter to start
-    :param paths: what its ``sys.path`` begins with
+    :param paths: the first entries of its ``sys.path``
     :param archives: the folder with the unpacked archives; None without archives
     """
 
@@ -41,9 +41,9 @@ class PythonEnvironment:
     archives: Path | None
 
     def make_working_folder(self, parent: Path) -> Path:
-        """Make a folder to run functions in: empty but for links to the unpacked archives.
+        """Create a folder to run functions in. It is empty but for links to the unpacked archives.
 
-        :param parent: where the folder is made
+        :param parent: the folder in which it is created
         :returns: the folder, which belongs to the caller
         """
         folder = Path(tempfile.mkdtemp(dir=parent, prefix="work-"))
@@ -51,7 +51,7 @@ class PythonEnvironment:
         return folder
 
     def link_archives(self, folder: Path) -> None:
-        """Make links to the unpacked archives in a folder in which functions run.
+        """Create links to the unpacked archives in a folder in which functions run.
 
         :param folder: the folder
         """
@@ -60,29 +60,29 @@ class PythonEnvironment:
                 (folder / unpacked.name).symlink_to(unpacked)
 
     def packages(self) -> list[Path]:
-        """Where its own packages are.
+        """Return the folders of the environment's own packages.
 
-        :returns: folders; none when nothing was installed
+        :returns: folders; none if nothing was installed
         """
         return sorted(self.executable.parents[1].glob("lib/python*/site-packages")) if _is_virtual(self.executable) else []
 
 
 def make_environment(needs: PythonNeeds, cache: Path, limit_seconds: float = INSTALL_SECONDS) -> PythonEnvironment:
-    """Make the environment of a program, unless one of the same contents is there.
+    """Create the environment of a program, unless one of the same contents exists.
 
-    Several processes may ask for the same: one makes it, and the others wait. One that is killed leaves nothing that others
-    would take for an environment.
+    Several processes may ask for the same environment: one creates it, and the others wait. If a process is killed, it leaves
+    nothing that others would take for an environment.
 
-    :param needs: what the program needs
-    :param cache: the folder for all environments; made when it is not there
-    :param limit_seconds: for how long packages may be installed, and for how long another process may do so
+    :param needs: the needs of the program
+    :param cache: the folder for all environments; created if it does not exist
+    :param limit_seconds: the maximum number of seconds for installing packages, and for waiting for another process
     :returns: the environment
-    :raises PythonEnvironmentError: when it cannot be made, with the reason
+    :raises PythonEnvironmentError: if it cannot be created; the message has the reason
     """
     _check(needs)
     cache = cache.absolute()
     cache.mkdir(parents=True, exist_ok=True)
-    ready = cache / _fingerprint(needs)
+    ready = cache / _compute_fingerprint(needs)
     if not _is_usable(ready, needs):
         with _locked(ready.with_suffix(".lock"), limit_seconds):
             if not _is_usable(ready, needs):
@@ -101,7 +101,7 @@ def _check(needs: PythonNeeds) -> None:
             raise PythonEnvironmentError(f"The {what} {str(path)!r} is not there.")
 
 
-def _fingerprint(needs: PythonNeeds) -> str:
+def _compute_fingerprint(needs: PythonNeeds) -> str:
     found = Fingerprint()
     # A virtual environment names the interpreter that it was made with, and the packages that it sees.
     for text in (_LAYOUT, sys.version, sys.executable, *packages_of_this_process(), str(needs.executable)):
@@ -112,7 +112,7 @@ def _fingerprint(needs: PythonNeeds) -> str:
     if needs.requirements is not None:
         for text in (needs.requirements.text, needs.requirements.constraints):
             found.text(text)
-        # What fits in the packages of this process is not installed again: an environment is good for as long as they stay.
+        # Suitable packages of this process are not installed again, so an environment is valid only while they are unchanged.
         for folder in packages_of_this_process():
             found.text(str(Path(folder).stat().st_mtime_ns if Path(folder).is_dir() else None))
         if needs.requirements.cached_packages is not None:
@@ -127,7 +127,7 @@ def _fingerprint(needs: PythonNeeds) -> str:
 
 
 def _is_usable(ready: Path, needs: PythonNeeds) -> bool:
-    # A link to nothing is what is left when somebody cleans the cache; so is an interpreter that was uninstalled.
+    # The link may dangle if somebody cleaned the cache, and the interpreter may have been uninstalled.
     return ready.is_dir() and _environment(ready.resolve(), needs).executable.exists()
 
 
@@ -145,13 +145,16 @@ def _is_virtual(executable: Path) -> bool:
 
 
 def _import_paths(folder: Path, needs: PythonNeeds) -> tuple[Path, ...]:
-    """A module is found in its folder; folders and archives are themselves where modules are found."""
+    """Return the import paths. A module is found in its folder; folders and archives are import paths themselves."""
     places = [(folder / _FILES / str(number), file) for number, file in enumerate(needs.files)]
     return tuple(place if file.suffix == ".py" else place / file.name for place, file in places)
 
 
 def _make(needs: PythonNeeds, ready: Path, limit_seconds: float) -> None:
-    """Make it in a folder that stays where it is, since scripts name their interpreter, and then let the name lead to it."""
+    """Create the environment in a folder that stays where it is, and then link the name to it.
+
+    The folder cannot be moved, since scripts name their interpreter.
+    """
     for abandoned in ready.parent.glob(f".{ready.name}-*"):
         abandoned.unlink()
     for abandoned in ready.parent.glob(f"{ready.name}-*"):
@@ -199,7 +202,7 @@ def _publish(folder: Path, ready: Path) -> None:
 
 @contextlib.contextmanager
 def _locked(file: Path, limit_seconds: float) -> Iterator[None]:
-    """Only one process at a time makes an environment. The lock of one that is killed is free."""
+    """Hold the lock, so that only one process at a time creates an environment. If a process is killed, its lock is released."""
     deadline = time.monotonic() + limit_seconds
     with file.open("w") as opened:
         while True:

@@ -1,4 +1,4 @@
-"""Makes a virtual environment that sees this project, and installs packages into it."""
+"""Creation of a virtual environment that sees this project, and installation of packages into it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CREDENTIALS = re.compile(r"(?<=://)[^/\s'\"]+@")
 _COMPLAINT = re.compile("error|cannot|could not|because|no matching", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _ELSEWHERE = ("PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER", "UV_TARGET", "UV_PREFIX")
-"""Variables that let packages be installed into another place."""
+"""The environment variables that would redirect an installation to another place."""
 _ASK = (
     "import json, site, sys;"
     "print(json.dumps([sys.implementation.name, list(sys.version_info[:3]), sys.version, site.getsitepackages()]))"
@@ -31,7 +31,7 @@ _ASK = (
 
 
 def packages_of_this_process() -> list[str]:
-    """Where the packages of this process are, with this project.
+    """Return the folders of the packages of this process, including this project.
 
     :returns: folders
     """
@@ -43,11 +43,11 @@ def packages_of_this_process() -> list[str]:
 
 
 def packages_of(executable: Path) -> list[str]:
-    """Where the packages of another interpreter are.
+    """Return the folders of the packages of another interpreter.
 
     :param executable: the interpreter
     :returns: folders
-    :raises PythonEnvironmentError: when it is none that can run functions of this process
+    :raises PythonEnvironmentError: if it cannot run functions of this process
     """
     try:
         said = subprocess.run([executable, "-c", _ASK], check=True, capture_output=True, text=True, timeout=60).stdout
@@ -55,7 +55,7 @@ def packages_of(executable: Path) -> list[str]:
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         said = (getattr(error, "stderr", "") or str(error)).strip()
         raise PythonEnvironmentError(f"The Python executable {str(executable)!r} does not run: {said}") from None
-    # Functions travel as the code that this version of Python makes of them.
+    # Functions are sent as bytecode of this version of Python.
     if (implementation, version[:2]) != (sys.implementation.name, list(sys.version_info[:2])):
         raise PythonEnvironmentError(
             f"The Python executable {str(executable)!r} is {implementation} {'.'.join(map(str, version))}, and the program was"
@@ -65,38 +65,38 @@ def packages_of(executable: Path) -> list[str]:
 
 
 def make_virtual_environment(folder: Path, executable: Path, seen: Iterable[str]) -> Path:
-    """Make a virtual environment without packages of its own.
+    """Create a virtual environment without packages of its own.
 
-    :param folder: its place, which cannot change: its scripts name it
-    :param executable: the interpreter that it is made with
-    :param seen: folders of packages that are imported when it has none of that name
+    :param folder: its folder, which cannot change: its scripts name it
+    :param executable: the interpreter with which it is created
+    :param seen: folders of packages that are imported if it has none of that name
     :returns: its interpreter
-    :raises PythonEnvironmentError: when the interpreter cannot make one
+    :raises PythonEnvironmentError: if the interpreter cannot create one
     """
     command = [str(executable), "-m", "venv", "--without-pip", str(folder)]
     code, said = _run(command, 120)
     if code != 0:
-        raise PythonEnvironmentError(f"{str(executable)!r} cannot make a virtual environment; it said:\n{_end_of(said)}")
+        raise PythonEnvironmentError(f"{str(executable)!r} cannot make a virtual environment; it said:\n{_cut_to_end(said)}")
     python = folder / "bin" / "python"
     packages = folder / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
-    # addsitedir, unlike a plain line, follows the .pth files of that folder, too: those of projects that are being edited.
+    # Unlike a plain line, addsitedir also follows the .pth files of that folder: those of editable installs.
     lines = [f"import site; site.addsitedir({each!r})\n" for each in seen]
     (packages / "airflow_pipelines_host.pth").write_text("".join(lines))
     return python
 
 
 def install(requirements: Requirements, python: Path, limit_seconds: float) -> None:
-    """Install packages. What is there already in a version that fits stays.
+    """Install packages. A package that exists in a suitable version is kept.
 
-    :param requirements: what to install
+    :param requirements: the packages to install
     :param python: the interpreter of the virtual environment
-    :param limit_seconds: for how long the installer may run
-    :raises PythonEnvironmentError: when it fails; with the requirement, and the end of what the installer said
+    :param limit_seconds: the maximum number of seconds for the installer
+    :raises PythonEnvironmentError: if it fails; the message has the requirement, and the end of the installer's output
     """
-    name, command = _installer(python)
+    name, command = _find_installer(python)
     if requirements.cached_packages is not None:
         command += ["--no-index", "--find-links", str(requirements.cached_packages)]
-    # Such files may have passwords of indexes, so they do not stay.
+    # These files may contain passwords of indexes, so they are deleted.
     with tempfile.TemporaryDirectory(prefix="requirements-") as folder:
         for option, text in (("requirement", requirements.text), ("constraint", requirements.constraints)):
             file = Path(folder, f"{option}s.txt")
@@ -106,14 +106,14 @@ def install(requirements: Requirements, python: Path, limit_seconds: float) -> N
     if code is None:
         raise PythonEnvironmentError(
             f"{_named(requirements.text, requirements.text)} took more than {limit_seconds:g} s to install; the last that {name}"
-            f" said:\n{_end_of(said)}"
+            f" said:\n{_cut_to_end(said)}"
         )
     if code != 0:
-        raise PythonEnvironmentError(f"{_named(requirements.text, said)} cannot be installed; {name} said:\n{_end_of(said)}")
+        raise PythonEnvironmentError(f"{_named(requirements.text, said)} cannot be installed; {name} said:\n{_cut_to_end(said)}")
 
 
-def _installer(python: Path) -> tuple[str, list[str]]:
-    # pip knows of the packages that the environment sees; uv installs them once more, so it is the second choice.
+def _find_installer(python: Path) -> tuple[str, list[str]]:
+    # pip sees the packages of the host environment; uv would install them again, so it is the second choice.
     if importlib.util.find_spec("pip") is not None:
         options = ["--disable-pip-version-check", "--no-input", "--progress-bar", "off"]
         return "pip", [str(python), "-m", "pip", "install", *options]
@@ -124,7 +124,7 @@ def _installer(python: Path) -> tuple[str, list[str]]:
 
 
 def _run(command: Sequence[str], limit_seconds: float) -> tuple[int | None, str]:
-    """The return code, None when it took too long, and all that it said."""
+    """Run a command, and return its return code, or None if it took too long, and its output."""
     environment = {name: value for name, value in os.environ.items() if name not in _ELSEWHERE}
     with subprocess.Popen(
         command,
@@ -148,35 +148,35 @@ def _run(command: Sequence[str], limit_seconds: float) -> tuple[int | None, str]
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    # With what it has started: compilers, builds of packages.
+    # Also kills what it has started: compilers, builds of packages.
     os.killpg(process.pid, signal.SIGKILL)
 
 
 def _named(text: str, said: str) -> str:
-    """The requirements that an installer speaks of."""
+    """Return the part of a message that names the requirements to which the installer's output refers."""
     complaints = [
         line for line in said.splitlines() if re.search(r"error|cannot|could not|because|no matching", line, re.IGNORECASE)
     ]
-    words = {_canonical(word) for line in complaints or said.splitlines() for word in _NAME.findall(line)}
+    words = {_canonicalise(word) for line in complaints or said.splitlines() for word in _NAME.findall(line)}
     lines = [line.split(" #")[0].strip() for line in text.splitlines()]
     wanted = [line for line in lines if line and not line.startswith(("#", "-"))]
-    blamed = [line for line in wanted if (name := _NAME.match(line)) and _canonical(name[0]) in words] or wanted
+    blamed = [line for line in wanted if (name := _NAME.match(line)) and _canonicalise(name[0]) in words] or wanted
     names = ", ".join(repr(without_credentials(line)) for line in blamed)
     return f"The requirement{'s' * (len(blamed) != 1)} {names}"
 
 
-def _canonical(name: str) -> str:
+def _canonicalise(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name.rstrip(".-_")).lower()
 
 
-def _end_of(said: str) -> str:
+def _cut_to_end(said: str) -> str:
     return without_credentials("\n".join(said.strip().splitlines()[-_SHOWN_LINES:]))
 
 
 def without_credentials(text: str) -> str:
-    """The text with the users and passwords of its URLs left out.
+    """Return a text with the users and passwords of its URLs replaced.
 
-    :param text: what an installer said
-    :returns: it, with ``***`` for them
+    :param text: the output of an installer
+    :returns: the text, with ``***`` in their place
     """
     return _CREDENTIALS.sub("***@", text)

@@ -1,4 +1,4 @@
-"""What a program needs of Python besides itself."""
+"""The needs of a program for its Python environment."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _URL = re.compile(r"[a-z][a-z+]+:", re.IGNORECASE)
 
 
 class PythonEnvironmentError(StreamProgramError):
-    """The Python environment of a program cannot be made. The message says which part of it, and why."""
+    """An error of the creation of a program's Python environment. The message says which part failed, and why."""
 
 
 @dataclass(frozen=True)
 class Requirements:
-    """Packages that functions import.
+    """The packages that functions import.
 
-    :param text: what pip reads as a file of requirements
-    :param constraints: what pip reads as a file of constraints
+    :param text: the text of a file of requirements for pip
+    :param constraints: the text of a file of constraints for pip
     :param cached_packages: a folder with the packages, for installing without an index; None for the usual index
     """
 
@@ -38,10 +38,10 @@ class Requirements:
         :param file: the file
         :param cached_packages: a folder with the packages
         :returns: the requirements, which depend on no file but local packages
-        :raises PythonEnvironmentError: when a file that it names is not there, or names itself
+        :raises PythonEnvironmentError: if a file that it names does not exist, or names itself
         """
         constraints: list[str] = []
-        text = _expanded(file, constraints, ())
+        text = _expand(file, constraints, ())
         return Requirements(text, "".join(constraints), cached_packages)
 
 
@@ -50,7 +50,7 @@ class Archive:
     """A file that is unpacked for functions.
 
     :param path: a zip or tar file
-    :param target: the folder that it is unpacked to, below the working folder of the functions
+    :param target: the folder to which it is unpacked, below the working folder of the functions
     """
 
     path: Path
@@ -67,10 +67,10 @@ class Archive:
 
 @dataclass(frozen=True)
 class PythonNeeds:
-    """What a program needs of Python besides itself.
+    """The needs of a program for its Python environment.
 
-    :param requirements: packages that are installed; None for none
-    :param archives: what is unpacked
+    :param requirements: the packages to install; None for none
+    :param archives: the archives to unpack
     :param files: modules, and folders and archives (zip, wheel, egg) of modules and packages, in the order of imports
     :param executable: the interpreter: a path, a command, or a path into an unpacked archive; None for the one that runs this
     """
@@ -81,10 +81,10 @@ class PythonNeeds:
     executable: str | None = None
 
     def to_json(self, folder: Path) -> dict[str, Any]:
-        """What is needed, for JSON.
+        """Return the needs as an object for JSON.
 
-        :param folder: the folder of the program's files; paths within it are given from there
-        :returns: an object that is empty when nothing is needed
+        :param folder: the folder of the program's files; paths within it are written relative to it
+        :returns: an object that is empty if there are no needs
         """
 
         def path(file: Path) -> str:
@@ -108,10 +108,10 @@ class PythonNeeds:
 
     @classmethod
     def from_json(cls, parts: Mapping[str, Any], folder: Path) -> PythonNeeds:
-        """What :meth:`to_json` wrote.
+        """Read the needs that :meth:`to_json` wrote.
 
-        :param parts: what it wrote
-        :param folder: the folder of its files, from which relative paths are
+        :param parts: the object
+        :param folder: the folder of the program's files, to which relative paths refer
         :returns: the needs
         """
         requirements = parts.get("requirements")
@@ -133,8 +133,8 @@ class PythonNeeds:
             raise PythonEnvironmentError(f"Two archives are unpacked to {twice[0]!r}: give each a target of its own.")
 
 
-def _expanded(file: Path, constraints: list[str], around: tuple[Path, ...]) -> str:
-    """The text of a file with that of the files that it names, which are found from its folder."""
+def _expand(file: Path, constraints: list[str], around: tuple[Path, ...]) -> str:
+    """Return the text of a file with the files that it names inserted. Their paths are relative to its folder."""
     if file in around:
         raise PythonEnvironmentError(f"The file of requirements {str(file)!r} names itself.")
     try:
@@ -148,7 +148,7 @@ def _expanded(file: Path, constraints: list[str], around: tuple[Path, ...]) -> s
         if named is None or _URL.match(named["file"]):
             text.append(f"{line}\n")
         elif named[1]:
-            text.append(_expanded(file.parent / named["file"], constraints, (*around, file)))
+            text.append(_expand(file.parent / named["file"], constraints, (*around, file)))
         else:
-            constraints.append(_expanded(file.parent / named["file"], constraints, (*around, file)))
+            constraints.append(_expand(file.parent / named["file"], constraints, (*around, file)))
     return "".join(text)

@@ -1,4 +1,4 @@
-"""``python -m airflow_pipelines.streams.reading``, started by :class:`~airflow_pipelines.streams.processes.ChildProcess`."""
+"""Entry point of the process that reads sources, as :class:`~airflow_pipelines.streams.processes.ChildProcess` starts it."""
 
 from airflow_pipelines.streams.reading.server import serve
 

@@ -1,4 +1,4 @@
-"""The process that reads the sources of a program, as the pipeline's host knows it."""
+"""The process that reads the sources of a program, from the side of the pipeline's host."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _JOIN_SECONDS = 5.0
 
 
 class ReadingProcess:
-    """A process that reads sources, each of which may be used by another thread.
+    """A process that reads sources. Each source may be used by another thread.
 
     :param program: a :class:`~airflow_pipelines.streams.worker.bound.BoundProgram` as bytes
-    :param settings: how it is started
-    :param on_line: is given the name of the stream, ``stdout`` or ``stderr``, and each line that the program prints, by other
-        threads
+    :param settings: the settings with which it is started
+    :param on_line: a function that receives the name of the stream, ``stdout`` or ``stderr``, and each line that the program
+        prints, from other threads
     """
 
     def __init__(self, program: bytes, settings: ProcessSettings, on_line: Callable[[str, str], None]) -> None:
@@ -47,19 +47,19 @@ class ReadingProcess:
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """The id of the process."""
         return self._process.pid
 
     @property
     def is_alive(self) -> bool:
-        """Whether it runs."""
+        """True if the process runs."""
         return self._process.is_alive
 
     def source(self, uid: str) -> SourceClient:
-        """A source to read.
+        """Return a client for a source.
 
-        :param uid: of the source
-        :returns: it, not opened yet
+        :param uid: the uid of the source
+        :returns: the client, not opened yet
         """
         with self._sources_lock:
             source = self._sources[uid] = SourceClient(self, uid)
@@ -68,7 +68,7 @@ class ReadingProcess:
         return source
 
     def send(self, request: Request) -> None:
-        """Send a message. A process that has ended does not get it, which those see who read."""
+        """Send a message. If the process has ended, the message is dropped, and readers are told of the end."""
         with self._send_lock:
             try:
                 self._process.connection.send(request)
@@ -100,10 +100,10 @@ class ReadingProcess:
 
 
 class SourceClient:
-    """One source of a process. One thread reads it; any may commit and close.
+    """A client for one source of the process. One thread reads it; any thread may commit and close.
 
     :param process: the process
-    :param uid: of the source
+    :param uid: the uid of the source
     """
 
     def __init__(self, process: ReadingProcess, uid: str) -> None:
@@ -118,20 +118,22 @@ class SourceClient:
         self._committed: bytes | None = None
 
     def open(self, position: bytes | None) -> None:
-        """Begin to read. An error comes with the first :meth:`read`.
+        """Start to read. An error is raised by the first :meth:`read`.
 
-        :param position: where to go on, None for the beginning
+        :param position: the position to resume from, None for the beginning
         """
         self._process.send(OpenSource(self._uid, position))
 
     def read(self, most: int, seconds: float) -> Given | None:
-        """What the source has, as soon as it has something. What comes later than that is given next time.
+        """Return elements of the source, as soon as it has some.
 
-        :param most: how many elements at most
-        :param seconds: how long to wait
-        :returns: None when there was nothing
-        :raises ProgramFailedError: when its code raised an error
-        :raises ProcessEndedError: when the process has ended
+        Elements that arrive after a timeout are returned by the next call.
+
+        :param most: the maximum number of elements
+        :param seconds: the timeout in seconds
+        :returns: the elements, None if there were none
+        :raises ProgramFailedError: if the source's code raised an error
+        :raises ProcessEndedError: if the process has ended
         """
         with self._condition:
             if not self._asked:
@@ -150,13 +152,13 @@ class SourceClient:
 
     @property
     def left(self) -> int | None:
-        """How many elements the source has that were not read, as it said last; None when it does not say."""
+        """The number of unread elements that the source reported last; None if it does not report any."""
         return self._left
 
     def commit(self, position: bytes) -> None:
-        """All up to a position is durable, with all that follows from it. The same position is told once.
+        """Tell the source that everything up to a position is durable, with all results. The same position is sent only once.
 
-        :param position: what :attr:`Given.position` had
+        :param position: the value of :attr:`Given.position`
         """
         with self._condition:
             if position == self._committed:
@@ -165,7 +167,7 @@ class SourceClient:
         self._process.send(CommitSource(self._uid, position))
 
     def close(self) -> None:
-        """Read no more; :meth:`read` in another thread comes back. May be called again."""
+        """Stop reading; :meth:`read` in another thread returns. May be called again."""
         with self._condition:
             if self._closed:
                 return
@@ -174,7 +176,7 @@ class SourceClient:
         self._process.send(CloseSource(self._uid))
 
     def take(self, reply: Reply) -> None:
-        """A reply has come, from the thread that receives."""
+        """Take a reply, in the thread that receives."""
         if isinstance(reply, SourceLeft):
             self._left = reply.elements
             return
@@ -183,7 +185,7 @@ class SourceClient:
             self._condition.notify_all()
 
     def end(self, ended: ProcessEndedError) -> None:
-        """The process has ended, from the thread that receives."""
+        """Handle the end of the process, in the thread that receives."""
         with self._condition:
             self._ended = ended
             self._condition.notify_all()

@@ -1,4 +1,4 @@
-"""Gives what was read of a source as messages, when it is asked for them."""
+"""Delivery of the elements of a source as messages, on request."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _FIRST_ELEMENTS = 16
 
 
 class SourceGiving:
-    """Makes messages of what was read, and keeps the position after them.
+    """A converter of the elements that were read to messages. It keeps the position after them.
 
     :param source: the source
-    :param outbox: has what was read
-    :param is_new: whether the source is read from its beginning, so that its splits are told
+    :param outbox: the outbox with the elements that were read
+    :param is_new: True if the source is read from its beginning, so that its splits are reported
     """
 
     def __init__(self, source: NamedSource, outbox: Outbox, *, is_new: bool) -> None:
@@ -30,15 +30,15 @@ class SourceGiving:
         self._outbox = outbox
         self._is_new = is_new
         self._position: SourcePosition
-        # How large elements are is not known before the first ones.
+        # The size of the elements is unknown at first.
         outbox.message_elements = _FIRST_ELEMENTS
 
     def give(self, most: int) -> Given | None:
-        """What the source has, as soon as it has something.
+        """Return the next messages of the source, as soon as there are any.
 
-        :param most: how many elements at most
-        :returns: None when it is all over
-        :raises BaseException: that because of which the source cannot be read any further
+        :param most: the maximum number of elements
+        :returns: the messages, None if the outbox was closed
+        :raises BaseException: if reading has failed; the error that stopped the source
         """
         feeds: list[SourceFeed] = []
         while not feeds:
@@ -73,20 +73,20 @@ class SourceGiving:
         while start < len(piece.values):
             stop = start + self._outbox.message_elements
             values = piece.values[start:stop]
-            payload = self._payload(piece.split, values, piece.timestamps and piece.timestamps[start:stop])
+            payload = self._make_payload(piece.split, values, piece.timestamps and piece.timestamps[start:stop])
             size = max(1, len(payload) // len(values))
             most = min(MESSAGE_ELEMENTS, 4 * self._outbox.message_elements, _MESSAGE_BYTES // size)
             self._outbox.message_elements = max(1, most)
             yield SourceFeed(self._source.uid, piece.split, FeedKind.ELEMENTS, len(values), payload)
             start = stop
 
-    def _payload(self, split: int, values: list[Any], timestamps: list[int | None] | None) -> bytes:
+    def _make_payload(self, split: int, values: list[Any], timestamps: list[int | None] | None) -> bytes:
         try:
             return elements_payload(values, timestamps)
         except Exception as error:
             note_operator(error, self._source.name, f"sending what split {split} gave")
             for value in values:
-                # Names what it is in the value that has no bytes.
+                # Raises an error that names the part of the value that cannot be pickled.
                 to_bytes(value, f"an element of {self._source.name!r}")
             raise
 

@@ -1,8 +1,8 @@
-"""What the process that reads sources is asked, and what it answers.
+"""The messages between the process that reads sources and its parent.
 
 Requests are a :class:`Begin`, and then for each source an :class:`OpenSource`, any number of :class:`ReadSource` and
 :class:`CommitSource`, and a :class:`CloseSource`. Only reading is answered: by :class:`Given` when there is something to give, or
-by :class:`SourceFailed`. A source that knows how much it has left says so meanwhile (:class:`SourceLeft`).
+by :class:`SourceFailed`. A source that knows its number of unread elements reports it in between (:class:`SourceLeft`).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ class Begin:
     """The first message.
 
     :param program: a :class:`~airflow_pipelines.streams.worker.bound.BoundProgram` as bytes
-    :param folders: where files of the program are, for places in tracebacks
-    :param references: what references of the program stand for
+    :param folders: the folders of the program's files, for places in tracebacks
+    :param references: the values of the references of the program
     """
 
     program: bytes = field(repr=False)
@@ -30,10 +30,10 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class OpenSource:
-    """Begin to read a source.
+    """A request to start reading a source.
 
-    :param uid: of the source
-    :param position: what :class:`Given` had, None for its beginning
+    :param uid: the uid of the source
+    :param position: the position of a :class:`Given`, None for the beginning
     """
 
     uid: str
@@ -42,10 +42,10 @@ class OpenSource:
 
 @dataclass(frozen=True, slots=True)
 class ReadSource:
-    """Give what a source has, as soon as it has something. The source is read only as far as it is asked.
+    """A request for elements of a source, as soon as it has some. The source is read only as far as requested.
 
-    :param uid: of the source
-    :param most: how many elements at most
+    :param uid: the uid of the source
+    :param most: the maximum number of elements
     """
 
     uid: str
@@ -54,10 +54,10 @@ class ReadSource:
 
 @dataclass(frozen=True, slots=True)
 class CommitSource:
-    """All that was given up to a position is durable, with all that follows from it.
+    """A notice that everything up to a position is durable, with all results that follow from it.
 
-    :param uid: of the source
-    :param position: what :class:`Given` had
+    :param uid: the uid of the source
+    :param position: the position of a :class:`Given`
     """
 
     uid: str
@@ -66,9 +66,9 @@ class CommitSource:
 
 @dataclass(frozen=True, slots=True)
 class CloseSource:
-    """Read a source no more.
+    """A request to stop reading a source.
 
-    :param uid: of the source
+    :param uid: the uid of the source
     """
 
     uid: str
@@ -79,12 +79,12 @@ Request: TypeAlias = Begin | OpenSource | ReadSource | CommitSource | CloseSourc
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a source had.
+    """A reply with the elements of a source.
 
-    :param uid: of the source
-    :param feeds: messages for the process in which the program runs
-    :param position: the place after them
-    :param has_ended: whether nothing follows
+    :param uid: the uid of the source
+    :param feeds: the messages for the process in which the program runs
+    :param position: the position after them
+    :param has_ended: True if nothing follows
     """
 
     uid: str
@@ -94,16 +94,16 @@ class Given:
 
     @property
     def records(self) -> int:
-        """How many elements the messages bring."""
+        """The number of elements in the messages."""
         return sum(feed.records for feed in self.feeds if feed.payload)
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFailed:
-    """A source cannot be read any further.
+    """A reply that says that reading a source has failed.
 
-    :param uid: of the source
-    :param failure: why
+    :param uid: the uid of the source
+    :param failure: the failure
     """
 
     uid: str
@@ -112,10 +112,10 @@ class SourceFailed:
 
 @dataclass(frozen=True, slots=True)
 class SourceLeft:
-    """How much a source has that was not read. Comes without being asked for, when it has changed.
+    """The number of unread elements of a source. It is sent unasked, when it has changed.
 
-    :param uid: of the source
-    :param elements: how many elements
+    :param uid: the uid of the source
+    :param elements: the number of elements
     """
 
     uid: str

@@ -1,4 +1,4 @@
-"""Between the thread that reads a source and the one that gives what it has read: neither waits longer than it must."""
+"""The outbox between the thread that reads a source and the thread that sends its elements. Neither waits longer than it must."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from typing import Any, TypeAlias
 from airflow_pipelines.streams.reading.positions import KeptPosition, SourcePosition
 
 MESSAGE_ELEMENTS = 4_000
-"""Elements of a message at most."""
+"""The maximum number of elements of a message."""
 _MESSAGES_AHEAD = 8
 _GATHER_SECONDS = 0.004
 
 
 @dataclass(slots=True)
 class Piece:
-    """Elements that a split gave one after the other.
+    """Consecutive elements of a split.
 
-    :param split: its number
+    :param split: the number of the split
     :param values: the elements
-    :param timestamps: their timestamps; None when they have none
-    :param position: the place after them
-    :param is_last: whether nothing follows in the split
+    :param timestamps: their timestamps; None if they have none
+    :param position: the position after them
+    :param is_last: True if nothing follows in the split
     """
 
     split: int
@@ -36,10 +36,10 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class MoreSplits:
-    """The source has more splits, which have numbers behind the others.
+    """New splits of the source, which are numbered after the others.
 
-    :param splits: pickled descriptions of all of them
-    :param number: how many there are
+    :param splits: the pickled descriptions of all splits
+    :param number: the number of all splits
     """
 
     splits: bytes
@@ -48,7 +48,7 @@ class MoreSplits:
 
 @dataclass(frozen=True, slots=True)
 class NoInput:
-    """A split has had nothing to read yet.
+    """A split that has had nothing to read yet.
 
     :param split: its number
     """
@@ -62,11 +62,11 @@ Found: TypeAlias = Piece | MoreSplits | NoInput
 
 @dataclass(slots=True)
 class Taken:
-    """What was read.
+    """The content that was taken from an outbox.
 
-    :param pieces: elements, in order, and what is said of splits before their elements
-    :param begins: where the reading began; told once, before any element
-    :param has_ended: whether nothing follows
+    :param pieces: elements, in order, and notices about splits before their elements
+    :param begins: the position at which reading began; given once, before any element
+    :param has_ended: True if nothing follows
     """
 
     pieces: list[Found] = field(default_factory=list)
@@ -75,7 +75,7 @@ class Taken:
 
 
 class Outbox:
-    """Holds what was read of one source until somebody asks for it. What was asked for says how far it is read.
+    """A buffer for the elements of one source until they are requested. The request determines how far the source is read.
 
     One thread reads (:meth:`wait_for_room`, :meth:`room`, :meth:`add` ...), another takes (:meth:`take`).
     """
@@ -95,63 +95,66 @@ class Outbox:
         self._closed = False
         self._somebody_waits = False
         self.message_elements = MESSAGE_ELEMENTS
-        """Elements of a message at most, fewer when they are large."""
+        """The maximum number of elements of a message, lower if the elements are large."""
 
     # the thread that reads
 
     @property
     def is_closed(self) -> bool:
-        """Whether nothing is wanted any more."""
+        """True if no more elements are wanted."""
         return self._closed
 
     @property
     def is_more_wanted(self) -> bool:
-        """Whether another element is wanted. Without the lock, for each element: what has just changed is seen with the next."""
+        """True if another element is wanted.
+
+        It is read without the lock, for each element: a change is seen with the next element.
+        """
         return self._most > self._elements and not self._closed
 
     def room(self) -> int:
-        """How many elements may be read now."""
+        """Return the number of elements that may be read now."""
         with self._wanted:
             if self._ended:
                 return 0
             return min(self._most - self._elements, _MESSAGES_AHEAD * self.message_elements - self._elements)
 
     def wait_for_room(self, seconds: float) -> None:
-        """Wait until elements are wanted, a position was committed, or all is over.
+        """Wait until elements are wanted, a position was committed, or the outbox is closed.
 
-        :param seconds: go on after so many
+        :param seconds: the timeout in seconds
         """
         with self._wanted:
             self._wanted.wait_for(lambda: self._closed or self._commit is not None or self.room() > 0, seconds)
 
     def wait_for_more(self, seconds: float) -> None:
-        """Wait when there is nothing to read, until more is wanted, a position was committed, or all is over.
+        """Wait, when there is nothing to read, until more is wanted, a position was committed, or the outbox is closed.
 
-        :param seconds: go on after so many
+        :param seconds: the timeout in seconds
         """
         with self._wanted:
             if not self._closed and self._commit is None:
                 self._wanted.wait(seconds)
 
     def take_commit(self) -> bytes | None:
-        """The newest position that was committed, once."""
+        """Remove and return the newest committed position, or None if there is no new one."""
         with self._wanted:
             position, self._commit = self._commit, None
             return position
 
     def begin(self, position: SourcePosition) -> None:
-        """The source was opened.
+        """Record the position at which reading begins, after the source was opened.
 
-        :param position: where the reading begins
+        :param position: the position
         """
         with self._arrived:
             self._begins = position
-            self._tell()
+            self._notify()
 
     def add(self, piece: Piece) -> None:
-        """Something was read.
+        """Add elements that were read.
 
-        :param piece: what was read
+        :param piece: the elements
         """
         with self._arrived:
             self._idle = False
@@ -159,63 +162,63 @@ class Outbox:
             if not (self._pieces and _merged(self._pieces[-1], piece, self.message_elements)):
                 self._pieces.append(piece)
             if self._somebody_waits or self.room() <= 0:
-                self._tell()
+                self._notify()
 
     def add_splits(self, more: MoreSplits) -> None:
-        """Splits have appeared.
+        """Add splits that have appeared.
 
-        :param more: all of them
+        :param more: all splits
         """
         with self._arrived:
             self._pieces.append(more)
-            self._tell()
+            self._notify()
 
     def add_split_without_input(self, split: int) -> None:
-        """A split has had nothing to read yet.
+        """Add a notice that a split has had nothing to read yet.
 
         :param split: its number
         """
         with self._arrived:
             self._pieces.append(NoInput(split))
-            self._tell()
+            self._notify()
 
     def set_idle(self) -> None:
-        """The source has nothing more at the moment: what is there is not held back any longer."""
+        """Note that the source has nothing more at the moment, so that the available elements are sent without delay."""
         with self._arrived:
             if not self._idle:
                 self._idle = True
-                self._tell()
+                self._notify()
 
     def end(self) -> None:
-        """Nothing follows in any split."""
+        """Note that nothing follows in any split."""
         with self._arrived:
             self._ended = True
-            self._tell()
+            self._notify()
 
     def fail(self, error: BaseException) -> None:
-        """The source cannot be read any further.
+        """Record the error that stopped the source.
 
-        :param error: why
+        :param error: the error
         """
         with self._arrived:
             self._failure = error
-            self._tell()
+            self._notify()
 
-    # the thread that gives
+    # the thread that takes
 
     def take(self, most: int) -> Taken | None:
-        """What was read, as soon as there is something.
+        """Wait for elements, then remove and return them.
 
-        :param most: how many elements at most
-        :returns: None when it is all over
-        :raises BaseException: that because of which the source cannot be read any further, after all that was read before
+        :param most: the maximum number of elements
+        :returns: the elements, None if the outbox was closed
+        :raises BaseException: if reading has failed and all elements before it were taken; the error that stopped the source
         """
         with self._arrived:
             self._most = most
             self._wanted.notify_all()
             self._wait(lambda: self._has_something)
             if not self._closed and not self._is_over:
-                # More may come right behind the first; a source that waits for it now holds nothing back for long.
+                # More elements may follow the first at once, so gather them for a moment.
                 self._somebody_waits = False
                 self._arrived.wait_for(lambda: self._idle or self._is_over or self.room() <= 0, _GATHER_SECONDS)
             self._somebody_waits = False
@@ -251,22 +254,22 @@ class Outbox:
         return taken
 
     def commit(self, position: bytes) -> None:
-        """All up to a position is durable; the thread that reads tells the source between two elements.
+        """Record that everything up to a position is durable. The thread that reads tells the source between two elements.
 
-        :param position: which
+        :param position: the position
         """
         with self._wanted:
             self._commit = position
             self._wanted.notify_all()
 
     def close(self) -> None:
-        """Nothing is wanted any more."""
+        """Close the outbox: no more elements are wanted."""
         with self._wanted:
             self._closed = True
             self._wanted.notify_all()
             self._arrived.notify_all()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         self._arrived.notify_all()
 
 
@@ -275,7 +278,7 @@ def _elements(piece: Found) -> int:
 
 
 def _merged(last: Found, piece: Piece, most: int) -> bool:
-    """Put elements behind others of the same split, where they fit into one message."""
+    """Append elements to others of the same split, if they fit into one message. Return True if this was done."""
     if not isinstance(last, Piece) or last.split != piece.split or len(last.values) + len(piece.values) > most:
         return False
     if last.timestamps is None and piece.timestamps is not None:

@@ -1,4 +1,4 @@
-"""How far a source was read: the bytes that a pipeline keeps."""
+"""The position of a source, as bytes that a pipeline stores."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _NEVER_CHANGE = frozenset({int, float, bool, str, bytes, type(None)})
 
 @dataclass(frozen=True, slots=True)
 class SourcePosition:
-    """How far a source was read.
+    """The position of a source.
 
-    The bytes of splits and positions are read only when the source is known to be the one that made them.
+    The bytes of splits and positions are unpickled only after the source is known to be the one that made them.
 
-    :param kind: of the source
-    :param splits: pickled descriptions of all splits
-    :param positions: pickled position of each split that was begun, by its number
+    :param kind: the kind of the source
+    :param splits: the pickled descriptions of all splits
+    :param positions: the pickled position of each split that was begun, by its number
     :param ended: the splits in which nothing follows
     """
 
@@ -32,21 +32,21 @@ class SourcePosition:
     ended: frozenset[int] = frozenset()
 
     def to_bytes(self) -> bytes:
-        """The bytes to keep.
+        """Return the bytes to store.
 
-        :returns: what :meth:`from_bytes` reads
+        :returns: bytes for :meth:`from_bytes`
         """
         return pickle.dumps((_VERSION, self.kind, self.splits, dict(self.positions), sorted(self.ended)), 5)
 
     @classmethod
     def from_bytes(cls, data: bytes, name: str, kind: str) -> SourcePosition:
-        """Read what was kept.
+        """Read a stored position.
 
-        :param data: what :meth:`to_bytes` gave
-        :param name: of the source, for messages
-        :param kind: of the source
+        :param data: the result of :meth:`to_bytes`
+        :param name: the name of the source, for messages
+        :param kind: the kind of the source
         :returns: the position
-        :raises StreamProgramError: when the source cannot go on from it
+        :raises StreamProgramError: if the source cannot resume from it
         """
         try:
             version, *rest = pickle.loads(data)  # noqa: S301 (the pipeline's own storage)
@@ -66,52 +66,52 @@ class SourcePosition:
         return cls(made_by, splits, positions, frozenset(ended))
 
     def after(self, positions: Mapping[int, bytes], ended: Iterable[int]) -> SourcePosition:
-        """The position after more was read.
+        """Return the position after more elements were read.
 
-        :param positions: pickled positions of some splits
-        :param ended: splits in which nothing follows now
+        :param positions: the pickled positions of some splits
+        :param ended: the splits in which nothing follows now
         :returns: the position
         """
         return replace(self, positions={**self.positions, **positions}, ended=self.ended.union(ended))
 
     def with_splits(self, splits: bytes) -> SourcePosition:
-        """The same place of a source that has more splits.
+        """Return the same position for a source that has more splits.
 
-        :param splits: pickled descriptions of all splits
+        :param splits: the pickled descriptions of all splits
         :returns: the position
         """
         return replace(self, splits=splits)
 
     def split_descriptions(self) -> Sequence[Any]:
-        """The descriptions of all splits."""
+        """Return the descriptions of all splits."""
         descriptions: Sequence[Any] = pickle.loads(self.splits)  # noqa: S301 (the pipeline's own storage)
         return descriptions
 
     def of_split(self, number: int) -> Any | None:
-        """The position of a split, None when it was not begun.
+        """Return the position of a split, or None if it was not begun.
 
-        :param number: which
+        :param number: the number of the split
         """
         data = self.positions.get(number)
         return None if data is None else pickle.loads(data)  # noqa: S301 (the pipeline's own storage)
 
 
 class KeptPosition:
-    """A position of a split as it is at the moment, whatever its reader does with the object later.
+    """A position of a split at the present moment, which stays the same whatever its reader does with the object later.
 
-    :param position: what the reader gave
-    :param name: what the position is called in messages
-    :raises StreamProgramError: when it has no bytes
+    :param position: the position that the reader gave
+    :param name: the name of the position in messages
+    :raises StreamProgramError: if it cannot be pickled
     """
 
     __slots__ = ("_data", "_position")
 
     def __init__(self, position: Any, name: str) -> None:
-        # Most positions are numbers, which are made bytes once for many elements.
+        # Most positions are numbers. They are immutable, so they are pickled only once for many elements.
         is_fixed = position.__class__ in _NEVER_CHANGE
         self._position = position
         self._data = None if is_fixed else to_bytes(position, name)
 
     def to_bytes(self) -> bytes:
-        """Its bytes."""
+        """Return the position as bytes."""
         return pickle.dumps(self._position, 5) if self._data is None else self._data

@@ -1,4 +1,4 @@
-"""The process that reads the sources of a program: takes requests, and reads each source in threads of its own."""
+"""The process that reads the sources of a program: it handles requests, and reads each source in its own threads."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ _SWITCH_SECONDS = 0.000_5
 
 
 def serve() -> None:
-    """Do what is asked over the connection to the parent, until it closes it."""
+    """Handle the requests of the parent until it closes the connection."""
     connection = connect_to_parent()
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     server = ReadingServer(connection)
-    # Threads hand over to each other for each request.
+    # Each request passes from one thread to another, so switch between threads often.
     sys.setswitchinterval(_SWITCH_SECONDS)
     try:
         while True:
@@ -52,12 +52,12 @@ def serve() -> None:
     except (EOFError, ConnectionResetError):
         server.close()
     sys.stdout.flush()
-    # A source may wait for something that never comes.
+    # Do not wait for threads: a source may wait for something that never comes.
     os._exit(0)
 
 
 def sources_of(bound: BoundProgram) -> dict[str, NamedSource]:
-    """The sources of a program that are read outside of the engine, by uid."""
+    """Return the sources of a program that are read outside of the engine, by uid."""
     found = {}
     for chain in bound.plan.chains:
         operator = chain.head.node.operator
@@ -74,9 +74,9 @@ def sources_of(bound: BoundProgram) -> dict[str, NamedSource]:
 
 
 class ReadingServer:
-    """Does what is asked.
+    """A server for the requests of the parent.
 
-    :param connection: replies go here
+    :param connection: the connection for replies
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -88,9 +88,9 @@ class ReadingServer:
         self._open: dict[str, _OpenSource] = {}
 
     def handle(self, request: Request) -> None:
-        """Do what one message asks for. Returns at once.
+        """Handle one request. Returns at once.
 
-        :param request: the message
+        :param request: the request
         """
         match request:
             case Begin():
@@ -106,11 +106,11 @@ class ReadingServer:
                     self._open[uid].commit(position)
             case CloseSource(uid):
                 if uid in self._open:
-                    # Its own code may take its time over it.
+                    # The source's own code may take long to close.
                     threading.Thread(target=self._open[uid].close, name=f"closes {uid}", daemon=True).start()
 
     def close(self) -> None:
-        """Close all sources, for as long as there is time."""
+        """Close all sources, within a time limit."""
         end = time.monotonic() + _CLOSE_SECONDS
         for uid in self._open:
             self.handle(CloseSource(uid))
@@ -138,13 +138,13 @@ class ReadingServer:
         return failure_of(error, self._folders)
 
     def _reply(self, reply: Reply) -> None:
-        # The parent may be gone, and this process is about to notice.
+        # The parent may be gone; this process will notice soon.
         with self._lock, suppress(OSError):
             self._connection.send(reply)
 
 
 class _OpenSource:
-    """A source that is read, with the thread that reads it and the one that gives what was read."""
+    """An open source, with the thread that reads it and the thread that sends its elements."""
 
     def __init__(
         self,

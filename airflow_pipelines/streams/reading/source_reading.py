@@ -1,4 +1,4 @@
-"""Reads one source: the only place where its code runs."""
+"""Reading of one source. The code of the source runs nowhere else."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _LONGEST_WAIT = 0.02
 _CHEAP_POSITION = 0.000_02
 _COUNT_INTERVAL = 0.5
 _POSITION_SHARE = 10
-"""A position that takes long to find out is found out again after ten times as long."""
+"""The factor for the pause after a position that takes long to compute: it is computed again after ten times as long."""
 
 
 @dataclass(frozen=True)
 class NamedSource:
     """A source of a program.
 
-    :param uid: of its operator
-    :param name: for people
+    :param uid: the uid of its operator
+    :param name: the name, for people
     :param source: the source
-    :param parallelism: how many tasks read it
-    :param max_parallelism: how many tasks there can ever be
-    :param job_parameters: what the program gives to its functions
+    :param parallelism: the number of tasks that read it
+    :param max_parallelism: the maximum number of tasks
+    :param job_parameters: the parameters that the program gives to its functions
     """
 
     uid: str
@@ -55,12 +55,13 @@ class _Split:
 
 
 class SourceReading:
-    """Reads a source into an outbox, split by split in turn, in one thread.
+    """A reader of a source into an outbox. It reads the splits in turn, in one thread.
 
     :param source: the source
-    :param position: where it goes on, None for its beginning
-    :param outbox: takes what is read, and says how much is wanted
-    :param tell_left: is told how much the source has that was not read, when that has changed; never when it does not say
+    :param position: the position to resume from, None for the beginning
+    :param outbox: the outbox, which takes the elements and says how many are wanted
+    :param tell_left: a function that receives the number of unread elements when it has changed; never called if the source does
+        not know it
     """
 
     def __init__(
@@ -81,21 +82,24 @@ class SourceReading:
         self._next_count = 0.0
 
     def run(self) -> None:
-        """Read until the source has ended and nothing more can be committed, or the outbox is closed. Errors go to the outbox."""
+        """Read until reading fails or the outbox is closed. Errors go to the outbox.
+
+        After the end of the source, the loop goes on to pass committed positions to it.
+        """
         try:
             self._open()
             while not self._outbox.is_closed:
                 self._do_what_is_wanted()
         except BaseException as error:  # noqa: BLE001 (SystemExit too: the user's code asked for it, not this process)
             if self._has_ended:
-                # Nobody may read any more, and what was read is not wrong for it.
+                # The elements that were read stay valid. Print the error, since nobody may read it from the outbox any more.
                 traceback.print_exception(error)
             self._outbox.fail(error)
         finally:
             self._close()
 
     def cancel(self) -> None:
-        """Have the readers come back from what they wait for. Called from another thread."""
+        """Make the readers return from their waits. Called from another thread."""
         for split in list(self._splits):
             try:
                 split.reader.cancel()
@@ -129,7 +133,7 @@ class SourceReading:
         return split
 
     def _tell_of_no_input(self, split: _Split) -> None:
-        # One that ends without input says so at once.
+        # A bounded split without input reports its end at once.
         if not self._source.source.is_bounded and not split.reader.has_input:
             self._outbox.add_split_without_input(split.number)
 
@@ -148,7 +152,7 @@ class SourceReading:
             self._tell_of_no_input(self._open_split(number, description, None))
 
     def _count_left(self) -> None:
-        """Say how much there is that was not read, now and then. What waits in the outbox was read."""
+        """Report the number of unread elements, at intervals. Elements that wait in the outbox count as read."""
         if time.monotonic() < self._next_count:
             return
         self._next_count = time.monotonic() + _COUNT_INTERVAL
@@ -187,7 +191,7 @@ class SourceReading:
             self._commit(committed)
         self._count_left()
         if self._outbox.room() <= 0:
-            # What is left grows while nobody reads.
+            # The number of unread elements grows while nobody reads, so wait only until the next count.
             self._outbox.wait_for_room(max(0.0, self._next_count - time.monotonic()))
             return
         self._look_for_splits()
@@ -201,7 +205,7 @@ class SourceReading:
     def _read_in_turn(self) -> bool:
         """Read each split once, beginning with the one whose turn it is.
 
-        :returns: whether there was anything
+        :returns: True if there was something to read
         """
         found = False
         for _ in range(len(self._turn)):
@@ -227,14 +231,15 @@ class SourceReading:
         if not polled.values and not polled.finished:
             return False
         split.has_ended = polled.finished
-        position = self._kept_position(split)
+        position = self._keep_position(split)
         self._outbox.add(Piece(split.number, polled.values, polled.timestamps, position, polled.finished))
         return True
 
     def _take_one_by_one(self, split: _Split, reader: FunctionReader, limit: int) -> bool:
-        """The function may wait for each of its elements, so all that it gave before has its position by then.
+        """Read elements of a function one by one.
 
-        Where a position takes long to find out, it is found out less often.
+        The function may wait for each element, so all elements before it are added with their position first. If a position takes
+        long to compute, it is computed less often.
         """
         values: list[Any] = []
         timestamps: list[int | None] = []
@@ -245,8 +250,8 @@ class SourceReading:
             nonlocal values, timestamps, found, cost, due
             found = True
             began = time.monotonic()
-            position = self._kept_position(split)
-            # Once it may have been another thread that took so long.
+            position = self._keep_position(split)
+            # A single long measurement may be due to another thread, so the cost at most doubles each time.
             cost = min(time.monotonic() - began, 2 * max(cost, _CHEAP_POSITION / 2))
             due = time.monotonic() + _POSITION_SHARE * cost if cost > _CHEAP_POSITION else 0.0
             given = None if timestamps.count(None) == len(timestamps) else timestamps
@@ -265,7 +270,7 @@ class SourceReading:
             give(split.has_ended)
         return found
 
-    def _kept_position(self, split: _Split) -> KeptPosition:
+    def _keep_position(self, split: _Split) -> KeptPosition:
         return KeptPosition(split.reader.position(), f"the position of split {split.number} of {self._source.name!r}")
 
     def _commit(self, data: bytes) -> None:
@@ -283,7 +288,7 @@ class SourceReading:
                 self._show(error, f"closing split {split.number}")
 
     def _show(self, error: BaseException, doing: str) -> None:
-        """What goes wrong at the end ends nothing any more, and stands in the log."""
+        """Print an error at the end of reading, which no longer ends anything."""
         note_operator(error, self._source.name, doing)
         traceback.print_exception(error)
 

@@ -1,1 +1,1 @@
-"""State by key: descriptors, views on the state of the current key, and the pages in which it is kept."""
+"""Keyed state: descriptors, views of the state of the current key, and the pages in which it is stored."""

@@ -1,4 +1,4 @@
-"""States by their descriptors."""
+"""Access to states by their descriptors."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from airflow_pipelines.streams.state.views import (
 
 
 def state_of(store: KeyedStore, clock: StepClock, descriptor: StateDescriptor, slot: Any) -> State:
-    """The view that a descriptor describes.
+    """Return the view for a descriptor.
 
-    :param store: where it is kept
-    :param clock: the time of the step
-    :param descriptor: which state
-    :param slot: under what it is kept for each key
+    :param store: the store of the state
+    :param clock: the clock of the step
+    :param descriptor: the descriptor of the state
+    :param slot: the slot under which it is stored in each entry
     :returns: the view
-    :raises StreamProgramError: when it describes no state
+    :raises StreamProgramError: if the descriptor does not describe a state
     """
     make = _MAKERS.get(type(descriptor))
     if make is None:
@@ -82,12 +82,12 @@ _MAKERS: Mapping[type[StateDescriptor], Callable[[KeyedStore, StepClock, Any, An
 
 
 class KeyedStates:
-    """States of the current key by their descriptors.
+    """The states of the current key, by their descriptors.
 
-    :param store: where they are kept; None where there are no keys
-    :param clock: the time of the step
-    :param operator: name of the operator, for messages
-    :param namespace: what else they belong to, None for the key alone
+    :param store: the store of the states; None if there are no keys
+    :param clock: the clock of the step
+    :param operator: the name of the operator, for messages
+    :param namespace: the namespace of the states, None for the key alone
     """
 
     def __init__(self, store: KeyedStore | None, clock: StepClock, operator: str, namespace: Any = None) -> None:
@@ -99,41 +99,41 @@ class KeyedStates:
         self._last: dict[str, tuple[StateDescriptor, TimeToLive | None, State]] = {}
 
     def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState:
-        """One value.
+        """Return a state with one value.
 
-        :param state_descriptor: its name
+        :param state_descriptor: its descriptor
         :returns: the state
         """
         return self._get(state_descriptor, ValueStateDescriptor)  # type: ignore[return-value]
 
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState:
-        """A list.
+        """Return a state with a list.
 
-        :param state_descriptor: its name
+        :param state_descriptor: its descriptor
         :returns: the state
         """
         return self._get(state_descriptor, ListStateDescriptor)  # type: ignore[return-value]
 
     def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState:
-        """A map.
+        """Return a state with a map.
 
-        :param state_descriptor: its name
+        :param state_descriptor: its descriptor
         :returns: the state
         """
         return self._get(state_descriptor, MapStateDescriptor)  # type: ignore[return-value]
 
     def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState:
-        """A value to which others are added.
+        """Return a state with a value that a function combines with others.
 
-        :param state_descriptor: its name and function
+        :param state_descriptor: its descriptor, with the function
         :returns: the state
         """
         return self._get(state_descriptor, ReducingStateDescriptor)  # type: ignore[return-value]
 
     def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState:
-        """An accumulator.
+        """Return a state with an accumulator.
 
-        :param state_descriptor: its name and functions
+        :param state_descriptor: its descriptor, with the functions
         :returns: the state
         """
         return self._get(state_descriptor, AggregatingStateDescriptor)  # type: ignore[return-value]
@@ -142,7 +142,7 @@ class KeyedStates:
         if isinstance(descriptor, expected):
             last = self._last.get(descriptor.name)
             if last is not None and last[0] is descriptor and last[1] is descriptor.ttl:
-                return last[2]  # some ask for the same state again for each element
+                return last[2]  # some functions ask for the same state again for each element
         else:
             raise StreamProgramError(f"A {expected.__name__} is needed here, and {descriptor!r} is none.")
         if self._store is None:

@@ -1,4 +1,7 @@
-"""What a state is, in words: to be kept beside its values, and to be compared with what a changed program declares."""
+"""Descriptions of states as text.
+
+They are stored beside the values, and compared with the states that a changed program declares.
+"""
 
 from __future__ import annotations
 
@@ -24,16 +27,16 @@ _KINDS: dict[type[StateDescriptor], str] = {
 }
 
 BROADCAST_PREFIX = "broadcast/"
-"""Begins the names of states that all tasks have in common: a state by key may have the same name."""
+"""The prefix of the names of broadcast states: a keyed state may have the same name."""
 TRIGGER_PREFIX = "trigger/"
-"""Begins the names of the states of triggers, each of which belongs to a window."""
+"""The prefix of the names of the states of triggers, each of which belongs to a window."""
 
 
 @dataclass(frozen=True, slots=True)
 class StateDescription:
-    """A state of an operator, in words.
+    """A description of a state of an operator, as text.
 
-    :param name: that of its descriptor
+    :param name: the name in its descriptor
     :param kind: ``value``, ``list``, ``map``, ``reducing``, ``aggregating`` or ``broadcast``
     :param type: the declared type of its values; empty without one
     :param ttl: its time to live; empty without one
@@ -46,7 +49,7 @@ class StateDescription:
 
 
 def describe_state(descriptor: StateDescriptor) -> StateDescription:
-    """What a descriptor describes, in words.
+    """Return the description of a state.
 
     :param descriptor: the descriptor
     :returns: its parts as text
@@ -56,7 +59,7 @@ def describe_state(descriptor: StateDescriptor) -> StateDescription:
 
 
 def describe_type(declared: Any) -> str:
-    """A declared type as text.
+    """Return a declared type as text.
 
     :param declared: the type, several of them, or None
     :returns: its text, empty for None

@@ -1,5 +1,5 @@
-"""Descriptors: the name of a state, and how its values are combined and expire. Types are optional and change nothing in what
-is kept.
+"""Descriptors of states: the name of a state, the combination of its values, and their expiry. Types are optional and do not affect
+the stored values.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from airflow_pipelines.streams.state.ttl import TimeToLive
 
 
 class StateDescriptor(ABC):  # noqa: B024 (what is abstract follows in its kinds)
-    """Names a state of an operator.
+    """A descriptor of a state of an operator.
 
-    :param name: one for each state of an operator
+    :param name: the name, unique among the states of an operator
     :param type_info: the declared type; optional
-    :raises StreamProgramError: when the name is empty
+    :raises StreamProgramError: if the name is empty
     """
 
     def __init__(self, name: str, type_info: Any = None) -> None:
@@ -28,16 +28,16 @@ class StateDescriptor(ABC):  # noqa: B024 (what is abstract follows in its kinds
         self.ttl: TimeToLive | None = None
 
     def get_name(self) -> str:
-        """The name.
+        """Return the name.
 
-        :returns: as it was given
+        :returns: the name as it was given
         """
         return self.name
 
     def enable_time_to_live(self, ttl_config: Any) -> None:
-        """Have values expire.
+        """Let values expire.
 
-        :param ttl_config: a :class:`TimeToLive`, or a configuration with a method ``time_to_live`` that gives one
+        :param ttl_config: a :class:`TimeToLive`, or a configuration with a method ``time_to_live`` that returns one
         """
         self.ttl = ttl_config if isinstance(ttl_config, TimeToLive) else ttl_config.time_to_live()
 
@@ -46,9 +46,9 @@ class StateDescriptor(ABC):  # noqa: B024 (what is abstract follows in its kinds
 
 
 class ValueStateDescriptor(StateDescriptor):
-    """Names one value.
+    """A descriptor of a state with one value.
 
-    :param name: of the state
+    :param name: the name of the state
     :param value_type_info: the declared type; optional
     """
 
@@ -57,9 +57,9 @@ class ValueStateDescriptor(StateDescriptor):
 
 
 class ListStateDescriptor(StateDescriptor):
-    """Names a list.
+    """A descriptor of a state with a list.
 
-    :param name: of the state
+    :param name: the name of the state
     :param elem_type_info: the declared type of its elements; optional
     """
 
@@ -68,9 +68,9 @@ class ListStateDescriptor(StateDescriptor):
 
 
 class MapStateDescriptor(StateDescriptor):
-    """Names a map.
+    """A descriptor of a state with a map.
 
-    :param name: of the state
+    :param name: the name of the state
     :param key_type_info: the declared type of its keys; optional
     :param value_type_info: the declared type of its values; optional
     """
@@ -80,10 +80,10 @@ class MapStateDescriptor(StateDescriptor):
 
 
 class ReducingStateDescriptor(StateDescriptor):
-    """Names a value to which others are added by a function.
+    """A descriptor of a state with a value that a function combines with others.
 
-    :param name: of the state
-    :param reduce_function: makes one value of two: a callable, or an object with ``reduce``
+    :param name: the name of the state
+    :param reduce_function: the function that combines two values: a callable, or an object with ``reduce``
     :param type_info: the declared type; optional
     """
 
@@ -92,23 +92,23 @@ class ReducingStateDescriptor(StateDescriptor):
         self.reduce_function = reduce_function
 
     def get_reduce_function(self) -> Any:
-        """What combines values.
+        """Return the function that combines values.
 
-        :returns: as it was given
+        :returns: the function as it was given
         """
         return self.reduce_function
 
     @property
     def reduce(self) -> Callable[[Any, Any], Any]:
-        """What combines values, to be called."""
+        """The function that combines values, as a callable."""
         reduce: Callable[[Any, Any], Any] = getattr(self.reduce_function, "reduce", self.reduce_function)
         return reduce
 
 
 class AggregatingStateDescriptor(StateDescriptor):
-    """Names an accumulator to which values are added.
+    """A descriptor of a state with an accumulator to which values are added.
 
-    :param name: of the state
+    :param name: the name of the state
     :param agg_function: an object with ``create_accumulator``, ``add``, ``get_result`` and ``merge``
     :param state_type_info: the declared type of the accumulator; optional
     """
@@ -118,8 +118,8 @@ class AggregatingStateDescriptor(StateDescriptor):
         self.agg_function = agg_function
 
     def get_agg_function(self) -> Any:
-        """What adds values.
+        """Return the function that adds values.
 
-        :returns: as it was given
+        :returns: the function as it was given
         """
         return self.agg_function

@@ -1,4 +1,4 @@
-"""When pages at rest want to be looked at because of their timers."""
+"""The times at which stored pages are due because of their timers."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from airflow_pipelines.streams.state.pages import PageId
 
 
 class DuePages:
-    """The earliest time of each page, for each notion of time. It may be too early, never too late."""
+    """The earliest time of each page, for each time domain. It may be too early, never too late."""
 
     def __init__(self) -> None:
         self._heaps: tuple[list[tuple[int, PageId]], list[tuple[int, PageId]]] = ([], [])
         self._noted: tuple[dict[PageId, int], dict[PageId, int]] = ({}, {})
 
     def note(self, domain: int, timestamp: int, page_id: PageId) -> None:
-        """A timer of a page is due.
+        """Record a timer of a page.
 
-        :param domain: the notion of time
-        :param timestamp: when, in ms
-        :param page_id: id of the page
+        :param domain: the time domain
+        :param timestamp: the timestamp of the timer in ms
+        :param page_id: the id of the page
         """
         known = self._noted[domain].get(page_id)
         if known is None or timestamp < known:
@@ -27,11 +27,11 @@ class DuePages:
             heapq.heappush(self._heaps[domain], (timestamp, page_id))
 
     def take(self, domain: int, until: int) -> PageId | None:
-        """Take the page that is due first.
+        """Remove and return the page that is due first.
 
-        :param domain: the notion of time
-        :param until: how far time has come, in ms
-        :returns: its id, None when no page is due
+        :param domain: the time domain
+        :param until: the current time of the domain, in ms
+        :returns: its id, None if no page is due
         """
         timestamp = self.next(domain)
         if timestamp is None or timestamp > until:
@@ -41,9 +41,9 @@ class DuePages:
         return page_id
 
     def next(self, domain: int) -> int | None:
-        """When a page is due first.
+        """Return the earliest time at which a page is due.
 
-        :param domain: the notion of time
+        :param domain: the time domain
         :returns: timestamp in ms, None for never
         """
         heap, noted = self._heaps[domain], self._noted[domain]
@@ -52,7 +52,7 @@ class DuePages:
         return heap[0][0] if heap else None
 
     def forget(self, page_id: PageId) -> None:
-        """A page is no more.
+        """Forget a page that no longer exists.
 
         :param page_id: its id
         """

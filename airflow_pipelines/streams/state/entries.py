@@ -1,4 +1,4 @@
-"""All that is kept for one key, as an object and as bytes."""
+"""The state of one key, as an object and as bytes."""
 
 from __future__ import annotations
 
@@ -16,43 +16,43 @@ EVENT_TIME = 0
 PROCESSING_TIME = 1
 
 Timer: TypeAlias = tuple[int, int, Any]
-"""Domain, timestamp in ms, namespace (a window, or None)."""
+"""A timer: time domain, timestamp in ms, and namespace (a window, or None)."""
 
 _NONE = math.inf
 NO_TIMERS = cast(set[Timer], frozenset())
-"""What entries without timers have in common; a set of their own takes much memory."""
+"""The shared set of entries without timers; a set for each would take much memory."""
 
 
 class Sweeper(Protocol):
-    """Knows when values of one state expire."""
+    """A sweeper that knows when the values of one state expire."""
 
     def now(self) -> int:
-        """Processing time in ms."""
+        """Return the processing time in ms."""
         ...
 
     def sweep(self, values: dict[Any, Any], slot: Any) -> None:
-        """Drop what has expired.
+        """Remove expired values.
 
-        :param values: those of a key
-        :param slot: of the state in them
+        :param values: the values of a key
+        :param slot: the slot of the state in them
         """
         ...
 
     def next_expiry(self, kept: Any) -> int:
-        """When something of it expires first.
+        """Return the time at which the first value expires.
 
-        :param kept: what is kept for a key in this state
+        :param kept: the stored value of a key in this state
         :returns: processing time in ms
         """
         ...
 
 
 class Entry:
-    """All that is kept for one key, while it is hot. Who changes it calls :meth:`note_change` unless ``is_changed`` is set.
+    """The state of one key, while it is hot. Whoever changes it calls :meth:`note_change` unless ``is_changed`` is set.
 
     :param key: the key
     :param data: its canonical bytes
-    :param changes: where changed entries are noted
+    :param changes: the collection of changed entries
     """
 
     __slots__ = ("_changes", "data", "is_changed", "key", "timers", "values")
@@ -66,19 +66,19 @@ class Entry:
         self._changes = changes
 
     def note_change(self) -> None:
-        """It is no longer as it is at rest."""
+        """Mark the entry as different from its stored form."""
         self.is_changed = True
         self._changes[self] = None
 
     def is_empty(self) -> bool:
-        """Whether nothing is kept.
+        """Return True if the entry is empty.
 
-        :returns: whether there are neither values nor timers
+        :returns: True if it has neither values nor timers
         """
         return not self.values and not self.timers
 
     def forget(self) -> None:
-        """Hold nothing any more: who still refers to it finds no timers, and no values to change."""
+        """Release the contents. Code that still refers to the entry finds no timers, and no values to change."""
         del self.values
         self.timers = NO_TIMERS
         if self.is_changed:
@@ -87,7 +87,7 @@ class Entry:
 
 
 class _NoEntry(Entry):
-    """Stands for the entry where no key is current."""
+    """A placeholder for the entry while no key is current."""
 
     def __init__(self) -> None:
         pass
@@ -103,33 +103,33 @@ NO_ENTRY: Entry = _NoEntry()
 
 
 class EntryCodec:
-    """Makes bytes of entries, and drops what has expired before."""
+    """An encoder of entries, which removes expired values first."""
 
     def __init__(self) -> None:
         self._sweepers: dict[str, Sweeper] = {}
 
     def sweep_with(self, name: str, sweeper: Sweeper) -> None:
-        """Have a state drop what has expired.
+        """Register a sweeper, which removes expired values of a state.
 
-        :param name: of the state
-        :param sweeper: knows when its values expire
+        :param name: the name of the state
+        :param sweeper: the sweeper
         """
         self._sweepers[name] = sweeper
 
     def now(self) -> int | None:
-        """The time by which values expire.
+        """Return the time by which values expire.
 
-        :returns: processing time in ms, None where nothing expires
+        :returns: processing time in ms, None if nothing expires
         """
         return next(iter(self._sweepers.values())).now() if self._sweepers else None
 
     def row(self, entry: Entry, bits: int) -> Row | None:
-        """An entry as it is at rest.
+        """Encode an entry in its stored form.
 
-        :param entry: the entry, from which expired values are dropped
-        :param bits: second hash of its key
-        :returns: its bytes and times, None when nothing is kept
-        :raises StreamProgramError: when something in it has no bytes
+        :param entry: the entry, from which expired values are removed
+        :param bits: the second hash of its key
+        :returns: its bytes and times, None if the entry is empty
+        :raises StreamProgramError: if a value cannot be pickled
         """
         expiry = self._sweep(entry) if self._sweepers else NEVER
         values, timers = entry.values, entry.timers
@@ -153,7 +153,7 @@ class EntryCodec:
                 event = min(event, timestamp)
             else:
                 processing = min(processing, timestamp)
-        return Row(bits, framed(entry.data, data), (_indexed(event), _indexed(processing), expiry))
+        return Row(bits, framed(entry.data, data), (_clamp_time(event), _clamp_time(processing), expiry))
 
     def _sweep(self, entry: Entry) -> int:
         expiry = NEVER
@@ -167,17 +167,20 @@ class EntryCodec:
         return expiry
 
 
-def _indexed(timestamp: float) -> int:
-    """The time of a timer as pages have it: timers of the end of time are noted just before it, since its number says "never"."""
+def _clamp_time(timestamp: float) -> int:
+    """Return the time of a timer as pages store it.
+
+    A timer at the end of time is stored just before it, since that number means "never".
+    """
     return NEVER if timestamp == _NONE else max(-NEVER - 1, min(NEVER - 1, math.floor(timestamp)))
 
 
 def restored(data: bytes, kept: bytes, changes: dict[Entry, None]) -> Entry:
-    """An entry from its bytes.
+    """Decode an entry.
 
-    :param data: canonical bytes of its key
-    :param kept: what :class:`EntryCodec` made of it
-    :param changes: where changed entries are noted
+    :param data: the canonical bytes of its key
+    :param kept: the bytes that :class:`EntryCodec` made of its contents
+    :param changes: the collection of changed entries
     :returns: the entry
     """
     values, timers, *key = pickle.loads(kept)  # noqa: S301 (pages of the program's own storage)

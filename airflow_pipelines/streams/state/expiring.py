@@ -1,4 +1,4 @@
-"""Views on state that expires: each value, element of a list or entry of a map is kept with the time at which it was written."""
+"""Views of state that expires. Each value, element of a list or entry of a map is stored with the time at which it was written."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from airflow_pipelines.streams.state.ttl import TimeToLive
 from airflow_pipelines.streams.state.views import ListState, MapState, SlottedValue
 
 Stamped: TypeAlias = tuple[int, Any]
-"""When it was written, and the value."""
+"""The time of writing, and the value."""
 
 
 class _Expiring(Slotted):
@@ -49,7 +49,7 @@ class ExpiringValue(_Expiring, SlottedValue):
     __slots__ = ()
 
     def value(self) -> Any:
-        """The value."""
+        """Return the value."""
         kept = self._kept()
         if kept is None:
             return None
@@ -61,7 +61,7 @@ class ExpiringValue(_Expiring, SlottedValue):
         return kept[1]
 
     def update(self, value: Any) -> None:
-        """Keep a value."""
+        """Set the value."""
         self._keep(None if value is None else (self._clock.now, value))
 
 
@@ -71,7 +71,7 @@ class ExpiringList(_Expiring, ListState):
     __slots__ = ()
 
     def get(self) -> list[Any]:
-        """The elements."""
+        """Return the elements."""
         kept: list[Stamped] = self._kept() or []
         if not kept:
             return []
@@ -92,7 +92,7 @@ class ExpiringList(_Expiring, ListState):
         self._keep([*kept, *((self._clock.now, value) for value in values)])
 
     def update(self, values: Iterable[Any]) -> None:
-        """Keep these elements only."""
+        """Replace all elements."""
         self._keep([(self._clock.now, value) for value in values])
 
 
@@ -102,7 +102,7 @@ class ExpiringMap(_Expiring, MapState):
     __slots__ = ()
 
     def get(self, key: Any) -> Any:
-        """A value of the map."""
+        """Return a value of the map."""
         kept = self._kept()
         stamped = None if kept is None else kept.get(key)
         if stamped is None:
@@ -115,19 +115,19 @@ class ExpiringMap(_Expiring, MapState):
         return stamped[1]
 
     def put(self, key: Any, value: Any) -> None:
-        """Keep a value."""
+        """Set a value."""
         kept = self._kept() or {}
         kept[key] = (self._clock.now, value)
         self._keep(kept)
 
     def remove(self, key: Any) -> None:
-        """Drop a value."""
+        """Remove a value."""
         kept = self._kept() or {}
         kept.pop(key, None)
         self._keep(kept)
 
     def contains(self, key: Any) -> bool:
-        """Whether there is a value."""
+        """Return True if there is a value for the key."""
         kept = self._kept()
         stamped = None if kept is None else kept.get(key)
         return stamped is not None and (self._ttl.expired_is_visible or not self._expired(stamped))
@@ -146,10 +146,10 @@ class ExpiringMap(_Expiring, MapState):
 
 
 class TtlSweeper:
-    """Drops what has expired.
+    """A sweeper for state with a time to live.
 
-    :param ttl: how long values are kept
-    :param clock: the time of the step
+    :param ttl: the time to live
+    :param clock: the clock of the step
     """
 
     def __init__(self, ttl: TimeToLive, clock: StepClock) -> None:
@@ -157,14 +157,14 @@ class TtlSweeper:
         self._clock = clock
 
     def now(self) -> int:
-        """The time of the step."""
+        """Return the time of the step."""
         return self._clock.now
 
     def _is_alive(self, stamped: Stamped) -> bool:
         return stamped[0] + self._ttl.milliseconds > self._clock.now
 
     def sweep(self, values: dict[Any, Any], slot: Any) -> None:
-        """Drop what has expired."""
+        """Remove expired values."""
         kept = values[slot]
         if isinstance(kept, tuple):
             left: Any = kept if self._is_alive(kept) else None
@@ -178,7 +178,7 @@ class TtlSweeper:
             del values[slot]
 
     def next_expiry(self, kept: Any) -> int:
-        """When something of it expires first."""
+        """Return the time at which the first value expires."""
         stamped = [kept] if isinstance(kept, tuple) else kept if isinstance(kept, list) else kept.values()
         first: int = min(written for written, _ in stamped)
         return first + self._ttl.milliseconds

@@ -1,7 +1,8 @@
-"""Where in the bytes of a page is what.
+"""The layout of the bytes of a page.
 
-A page begins with an index: for each entry a hash of its key, where it ends, and when it wants to be looked at. The entries follow,
-each pickled alone. So one entry is read without the others, and a page is changed or split by copying the bytes of the others.
+A page begins with an index: for each entry a hash of its key, the end of the entry, and the times at which it is due. The entries
+follow, each pickled separately. So one entry is read without the others, and a page is changed or split by copying the bytes of the
+others.
 """
 
 from __future__ import annotations
@@ -13,25 +14,25 @@ from typing import NamedTuple
 from airflow_pipelines.streams.errors import StreamProgramError
 
 NEVER = (1 << 63) - 1
-"""Stands for no time in the index of a page."""
+"""The number for "no time" in the index of a page."""
 TIMES = 3
-"""Times of an entry: of its next timer in event time, and in processing time, and when something in it expires first."""
+"""The number of times of an entry: the next event-time timer, the next processing-time timer, and the first expiry."""
 EXPIRY = 2
 _VERSION = 1
 _HEADER = struct.Struct("<BBxxI")
 _U32 = struct.Struct("<I")
 BITS = _HEADER.size
-"""Where the hashes begin, of four bytes each."""
+"""The offset of the hashes, which have four bytes each."""
 
 
 class Layout(NamedTuple):
-    """Where the parts of a page begin, in bytes from its beginning.
+    """The offsets of the parts of a page, in bytes from its beginning.
 
-    :param flags: which of the times have a column: 1, 2 and 4
-    :param entries: how many there are
-    :param ends: of the numbers that say where entries end, in bytes from the first entry: of four bytes each
-    :param columns: of the columns of times, of eight bytes for each entry
-    :param body: of the entries
+    :param flags: the times that have a column: 1, 2 and 4
+    :param entries: the number of entries
+    :param ends: the offset of the ends of the entries, which are counted in bytes from the first entry and have four bytes each
+    :param columns: the offset of the columns of times, which have eight bytes for each entry
+    :param body: the offset of the entries
     """
 
     flags: int
@@ -44,9 +45,9 @@ class Layout(NamedTuple):
     def of(page: bytes) -> Layout:
         """Read the header of a page.
 
-        :param page: bytes of the page
+        :param page: the bytes of the page
         :returns: its layout
-        :raises StreamProgramError: when these are no bytes of a page
+        :raises StreamProgramError: if the bytes do not have the layout of this release
         """
         version, flags, count = _HEADER.unpack_from(page)
         if version != _VERSION:
@@ -59,9 +60,9 @@ class Layout(NamedTuple):
         return Layout(flags, count, ends, columns, columns + 8 * count * flags.bit_count())
 
     def times(self) -> Iterator[tuple[int, int]]:
-        """The columns of times that the page has.
+        """Yield the columns of times that the page has.
 
-        :returns: the number of each, and where it begins
+        :returns: the number of each column, and its offset
         """
         at = self.columns
         for column in range(TIMES):
@@ -70,22 +71,22 @@ class Layout(NamedTuple):
                 at += 8 * self.entries
 
     def bounds(self, page: bytes, number: int) -> tuple[int, int]:
-        """Where an entry is.
+        """Return the offsets of an entry.
 
-        :param page: bytes of the page
-        :param number: of the entry
-        :returns: where it begins and ends
+        :param page: the bytes of the page
+        :param number: the number of the entry
+        :returns: its start and end
         """
         start = _U32.unpack_from(page, self.ends + 4 * number - 4)[0] if number else 0
         return self.body + start, self.body + _U32.unpack_from(page, self.ends + 4 * number)[0]
 
     def position(self, page: bytes, bits: int, key: bytes) -> int | None:
-        """Which entry a key has, without a look at other entries.
+        """Find the entry of a key, without reading other entries.
 
-        :param page: bytes of the page
-        :param bits: second hash of the key
+        :param page: the bytes of the page
+        :param bits: the second hash of the key
         :param key: its canonical bytes
-        :returns: its number, None when the page does not have the key
+        :returns: the number of the entry, None if the page does not have the key
         """
         wanted, prefix = _U32.pack(bits), _U32.pack(len(key)) + key
         at = page.find(wanted, BITS, self.ends)
@@ -100,23 +101,23 @@ class Layout(NamedTuple):
 
 
 def header(flags: int, count: int) -> bytes:
-    """The first bytes of a page.
+    """Return the header of a page.
 
-    :param flags: which of the times have a column
-    :param count: number of entries
+    :param flags: the times that have a column
+    :param count: the number of entries
     :returns: :data:`BITS` bytes
     """
     return _HEADER.pack(_VERSION, flags, count)
 
 
 def find(page: bytes, bits: int, key: bytes) -> bytes | None:
-    """What is kept for a key.
+    """Find the stored bytes of a key.
 
-    :param page: bytes of the page
-    :param bits: second hash of the key
+    :param page: the bytes of the page
+    :param bits: the second hash of the key
     :param key: its canonical bytes
-    :returns: the kept bytes, None when the page does not have the key
-    :raises StreamProgramError: when these are no bytes of a page
+    :returns: the stored bytes, None if the page does not have the key
+    :raises StreamProgramError: if the bytes do not have the layout of this release
     """
     layout = Layout.of(page)
     number = layout.position(page, bits, key)

@@ -1,4 +1,4 @@
-"""Where pages at rest are kept between two snapshots."""
+"""The storage of pages between two snapshots."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from airflow_pipelines.streams.state.scratch_file import ScratchFile, Slot
 
 
 class PageStorage(ABC):
-    """Keeps pages by their ids."""
+    """A storage of pages by their ids."""
 
     @abstractmethod
     def __contains__(self, page_id: PageId) -> bool: ...
 
     @abstractmethod
     def ids(self) -> Iterator[PageId]:
-        """The pages.
+        """Return the ids of all pages.
 
         :returns: their ids
         """
 
     @abstractmethod
     def read(self, page_id: PageId) -> bytes | None:
-        """The bytes of a page.
+        """Read the bytes of a page.
 
         :param page_id: its id
-        :returns: the bytes, None when there is no such page
-        :raises StreamProgramError: when they cannot be read
+        :returns: the bytes, None if there is no such page
+        :raises StreamProgramError: if they cannot be read
         """
 
     @abstractmethod
     def stored(self, page_id: PageId) -> StoredPage:
-        """A page as it is in snapshots.
+        """Return a page in the form of snapshots.
 
-        :param page_id: id of a page that is there
+        :param page_id: the id of an existing page
         :returns: the page
-        :raises StreamProgramError: when it cannot be read
+        :raises StreamProgramError: if it cannot be read
         """
 
     @abstractmethod
     def write(self, page_id: PageId, page: StoredPage) -> None:
-        """Keep a page in place of what was kept under its id.
+        """Store a page, and replace the one with the same id.
 
         :param page_id: its id
         :param page: the page
@@ -51,30 +51,30 @@ class PageStorage(ABC):
 
     @abstractmethod
     def remove(self, page_id: PageId) -> None:
-        """Keep a page no more.
+        """Remove a page.
 
-        :param page_id: its id; nothing happens when there is no such page
+        :param page_id: its id; there is no effect if there is no such page
         """
 
     @abstractmethod
     def size(self) -> int:
-        """How large all pages are.
+        """Return the size of all pages.
 
-        :returns: their bytes
+        :returns: the number of bytes
         """
 
     def spill(self) -> None:  # noqa: B027
-        """Bring elsewhere what does not fit into memory.
+        """Spill pages that do not fit into memory.
 
-        :raises StreamProgramError: when it cannot be brought there; all pages are kept nevertheless
+        :raises StreamProgramError: if they cannot be written; no page is lost
         """
 
     def close(self) -> None:  # noqa: B027
-        """Keep nothing more."""
+        """Drop all pages."""
 
 
 class MemoryPages(PageStorage):
-    """Keeps pages in memory."""
+    """A storage of pages in memory."""
 
     def __init__(self) -> None:
         self._pages: dict[PageId, StoredPage] = {}
@@ -83,45 +83,47 @@ class MemoryPages(PageStorage):
         return page_id in self._pages
 
     def ids(self) -> Iterator[PageId]:
-        """The pages."""
+        """Return the ids of all pages."""
         return iter(list(self._pages))
 
     def read(self, page_id: PageId) -> bytes | None:
-        """The bytes of a page."""
+        """Return the bytes of a page."""
         page = self._pages.get(page_id)
         return None if page is None else page.data
 
     def stored(self, page_id: PageId) -> StoredPage:
-        """A page as it is in snapshots."""
+        """Return a page in the form of snapshots."""
         return self._pages[page_id]
 
     def write(self, page_id: PageId, page: StoredPage) -> None:
-        """Keep a page."""
+        """Store a page."""
         self._pages[page_id] = page
 
     def remove(self, page_id: PageId) -> None:
-        """Keep a page no more."""
+        """Remove a page."""
         self._pages.pop(page_id, None)
 
     def size(self) -> int:
-        """How large all pages are."""
+        """Return the size of all pages."""
         return sum(len(page.data) for page in self._pages.values())
 
     def close(self) -> None:
-        """Keep nothing more."""
+        """Drop all pages."""
         self._pages.clear()
 
 
 class SpilledPages(PageStorage):
-    """Keeps so many bytes of pages in memory, those that were written last; the others in a file that is gone with the process.
+    """A storage that keeps a limited number of bytes in memory, the pages written last, and spills the others to a file.
 
-    :param most_bytes: how many bytes in memory
-    :param folder: where the file is; None for the folder for temporary files
+    The file vanishes with the process.
+
+    :param most_bytes: the maximum number of bytes in memory
+    :param folder: the folder of the file; None for the folder for temporary files
     """
 
     def __init__(self, most_bytes: int, folder: str | None = None) -> None:
         self._most_bytes = most_bytes
-        self._recent: OrderedDict[PageId, StoredPage] = OrderedDict()  # a dict looks for its first key among removed ones
+        self._recent: OrderedDict[PageId, StoredPage] = OrderedDict()  # finds its first key fast; a dict scans removed keys
         self._recent_bytes = 0
         self._spilled: dict[PageId, tuple[Slot, Due]] = {}
         self._file = ScratchFile(folder)
@@ -130,11 +132,11 @@ class SpilledPages(PageStorage):
         return page_id in self._recent or page_id in self._spilled
 
     def ids(self) -> Iterator[PageId]:
-        """The pages."""
+        """Return the ids of all pages."""
         return iter([*self._recent, *self._spilled])
 
     def read(self, page_id: PageId) -> bytes | None:
-        """The bytes of a page."""
+        """Read the bytes of a page."""
         page = self._recent.get(page_id)
         if page is not None:
             return page.data
@@ -142,7 +144,7 @@ class SpilledPages(PageStorage):
         return None if spilled is None else self._file.read(spilled[0])
 
     def stored(self, page_id: PageId) -> StoredPage:
-        """A page as it is in snapshots."""
+        """Return a page in the form of snapshots."""
         page = self._recent.get(page_id)
         if page is None:
             slot, due = self._spilled[page_id]
@@ -150,13 +152,13 @@ class SpilledPages(PageStorage):
         return page
 
     def write(self, page_id: PageId, page: StoredPage) -> None:
-        """Keep a page, in memory until others were written after it."""
+        """Store a page in memory, until :meth:`spill` moves it to the file."""
         self.remove(page_id)
         self._recent[page_id] = page
         self._recent_bytes += len(page.data)
 
     def spill(self) -> None:
-        """Write the pages that were written first to the file, until the others fit into memory."""
+        """Move the pages that were written first to the file, until the others fit into memory."""
         while self._recent_bytes > self._most_bytes:
             page_id, page = next(iter(self._recent.items()))
             self._spilled[page_id] = (self._file.write(page.data), page.due)
@@ -164,7 +166,7 @@ class SpilledPages(PageStorage):
             self._recent_bytes -= len(page.data)
 
     def remove(self, page_id: PageId) -> None:
-        """Keep a page no more."""
+        """Remove a page."""
         page = self._recent.pop(page_id, None)
         if page is not None:
             self._recent_bytes -= len(page.data)
@@ -173,21 +175,21 @@ class SpilledPages(PageStorage):
             self._file.free(spilled[0])
 
     def size(self) -> int:
-        """How large all pages are."""
+        """Return the size of all pages."""
         return self._recent_bytes + sum(length for (_, length), _ in self._spilled.values())
 
     @property
     def memory_bytes(self) -> int:
-        """How many bytes of pages are in memory."""
+        """The number of bytes of pages in memory."""
         return self._recent_bytes
 
     @property
     def file_bytes(self) -> int:
-        """How large the file is."""
+        """The size of the file in bytes."""
         return self._file.size
 
     def close(self) -> None:
-        """Give the file up."""
+        """Drop all pages, and close the file."""
         self._recent.clear()
         self._spilled.clear()
         self._recent_bytes = 0

@@ -1,4 +1,4 @@
-"""Which page a key is in.
+"""The tree that leads from a key to its page.
 
 The pages of a key group are the leaves of a binary tree: a page that outgrows its size splits by the next bit of the second hash of
 its keys.
@@ -12,9 +12,9 @@ DEEPEST = 24
 
 
 class PageTree:
-    """The pages of all key groups that were split.
+    """The splits of the pages of all key groups.
 
-    :param max_parallelism: number of key groups
+    :param max_parallelism: the number of key groups
     """
 
     def __init__(self, max_parallelism: int) -> None:
@@ -23,7 +23,7 @@ class PageTree:
         self._guesses: dict[int, int] = {}
 
     def add(self, page_id: PageId) -> None:
-        """There is a page: those above it were split.
+        """Add a page: the pages above it have been split.
 
         :param page_id: its id
         """
@@ -39,10 +39,10 @@ class PageTree:
         self._guesses[group] = depth
 
     def locate(self, data: bytes) -> tuple[PageId, int]:
-        """The page of a key.
+        """Return the page of a key.
 
-        :param data: canonical bytes of the key
-        :returns: id of the page, and the second hash of the key
+        :param data: the canonical bytes of the key
+        :returns: the id of the page, and the second hash of the key
         """
         code, bits = key_hashes(data)
         group = code % self._max_parallelism
@@ -60,10 +60,10 @@ class PageTree:
         return (group, depth, bits & (1 << depth) - 1), bits
 
     def leaves(self, page_id: PageId) -> list[PageId]:
-        """What has become of a page.
+        """Return the pages into which a page has been split.
 
         :param page_id: its id
-        :returns: the pages into which it was split, in the order of :func:`place`; itself when it was not
+        :returns: these pages, in the order of :func:`place`; the page itself if it was not split
         """
         group, depth, bits = page_id
         if 1 << depth | bits not in self._splits.get(group, ()):
@@ -72,23 +72,23 @@ class PageTree:
 
 
 def place(page_id: PageId) -> tuple[int, int]:
-    """Where a page stands when all are put in an order of their keys that does not depend on how pages were split.
+    """Return the sort key of a page. The resulting order of all keys does not depend on how pages were split.
 
     :param page_id: its id
     :returns: a value to sort by
     """
-    return page_id[0], _reversed(page_id[2])
+    return page_id[0], _reverse_bits(page_id[2])
 
 
 def place_of_key(key: bytes) -> tuple[int, bytes]:
-    """Where a key stands in its page.
+    """Return the sort key of a key in its page.
 
     :param key: its canonical bytes
     :returns: a value to sort by
     """
-    return _reversed(key_hashes(key)[1]), key
+    return _reverse_bits(key_hashes(key)[1]), key
 
 
-def _reversed(bits: int) -> int:
-    """A second hash with its lowest bit first."""
+def _reverse_bits(bits: int) -> int:
+    """Return a second hash with its bits in reverse order, the lowest first."""
     return int(f"{bits:032b}"[::-1], 2)

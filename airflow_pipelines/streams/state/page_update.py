@@ -1,4 +1,4 @@
-"""Changes a few entries of a page without taking the others apart: their bytes are copied as they are."""
+"""Changes of a few entries of a page. The bytes of the other entries are copied without being decoded."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from airflow_pipelines.streams.state.page_layout import BITS, EXPIRY, NEVER, Lay
 from airflow_pipelines.streams.state.pages import Row, StoredPage
 
 FEW = 4
-"""Of more entries that change at once, all are taken apart in less time."""
+"""The maximum number of entries to change in this way; for more it is faster to take the whole page apart."""
 _TIME = struct.Struct("<q")
 
 
 def updated(page: bytes, changes: Mapping[bytes, Row | None], now: int | None) -> StoredPage | None:
-    """The page with entries that are new or in place of earlier ones.
+    """Return a page with some entries added or replaced.
 
-    :param page: bytes of the page
-    :param changes: entries by their canonical keys, None for one that is no more
-    :param now: processing time in ms, None where nothing expires
-    :returns: the page; None for changes of another kind: many, an entry that is no more, times that the page has no column for,
-        or entries that have expired
-    :raises StreamProgramError: when these are no bytes of a page
+    :param page: the bytes of the page
+    :param changes: entries by their canonical keys, None for one that is removed
+    :param now: processing time in ms, None if nothing expires
+    :returns: the page; None for changes that need more: many entries, a removed entry, times for which the page has no column, or
+        expired entries
+    :raises StreamProgramError: if the bytes do not have the layout of this release
     """
     if len(changes) > FEW:
         return None
@@ -30,11 +30,11 @@ def updated(page: bytes, changes: Mapping[bytes, Row | None], now: int | None) -
         if row is None or not _has_columns_for(layout, row):
             return None
         number = layout.position(page, row.bits, key)
-        page = _with_more(page, layout, row) if number is None else _with_another(page, layout, number, row)
+        page = _append_entry(page, layout, row) if number is None else _replace_entry(page, layout, number, row)
     layout = Layout.of(page)
-    if now is not None and _earliest(page, layout, EXPIRY) <= now:
+    if now is not None and _find_earliest(page, layout, EXPIRY) <= now:
         return None
-    event, processing = (_earliest(page, layout, column) for column in (0, 1))
+    event, processing = (_find_earliest(page, layout, column) for column in (0, 1))
     return StoredPage(page, (None if event == NEVER else event, None if processing == NEVER else processing))
 
 
@@ -42,8 +42,8 @@ def _has_columns_for(layout: Layout, row: Row) -> bool:
     return all(time == NEVER or layout.flags >> column & 1 for column, time in enumerate(row.times))
 
 
-def _with_another(page: bytes, layout: Layout, number: int, row: Row) -> bytes:
-    """The page with another entry in the place of one."""
+def _replace_entry(page: bytes, layout: Layout, number: int, row: Row) -> bytes:
+    """Return the page with one entry replaced."""
     start, end = layout.bounds(page, number)
     growth = len(row.data) - (end - start)
     parts = [page[: layout.ends]]
@@ -59,8 +59,8 @@ def _with_another(page: bytes, layout: Layout, number: int, row: Row) -> bytes:
     return b"".join(parts)
 
 
-def _with_more(page: bytes, layout: Layout, row: Row) -> bytes:
-    """The page with one more entry at its end."""
+def _append_entry(page: bytes, layout: Layout, row: Row) -> bytes:
+    """Return the page with one more entry at its end."""
     last = len(page) - layout.body
     parts = [
         header(layout.flags, layout.entries + 1),
@@ -75,6 +75,6 @@ def _with_more(page: bytes, layout: Layout, row: Row) -> bytes:
     return b"".join(parts)
 
 
-def _earliest(page: bytes, layout: Layout, column: int) -> int:
+def _find_earliest(page: bytes, layout: Layout, column: int) -> int:
     at = next((at for number, at in layout.times() if number == column), None)
     return NEVER if at is None or not layout.entries else min(struct.unpack_from(f"<{layout.entries}q", page, at))

@@ -1,4 +1,4 @@
-"""Pages: the bytes in which entries of keys are at rest (their layout is in ``page_layout.py``), and their entries as columns."""
+"""Pages: the bytes in which entries of keys are stored (their layout is in ``page_layout.py``), and their entries as columns."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from zlib import crc32
 from airflow_pipelines.streams.state.page_layout import BITS, EXPIRY, NEVER, TIMES, Layout, header
 
 PageId: TypeAlias = tuple[int, int, int]
-"""Key group, depth, and the lowest bits of the second hash of its keys: as many as it is deep."""
+"""The id of a page: key group, depth, and the lowest bits of the second hash of its keys; the depth is the number of these bits."""
 Due: TypeAlias = tuple[int | None, int | None]
-"""When the next timers are due, in event time and in processing time; None for no timer."""
+"""The timestamps of the next timers, in event time and in processing time; None for no timer."""
 
 _SPREAD = 0x9E3779B97F4A7C15
 _BITS = 0xFFFFFFFF
@@ -24,11 +24,11 @@ _FEW = 8
 
 
 def key_hashes(key: bytes) -> tuple[int, int]:
-    """The hashes by which the page of a key is found.
+    """Return the hashes by which the page of a key is found.
 
-    :param key: canonical bytes of the key
-    :returns: its hash, from which the key group follows as :func:`~airflow_pipelines.streams.keys.key_group` says, and the second
-        hash, by which keys of one group differ: 32 bits each
+    :param key: the canonical bytes of the key
+    :returns: its hash, from which :func:`~airflow_pipelines.streams.keys.key_group` derives the key group, and the second hash, by
+        which keys of one group differ: 32 bits each
     """
     code = crc32(key)
     return code, code * _SPREAD >> 32 & _BITS
@@ -36,10 +36,10 @@ def key_hashes(key: bytes) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class StoredPage:
-    """A page at rest.
+    """A page in its stored form.
 
     :param data: keys with their values and timers
-    :param due: when its next timers are due
+    :param due: the timestamps of its next timers
     """
 
     data: bytes
@@ -47,12 +47,12 @@ class StoredPage:
 
 
 class Row(NamedTuple):
-    """An entry at rest.
+    """An entry in its stored form.
 
-    :param bits: second hash of its key
-    :param data: canonical bytes of its key and what is kept for it, as :func:`framed` puts them together
-    :param times: when its next timers are due in event time and in processing time, and when something in it expires;
-        ``NEVER`` for none
+    :param bits: the second hash of its key
+    :param data: the canonical bytes of its key and its contents, in the form of :func:`framed`
+    :param times: the timestamps of its next timers in event time and in processing time, and of its first expiry; ``NEVER`` for
+        none
     """
 
     bits: int
@@ -61,35 +61,35 @@ class Row(NamedTuple):
 
 
 def framed(key: bytes, kept: bytes) -> bytes:
-    """The bytes of an entry.
+    """Return the bytes of an entry.
 
-    :param key: canonical bytes of its key
-    :param kept: what is kept for it
+    :param key: the canonical bytes of its key
+    :param kept: the bytes of its contents
     :returns: both
     """
     return _U32.pack(len(key)) + key + kept
 
 
 def key_in(data: bytes) -> bytes:
-    """The key of an entry.
+    """Return the key of an entry.
 
-    :param data: bytes of the entry
-    :returns: canonical bytes of its key
+    :param data: the bytes of the entry
+    :returns: the canonical bytes of its key
     """
     return data[4 : 4 + _U32.unpack_from(data)[0]]
 
 
 def kept_in(data: bytes) -> bytes:
-    """What is kept in an entry.
+    """Return the contents of an entry.
 
-    :param data: bytes of the entry
+    :param data: the bytes of the entry
     :returns: the bytes after its key
     """
     return data[4 + _U32.unpack_from(data)[0] :]
 
 
 class PageRows:
-    """The entries of a page as columns, to be changed and written again. What is kept is not decoded."""
+    """The entries of a page as columns, to be changed and written again. Their contents are not decoded."""
 
     __slots__ = ("bits", "data", "times")
 
@@ -102,9 +102,9 @@ class PageRows:
     def of(page: bytes | None) -> PageRows:
         """Take the bytes of a page apart.
 
-        :param page: the bytes; None for a page that has nothing
+        :param page: the bytes; None for an empty page
         :returns: its entries
-        :raises StreamProgramError: when these are no bytes of a page
+        :raises StreamProgramError: if the bytes do not have the layout of this release
         """
         rows = PageRows()
         if page is None:
@@ -126,16 +126,16 @@ class PageRows:
         return len(self.bits)
 
     def kept(self) -> dict[bytes, bytes]:
-        """What is kept, by key.
+        """Return the contents of all entries, by key.
 
-        :returns: kept bytes by canonical keys
+        :returns: the bytes of the contents by canonical key
         """
         return {key_in(data): kept_in(data) for data in self.data}
 
     def change(self, changes: Mapping[bytes, Row | None]) -> None:
         """Replace, add and remove entries.
 
-        :param changes: entries by their canonical keys, None for one that is no more
+        :param changes: entries by their canonical keys, None for one that is removed
         """
         if not self.bits:
             self.extend(row for row in changes.values() if row is not None)
@@ -192,7 +192,7 @@ class PageRows:
     def remove(self, numbers: Iterable[int]) -> None:
         """Remove entries.
 
-        :param numbers: which ones
+        :param numbers: the numbers of the entries
         """
         left = [True] * len(self.bits)
         for number in numbers:
@@ -204,7 +204,7 @@ class PageRows:
     def extend(self, rows: Iterable[Row]) -> None:
         """Add entries at the end.
 
-        :param rows: entries of other keys
+        :param rows: entries of keys that the page does not have
         """
         for bits, data, times in rows:
             self.bits.append(bits)
@@ -217,7 +217,7 @@ class PageRows:
                     self.times[column] = [*[NEVER] * (len(self.bits) - 1), time]
 
     def expired(self, now: int) -> list[int]:
-        """Entries in which something has expired.
+        """Return the entries in which a value has expired.
 
         :param now: processing time in ms
         :returns: their numbers
@@ -226,19 +226,19 @@ class PageRows:
         return [] if times is None else [number for number, time in enumerate(times) if time <= now]
 
     def size(self) -> int:
-        """How many bytes the page has.
+        """Return the size of the page in bytes.
 
-        :returns: the length of what :meth:`stored` makes
+        :returns: the length of the result of :meth:`stored`
         """
         columns = sum(times is not None for times in self.times)
         return BITS + (8 + 8 * columns) * len(self.bits) + sum(map(len, self.data))
 
     def parts(self, depth: int, levels: int) -> list[PageRows]:
-        """Split by bits of the second hash.
+        """Split the entries by bits of the second hash.
 
-        :param depth: how many of the lowest bits the entries have in common
-        :param levels: by how many more to split
-        :returns: 2 to the power of ``levels`` parts, the number of each being these bits
+        :param depth: the number of the lowest bits that the entries have in common
+        :param levels: the number of further bits by which to split
+        :returns: 2 to the power of ``levels`` parts, numbered by the value of these bits
         """
         parts = [PageRows() for _ in range(1 << levels)]
         mask = len(parts) - 1
@@ -252,9 +252,9 @@ class PageRows:
         return parts
 
     def stored(self) -> StoredPage:
-        """Put the page together.
+        """Assemble the page.
 
-        :returns: its bytes, and when its next timers are due
+        :returns: its bytes, and the timestamps of its next timers
         """
         flags = 0
         due: list[int | None] = []

@@ -1,4 +1,4 @@
-"""The pages at rest of one operator in one task: which key is in which, which are due, and which changed."""
+"""The stored pages of one operator in one task: the page of each key, the pages that are due, and those that changed."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _ROWS_OF_A_PART = 4
 
 @dataclass
 class PageChanges:
-    """Which pages are others than before.
+    """The changes of pages.
 
-    :param written: pages that changed or are new
-    :param gone: ids of pages that are no more
+    :param written: the pages that changed or are new
+    :param gone: the ids of pages that no longer exist
     """
 
     written: dict[PageId, StoredPage] = field(default_factory=dict)
@@ -30,11 +30,11 @@ class PageChanges:
 
 @dataclass(frozen=True, slots=True)
 class PageMarks:
-    """Which pages are others than at the last time that somebody took the changes.
+    """The marks of pages that differ from those at the last time that the changes were taken.
 
-    :param written: pages that were written
-    :param created: those of them that were not there then
-    :param gone: pages that were there then and are no more
+    :param written: the pages that were written
+    :param created: those of them that did not exist then
+    :param gone: the pages that existed then and no longer do
     """
 
     written: frozenset[PageId] = frozenset()
@@ -42,9 +42,9 @@ class PageMarks:
     gone: frozenset[PageId] = frozenset()
 
     def after(self, before: Iterable[PageId], written: Iterable[PageId], gone: Iterable[PageId]) -> PageMarks:
-        """The marks after more changes.
+        """Return the marks after more changes.
 
-        :param before: the pages that were there before these changes
+        :param before: the pages that existed before these changes
         :param written: the pages that were written
         :param gone: the pages that were removed
         :returns: the marks
@@ -59,10 +59,10 @@ class PageMarks:
 
 
 class PagesAtRest:
-    """Pages in a storage.
+    """The stored pages of a storage.
 
-    :param max_parallelism: number of key groups
-    :param storage: where pages are
+    :param max_parallelism: the number of key groups
+    :param storage: the storage of the pages
     """
 
     def __init__(self, max_parallelism: int, storage: PageStorage) -> None:
@@ -79,7 +79,7 @@ class PagesAtRest:
         return page_id in self._storage
 
     def load(self, page_id: PageId, page: StoredPage) -> None:
-        """Take a page of a snapshot over. It does not count as a change.
+        """Load a page of a snapshot. It does not count as a change.
 
         :param page_id: its id
         :param page: the page
@@ -95,45 +95,45 @@ class PagesAtRest:
                 self.due.note(domain, timestamp, page_id)
 
     def size(self) -> int:
-        """How large all pages are.
+        """Return the size of all pages.
 
-        :returns: their bytes
+        :returns: the number of bytes
         """
         return self._storage.size()
 
     def ids(self) -> Iterator[PageId]:
-        """All pages.
+        """Return the ids of all pages.
 
         :returns: their ids
         """
         return self._storage.ids()
 
     def find(self, page_id: PageId, bits: int, key: bytes) -> bytes | None:
-        """What is kept for a key.
+        """Find the contents of a key.
 
-        :param page_id: id of its page
+        :param page_id: the id of its page
         :param bits: its second hash
         :param key: its canonical bytes
-        :returns: the kept bytes, None when nothing is kept
+        :returns: the bytes of the contents, None if there are none
         """
         page = self._storage.read(page_id)
         return None if page is None else find(page, bits, key)
 
     def rows(self, page_id: PageId) -> PageRows:
-        """All entries of a page.
+        """Return all entries of a page.
 
         :param page_id: its id
-        :returns: the entries, none when there is no such page
+        :returns: the entries, none if there is no such page
         """
         return PageRows.of(self._storage.read(page_id))
 
     def update(self, page_id: PageId, changes: Mapping[bytes, Row | None], now: int | None) -> bool:
-        """Change a few entries of a page that stays one page.
+        """Change a few entries of a page, if it remains one page.
 
         :param page_id: its id
-        :param changes: entries by their canonical keys, None for one that is no more
-        :param now: processing time in ms, None where nothing expires
-        :returns: whether that was done; if not, who calls takes the page apart and puts it together
+        :param changes: entries by their canonical keys, None for one that is removed
+        :param now: processing time in ms, None if nothing expires
+        :returns: True if it was done; otherwise the caller has to rewrite the whole page
         """
         page = self._storage.read(page_id)
         new = None if page is None else updated(page, changes, now)
@@ -143,7 +143,7 @@ class PagesAtRest:
         return True
 
     def put(self, page_id: PageId, rows: PageRows) -> None:
-        """Keep these entries in place of those that a page had. It splits when they are too many.
+        """Replace the entries of a page. The page splits if it becomes too large.
 
         :param page_id: its id
         :param rows: the entries
@@ -151,7 +151,7 @@ class PagesAtRest:
         if not rows:
             self._remove(page_id)
             return
-        levels = _levels(page_id, rows)
+        levels = _count_split_levels(page_id, rows)
         if not levels:
             self._keep(page_id, rows.stored())
             return
@@ -165,7 +165,7 @@ class PagesAtRest:
 
     def _keep(self, page_id: PageId, page: StoredPage) -> None:
         if page_id not in self._storage:
-            self._note_due(page_id, page)  # it may come from one that was split
+            self._note_due(page_id, page)  # its timers may be known only for the page that was split
             if page_id in self._gone:
                 self._gone.remove(page_id)
             else:
@@ -185,7 +185,7 @@ class PagesAtRest:
             self._gone.add(page_id)
 
     def note_written(self, page_id: PageId) -> None:
-        """Have a page count as changed.
+        """Mark a page as changed.
 
         :param page_id: its id
         """
@@ -194,7 +194,7 @@ class PagesAtRest:
 
     @property
     def marks(self) -> PageMarks:
-        """Which pages have changed since the changes were taken last."""
+        """The marks of the pages that have changed since the changes were taken last."""
         return PageMarks(frozenset(self._written), frozenset(self._created), frozenset(self._gone))
 
     @marks.setter
@@ -202,21 +202,21 @@ class PagesAtRest:
         self._written, self._created, self._gone = set(marks.written), set(marks.created), set(marks.gone)
 
     def spill(self) -> None:
-        """Let the storage bring elsewhere what does not fit into memory.
+        """Let the storage spill pages that do not fit into memory.
 
-        :raises StreamProgramError: when it cannot
+        :raises StreamProgramError: if they cannot be written
         """
         self._storage.spill()
 
     def all(self) -> dict[PageId, StoredPage]:
-        """All pages.
+        """Return all pages.
 
         :returns: pages by their ids
         """
         return {page_id: self._storage.stored(page_id) for page_id in self._storage.ids()}
 
     def changes(self) -> PageChanges:
-        """What has changed since the last call, or since the pages were loaded.
+        """Return the changes since the last call, or since the pages were loaded.
 
         :returns: the pages
         """
@@ -227,12 +227,14 @@ class PagesAtRest:
         return changes
 
     def close(self) -> None:
-        """Keep nothing more."""
+        """Drop all pages."""
         self._storage.close()
 
 
-def _levels(page_id: PageId, rows: PageRows) -> int:
-    """By how many bits a page has to split; 0 when it need not. One large entry among small ones is no reason for many pages."""
+def _count_split_levels(page_id: PageId, rows: PageRows) -> int:
+    """Return the number of bits by which a page has to split, or 0 if it need not. One large entry among small ones does not
+    justify many pages.
+    """
     size = rows.size()
     if size <= PAGE_BYTES or len(rows) < 2 or page_id[1] >= DEEPEST:
         return 0

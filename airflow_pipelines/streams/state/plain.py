@@ -1,4 +1,7 @@
-"""States over what is kept for the current key. Those that expire are in ``expiring.py``; sums of both are here."""
+"""Views of the state of the current key that do not expire, and reducing and aggregating state over both kinds of values.
+
+Views of state that expires are in ``expiring.py``.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ class PlainValue(Slotted, SlottedValue):
     __slots__ = ()
 
     def value(self) -> Any:
-        """The value."""
+        """Return the value."""
         entry = self._store.entry
         value = entry.values.get(self._slot)
         if value.__class__ not in ATOMIC and not entry.is_changed:
@@ -25,7 +28,7 @@ class PlainValue(Slotted, SlottedValue):
         return value
 
     def update(self, value: Any) -> None:
-        """Keep a value."""
+        """Set the value."""
         if value is None:
             self.clear()
             return
@@ -41,7 +44,7 @@ class PlainList(Slotted, ListState):
     __slots__ = ()
 
     def get(self) -> list[Any]:
-        """The elements."""
+        """Return the elements."""
         entry = self._store.entry
         kept: list[Any] = entry.values.get(self._slot, [])
         if not entry.is_changed and not set(map(type, kept)) <= ATOMIC:
@@ -69,7 +72,7 @@ class PlainList(Slotted, ListState):
                 entry.note_change()
 
     def update(self, values: Iterable[Any]) -> None:
-        """Keep these elements only."""
+        """Replace all elements."""
         kept = list(values)
         if not kept:
             self.clear()
@@ -90,7 +93,7 @@ class PlainMap(Slotted, MapState):
         return kept
 
     def get(self, key: Any) -> Any:
-        """A value of the map."""
+        """Return a value of the map."""
         value = self._kept().get(key)
         if value.__class__ not in ATOMIC:
             entry = self._store.entry
@@ -99,7 +102,7 @@ class PlainMap(Slotted, MapState):
         return value
 
     def put(self, key: Any, value: Any) -> None:
-        """Keep a value."""
+        """Set a value."""
         entry = self._store.entry
         kept = entry.values.get(self._slot)
         if kept is None:
@@ -110,7 +113,7 @@ class PlainMap(Slotted, MapState):
             entry.note_change()
 
     def remove(self, key: Any) -> None:
-        """Drop a value."""
+        """Remove a value."""
         entry = self._store.entry
         kept = entry.values.get(self._slot)
         if kept is not None and key in kept:
@@ -121,7 +124,7 @@ class PlainMap(Slotted, MapState):
                 entry.note_change()
 
     def contains(self, key: Any) -> bool:
-        """Whether there is a value."""
+        """Return True if there is a value for the key."""
         return key in self._kept()
 
     def _items(self) -> list[tuple[Any, Any]]:
@@ -134,10 +137,10 @@ class PlainMap(Slotted, MapState):
 
 
 class Reducing(ReducingState):
-    """Adds to a value by a function.
+    """A state that combines values by a function.
 
-    :param value: where it is kept
-    :param descriptor: has the function
+    :param value: the state with the combined value
+    :param descriptor: the descriptor with the function
     """
 
     def __init__(self, value: SlottedValue, descriptor: ReducingStateDescriptor) -> None:
@@ -145,12 +148,12 @@ class Reducing(ReducingState):
         self._reduce = descriptor.reduce
 
     def at(self, slot: Any) -> Self:
-        """Show what is kept under another slot."""
+        """Bind the view to another slot."""
         self._value.at(slot)
         return self
 
     def get(self) -> Any:
-        """What was added."""
+        """Return the combined value."""
         return self._value.value()
 
     def add(self, value: Any) -> None:
@@ -159,15 +162,15 @@ class Reducing(ReducingState):
         self._value.update(value if kept is None else self._reduce(kept, value))
 
     def clear(self) -> None:
-        """Drop what is kept for the current key."""
+        """Remove the state of the current key."""
         self._value.clear()
 
 
 class Aggregating(AggregatingState):
-    """Adds to an accumulator.
+    """A state that adds values to an accumulator.
 
-    :param value: where it is kept
-    :param descriptor: has the functions
+    :param value: the state with the accumulator
+    :param descriptor: the descriptor with the functions
     """
 
     def __init__(self, value: SlottedValue, descriptor: AggregatingStateDescriptor) -> None:
@@ -175,12 +178,12 @@ class Aggregating(AggregatingState):
         self._function = descriptor.agg_function
 
     def at(self, slot: Any) -> Self:
-        """Show what is kept under another slot."""
+        """Bind the view to another slot."""
         self._value.at(slot)
         return self
 
     def get(self) -> Any:
-        """The result."""
+        """Return the result of the accumulator."""
         kept = self._value.value()
         return None if kept is None else self._function.get_result(kept)
 
@@ -190,5 +193,5 @@ class Aggregating(AggregatingState):
         self._value.update(self._function.add(value, self._function.create_accumulator() if kept is None else kept))
 
     def clear(self) -> None:
-        """Drop what is kept for the current key."""
+        """Remove the state of the current key."""
         self._value.clear()

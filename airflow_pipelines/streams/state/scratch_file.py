@@ -1,4 +1,4 @@
-"""A file for bytes that do not fit into memory. It has no name, so that nothing is left when the process ends, however it does."""
+"""A file for bytes that do not fit into memory. It has no name, so nothing is left when the process ends, however it ends."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import IO, TypeAlias
 from airflow_pipelines.streams.errors import StreamProgramError
 
 Slot: TypeAlias = tuple[int, int]
-"""Where something begins in the file, and its length."""
+"""The offset and the length of a piece in the file."""
 
 _SMALLEST = 512
 
 
 class ScratchFile:
-    """Takes pieces of bytes, and uses the room of those that were given up again.
+    """A file that stores pieces of bytes, and reuses the space of freed pieces.
 
-    :param folder: where it is; None for the folder for temporary files
+    :param folder: the folder of the file; None for the folder for temporary files
     """
 
     def __init__(self, folder: str | None = None) -> None:
@@ -27,13 +27,13 @@ class ScratchFile:
         self._free: dict[int, list[int]] = {}
 
     def write(self, data: bytes) -> Slot:
-        """Keep bytes.
+        """Write bytes.
 
         :param data: the bytes
-        :returns: where they are
-        :raises StreamProgramError: when the file cannot be written
+        :returns: their slot
+        :raises StreamProgramError: if the file cannot be written
         """
-        room = _room(len(data))
+        room = _round_up(len(data))
         free = self._free.get(room)
         start = free[-1] if free else self._end
         try:
@@ -60,9 +60,9 @@ class ScratchFile:
     def read(self, slot: Slot) -> bytes:
         """Read bytes.
 
-        :param slot: where they are
+        :param slot: their slot
         :returns: the bytes
-        :raises StreamProgramError: when the file cannot be read
+        :raises StreamProgramError: if the file cannot be read
         """
         start, length = slot
         assert self._file is not None  # noqa: S101 (who has a slot has written)
@@ -75,25 +75,25 @@ class ScratchFile:
         return data
 
     def free(self, slot: Slot) -> None:
-        """Give bytes up.
+        """Free the space of bytes.
 
-        :param slot: where they are
+        :param slot: their slot
         """
-        self._free.setdefault(_room(slot[1]), []).append(slot[0])
+        self._free.setdefault(_round_up(slot[1]), []).append(slot[0])
 
     @property
     def size(self) -> int:
-        """How many bytes the file has, with the room that is free."""
+        """The size of the file in bytes, including free space."""
         return self._end
 
     def close(self) -> None:
-        """Give the file up."""
+        """Close the file."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
 
-def _room(length: int) -> int:
-    """Lengths in classes of at most a quarter more, so that room that was given up fits other pieces."""
+def _round_up(length: int) -> int:
+    """Return a length rounded up, by at most a quarter or to the smallest unit, so that freed space fits other pieces."""
     unit = max(_SMALLEST, 1 << max(0, length.bit_length() - 3))
     return -(-length // unit) * unit

@@ -1,4 +1,4 @@
-"""What views on the state of the current key have in common, whether it expires or not."""
+"""The common base of views of the state of the current key, whether it expires or not."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from airflow_pipelines.streams.state.store import KeyedStore
 
 
 class Slotted:
-    """Kept under one slot of each key's values.
+    """A view of one slot of each key's values.
 
-    :param store: of all keys
-    :param slot: the name of the state, or that with a namespace
+    A function may change a stored object in place after it has read it. Nobody would notice, so reading a mutable object counts as
+    writing.
 
-    What is kept may be changed in place by the function that got it; since nobody would notice, reading something that can
-    change counts as writing.
+    :param store: the store of all keys
+    :param slot: the name of the state, or the name with a namespace
     """
 
     __slots__ = ("_slot", "_store")
@@ -24,7 +24,7 @@ class Slotted:
         self._slot = slot
 
     def at(self, slot: Any) -> Self:
-        """Show what is kept under another slot.
+        """Bind the view to another slot.
 
         :param slot: the slot
         :returns: this view
@@ -33,7 +33,7 @@ class Slotted:
         return self
 
     def clear(self) -> None:
-        """Drop what is kept for the current key."""
+        """Remove the state of the current key."""
         entry = self._store.entry
         if entry.values.pop(self._slot, None) is not None and not entry.is_changed:
             entry.note_change()

@@ -1,8 +1,8 @@
-"""The state of all keys of one operator in one task.
+"""The keyed state of one operator in one task.
 
-What is kept for a key is an entry. Entries that were touched lately are hot: Python objects. All others are at rest, as bytes in
-pages. When too many are hot, those that were not touched for longest go to rest; those of them that changed wait beside
-their pages, so that a page is written once for many changes.
+The state of a key is an entry. Recently touched entries are hot: Python objects. All others are at rest, as bytes in pages. When
+too many are hot, the least recently touched ones are evicted. Those of them that changed wait beside their pages, so that a page is
+written once for many changes.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ HOT_KEYS = 200_000
 _SAMPLE = 32
 WAITING_BYTES = 64 * 1024 * 1024
 _OBJECT_BYTES = 400
-"""About what an entry that waits takes besides its own bytes."""
+"""The approximate memory of a waiting entry besides its own bytes."""
 
 
 class TimerListener(Protocol):
-    """Is told which entries with timers are hot."""
+    """A listener for entries with timers that become hot or go to rest."""
 
     def heated(self, entry: Entry) -> None:
-        """An entry with timers was at rest, and is hot.
+        """Handle that an entry with timers becomes hot.
 
         :param entry: the entry
         """
         ...
 
     def cooled(self, entry: Entry) -> None:
-        """An entry with timers goes to rest.
+        """Handle that an entry with timers goes to rest.
 
         :param entry: the entry
         """
@@ -48,7 +48,7 @@ class TimerListener(Protocol):
 
 
 class _HotEntries(dict[Any, Entry]):
-    """Entries by key that were touched since the last round of evictions began. What is missing is looked for in the store."""
+    """The entries by key that were touched since the last round of evictions began. A missing entry is looked up in the store."""
 
     def __init__(self, store: KeyedStore) -> None:
         super().__init__()
@@ -62,11 +62,11 @@ class _HotEntries(dict[Any, Entry]):
 
 
 class KeyedStore:
-    """State by key.
+    """A store of keyed state.
 
-    :param max_parallelism: number of key groups
-    :param storage: where pages are at rest; None for in memory
-    :param hot_keys: how many keys at most are hot after :meth:`evict`
+    :param max_parallelism: the number of key groups
+    :param storage: the storage of pages; None for memory
+    :param hot_keys: the maximum number of hot keys after :meth:`evict`
     """
 
     def __init__(self, max_parallelism: int, storage: PageStorage | None = None, hot_keys: int = HOT_KEYS) -> None:
@@ -76,7 +76,7 @@ class KeyedStore:
         self._changes: dict[Entry, None] = {}
         self._waiting: OrderedDict[PageId, dict[bytes, Row | None]] = (
             OrderedDict()
-        )  # a dict looks for its first key among removed ones
+        )  # finds its first key fast; a dict scans removed keys
         self._waiting_bytes = 0
         self._round: list[Entry] = []
         self._codec = EntryCodec()
@@ -87,7 +87,7 @@ class KeyedStore:
         self.timers: TimerListener | None = None
 
     def load(self, page_id: PageId, page: StoredPage) -> None:
-        """Take a page of a snapshot over, before the first entry is asked for.
+        """Load a page of a snapshot, before the first entry is asked for.
 
         :param page_id: its id
         :param page: the page
@@ -95,20 +95,20 @@ class KeyedStore:
         self._pages.load(page_id, page)
 
     def sweep_with(self, name: str, sweeper: Sweeper) -> None:
-        """Have a state drop what has expired whenever a page is written.
+        """Register a sweeper, which removes expired values of a state whenever a page is written.
 
-        :param name: of the state
-        :param sweeper: knows when its values expire
+        :param name: the name of the state
+        :param sweeper: the sweeper
         """
         self._codec.sweep_with(name, sweeper)
 
     # entries
 
     def find(self, key: Any) -> Entry:
-        """What is kept for a key.
+        """Return the entry of a key.
 
         :param key: the key
-        :returns: its entry, a new one when nothing is kept
+        :returns: its entry, a new one if there is none
         """
         data = canonical_bytes(key)
         entry = self._entries.get(data)
@@ -136,15 +136,15 @@ class KeyedStore:
         row = waiting.pop(data)
         if not waiting:
             del self._waiting[page_id]
-        self._waiting_bytes -= _weight(row)
+        self._waiting_bytes -= _weigh(row)
         entry = self._new(key, data) if row is None else self._heat(data, kept_in(row.data))
-        entry.note_change()  # its page does not have it yet
+        entry.note_change()  # its page does not contain it yet
         return entry
 
     def drop(self, entry: Entry) -> None:
-        """Forget a key.
+        """Drop the state of a key.
 
-        :param entry: what was kept for it
+        :param entry: its entry
         """
         if self.timers is not None and entry.timers:
             self.timers.cooled(entry)
@@ -168,20 +168,20 @@ class KeyedStore:
             return False
 
     def entries(self) -> Iterator[Entry]:
-        """All that is kept, for functions that walk over all keys. They may change what is kept for the key at hand.
+        """Yield all entries, for functions that visit all keys. They may change the state of the current key.
 
-        :returns: entries that hold something, in an order that follows from their keys
+        :returns: entries that are not empty, in an order that follows from their keys
         """
         hot: dict[PageId, list[bytes]] = {}
         for data in self._entries:
             hot.setdefault(self._pages.locate(data)[0], []).append(data)
         for page_id in sorted({*self._pages.ids(), *self._waiting, *hot}, key=place):
             for leaf in self._pages.leaves(page_id):  # it may have split on the way here
-                yield from self._entries_of(leaf, hot.get(page_id, ()))
+                yield from self._iterate_page(leaf, hot.get(page_id, ()))
             if len(self._entries) > 2 * self._hot_keys:
                 self.evict()
 
-    def _entries_of(self, page_id: PageId, hot: Iterable[bytes]) -> Iterator[Entry]:
+    def _iterate_page(self, page_id: PageId, hot: Iterable[bytes]) -> Iterator[Entry]:
         at_rest = self._pages.rows(page_id).kept()
         waiting = self._waiting.get(page_id, {})
         keys = {*at_rest, *waiting, *(data for data in hot if self._pages.locate(data)[0] == page_id)}
@@ -198,14 +198,14 @@ class KeyedStore:
     # timers
 
     def load_due(self, domain: int, until: int) -> None:
-        """Have the entries hot whose timers are due.
+        """Load the entries whose timers are due.
 
-        :param domain: the notion of time
+        :param domain: the time domain
         :param until: timestamp in ms
         """
         while (page_id := self._pages.due.take(domain, until)) is not None:
             later = NEVER
-            for data, time, kept in self._due_at_rest(page_id, domain):
+            for data, time, kept in self._find_due_at_rest(page_id, domain):
                 if time > until:
                     later = min(later, time)
                 elif kept is None:
@@ -215,8 +215,11 @@ class KeyedStore:
             if later != NEVER:
                 self._pages.due.note(domain, later, page_id)
 
-    def _due_at_rest(self, page_id: PageId, domain: int) -> list[tuple[bytes, int, bytes | None]]:
-        """Keys that are not hot, and when their next timers are due; what is kept for them unless they wait."""
+    def _find_due_at_rest(self, page_id: PageId, domain: int) -> list[tuple[bytes, int, bytes | None]]:
+        """Return the keys with timers that are not hot.
+
+        :returns: the key, the timestamp of its next timer, and its stored bytes, or None if it waits
+        """
         waiting = self._waiting.get(page_id, {})
         found: list[tuple[bytes, int, bytes | None]] = [
             (data, row.times[domain], None) for data, row in waiting.items() if row is not None and row.times[domain] != NEVER
@@ -230,29 +233,29 @@ class KeyedStore:
         return found
 
     def next_stored_due(self, domain: int) -> int | None:
-        """When a timer of an entry at rest is due.
+        """Return the timestamp of the next timer of an entry at rest.
 
-        :param domain: the notion of time
-        :returns: timestamp in ms, which may be too early; None when there is none
+        :param domain: the time domain
+        :returns: timestamp in ms, which may be too early; None if there is none
         """
         return self._pages.due.next(domain)
 
     def keys_with_timers(self, domain: int) -> int:
-        """Count the keys that have timers. Reads the pages of all that are at rest.
+        """Return the number of keys that have timers. Reads all stored pages.
 
-        :param domain: the notion of time
+        :param domain: the time domain
         """
         hot = sum(any(timer[0] == domain for timer in entry.timers) for entry in self._entries.values())
-        return hot + sum(len(self._due_at_rest(page_id, domain)) for page_id in {*self._pages.ids(), *self._waiting})
+        return hot + sum(len(self._find_due_at_rest(page_id, domain)) for page_id in {*self._pages.ids(), *self._waiting})
 
-    # going to rest
+    # eviction
 
     def evict(self) -> None:
-        """Give memory back: while too many keys are hot, those that were not touched for longest go to rest.
+        """Free memory: while too many keys are hot, the least recently touched ones are evicted.
 
-        Keys get a second chance: whoever was touched since the last round over all of them stays for another one.
+        Keys get a second chance: a key that was touched since the last round over all of them stays for another round.
 
-        :raises StreamProgramError: when a value cannot be kept, or a page cannot be written
+        :raises StreamProgramError: if a value cannot be pickled, or a page cannot be written
         """
         self.entry = NO_ENTRY
         excess = len(self._entries) - self._hot_keys
@@ -273,7 +276,7 @@ class KeyedStore:
         self.hot.clear()
 
     def _cool(self, entry: Entry) -> None:
-        """Bring an entry to rest that was not touched lately."""
+        """Evict an entry that was not touched lately."""
         data = entry.data
         if entry.is_changed or entry.timers:
             page_id, bits = self._pages.locate(data)
@@ -290,20 +293,20 @@ class KeyedStore:
         entry.forget()
 
     def _wait(self, page_id: PageId, data: bytes, row: Row | None) -> None:
-        """Have a change wait until its page is written."""
+        """Let a change wait until its page is written."""
         waiting = self._waiting.setdefault(page_id, {})
         if data in waiting:
-            self._waiting_bytes -= _weight(waiting[data])
+            self._waiting_bytes -= _weigh(waiting[data])
         waiting[data] = row
-        self._waiting_bytes += _weight(row)
+        self._waiting_bytes += _weigh(row)
 
     def _write(self, page_id: PageId) -> None:
-        """Write what waits for a page."""
+        """Write the waiting changes of a page."""
         changes = self._waiting[page_id]
         now = self._codec.now()
         if not self._pages.update(page_id, changes, now):
             self._rewrite(page_id, changes, now)
-        self._waiting_bytes -= sum(map(_weight, changes.values()))
+        self._waiting_bytes -= sum(map(_weigh, changes.values()))
         del self._waiting[page_id]
         self._pages.spill()
 
@@ -324,7 +327,7 @@ class KeyedStore:
             rows.change(swept)
 
     def _write_all(self) -> None:
-        """Write all that changed. When a value cannot be kept, nothing is lost: all goes on as it was."""
+        """Write all changes. If a value cannot be pickled, nothing is lost, and all entries stay as they were."""
         self.entry = NO_ENTRY
         changed = list(self._changes)
         places = [self._pages.locate(entry.data) for entry in changed]
@@ -341,27 +344,27 @@ class KeyedStore:
     # snapshots
 
     def pages(self) -> dict[PageId, StoredPage]:
-        """All that is kept, at rest.
+        """Return the complete state as pages.
 
         :returns: pages by their ids
-        :raises StreamProgramError: when a value cannot be kept, or a page cannot be written
+        :raises StreamProgramError: if a value cannot be pickled, or a page cannot be written
         """
         self._write_all()
         return self._pages.all()
 
     def changes(self) -> PageChanges:
-        """What has changed since the last call, or since the store was made and its pages loaded.
+        """Return the changes since the last call, or since the store was made and its pages loaded.
 
         :returns: the pages
-        :raises StreamProgramError: when a value cannot be kept, or a page cannot be written
+        :raises StreamProgramError: if a value cannot be pickled, or a page cannot be written
         """
         self._write_all()
         return self._pages.changes()
 
     def estimated_bytes(self) -> int:
-        """About how large all that is kept is.
+        """Return the approximate size of the state.
 
-        :returns: the size of the pages at rest, of what waits for them, and what a sample says of the entries that have changed
+        :returns: the size of the stored pages, of the waiting changes, and an estimate for the changed entries from a sample
         """
         changed = len(self._changes)
         sample = list(itertools.islice(self._changes, 0, None, changed // _SAMPLE + 1))
@@ -369,55 +372,55 @@ class KeyedStore:
         return max(self._pages.size() + self._waiting_bytes + growth, 0)
 
     def _growth(self, entry: Entry) -> int:
-        """By how many bytes an entry has grown since it was at rest."""
+        """Return the number of bytes by which an entry has grown since it was stored."""
         page_id, bits = self._pages.locate(entry.data)
         kept = self._pages.find(page_id, bits, entry.data)
         try:
             now = len(pickle.dumps((entry.values, tuple(entry.timers)), 5))
         except (pickle.PicklingError, TypeError, AttributeError):
-            now = 0  # what has no bytes is named when it shall be kept
+            now = 0  # the error names the value later, when it is stored
         return now - (0 if kept is None else len(kept))
 
     def at_rest(self) -> tuple[int, int]:
-        """How much is at rest.
+        """Return the amount of stored state.
 
-        :returns: number of pages, and of their bytes
+        :returns: the number of pages, and of their bytes
         """
         return sum(1 for _ in self._pages.ids()), self._pages.size()
 
     def has_keys(self) -> bool:
-        """Return True if something is kept for a key, hot or at rest; also where it was dropped since its page was written."""
+        """Return True if there is state for a key, hot or at rest; also if it was dropped after its page was last written."""
         if self._pages.size() or any(row is not None for rows in self._waiting.values() for row in rows.values()):
             return True
         return any(not entry.is_empty() for entry in self._entries.values())
 
     def note_written(self, page_id: PageId) -> None:
-        """Have a page that was loaded count as changed: it is not as it is kept elsewhere.
+        """Mark a loaded page as changed, because it differs from its copy elsewhere.
 
         :param page_id: its id
         """
         self._pages.note_written(page_id)
 
     def marks(self) -> PageMarks:
-        """Which pages have changed since :meth:`changes` was called last.
+        """Return the marks of the pages that have changed since the last call of :meth:`changes`.
 
-        :returns: what :meth:`restore_marks` takes, of another store that goes on with the same pages
-        :raises StreamProgramError: when a value cannot be kept, or a page cannot be written
+        :returns: marks for :meth:`restore_marks` of another store that continues with the same pages
+        :raises StreamProgramError: if a value cannot be pickled, or a page cannot be written
         """
         self._write_all()
         return self._pages.marks
 
     def restore_marks(self, marks: PageMarks) -> None:
-        """Have pages that were loaded count as changed, or as created; and others as gone.
+        """Mark loaded pages as changed, or as created, and other pages as gone.
 
         :param marks: the marks
         """
         self._pages.marks = marks
 
     def close(self) -> None:
-        """Give up what pages need besides memory."""
+        """Release the resources of the page storage."""
         self._pages.close()
 
 
-def _weight(row: Row | None) -> int:
+def _weigh(row: Row | None) -> int:
     return _OBJECT_BYTES + (0 if row is None else len(row.data))

@@ -1,4 +1,4 @@
-"""Time to live of state: measured in processing time since a value was written."""
+"""The time to live of state, measured in processing time since a value was written."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class TimeToLive:
-    """How long a value is kept. For a list it is each element's own time, for a map each entry's.
+    """The time to live of a value. Each element of a list and each entry of a map has its own.
 
-    :param milliseconds: how long
-    :param refreshed_on_read: reading a value counts as writing it
-    :param expired_is_visible: a value whose time is over is given once more if it is still there
+    :param milliseconds: the time in ms
+    :param refreshed_on_read: True if reading a value counts as writing it
+    :param expired_is_visible: True if an expired value is returned once more if it still exists
     """
 
     milliseconds: int

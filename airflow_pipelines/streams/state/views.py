@@ -1,4 +1,4 @@
-"""What a function sees of the state of the current key: one class for each kind."""
+"""The interfaces through which a function sees the state of the current key: one class for each kind."""
 
 from __future__ import annotations
 
@@ -8,39 +8,39 @@ from typing import Any, Self
 
 
 class State(ABC):
-    """State of one kind."""
+    """A state of one kind."""
 
     @abstractmethod
     def clear(self) -> None:
-        """Drop what is kept for the current key."""
+        """Remove the state of the current key."""
 
 
 class ValueState(State):
-    """One value for each key."""
+    """A state with one value for each key."""
 
     @abstractmethod
     def value(self) -> Any:
-        """The value.
+        """Return the value.
 
-        :returns: what was kept last, None when nothing is
+        :returns: the value that was set last, None if there is none
         """
 
     @abstractmethod
     def update(self, value: Any) -> None:
-        """Keep a value.
+        """Set the value.
 
-        :param value: the value; None drops what is kept
+        :param value: the value; None removes it
         """
 
 
 class ListState(State):
-    """A list for each key."""
+    """A state with a list for each key."""
 
     @abstractmethod
     def get(self) -> list[Any]:
-        """The elements.
+        """Return the elements.
 
-        :returns: a list of them, empty when nothing is kept
+        :returns: a list of them, empty if there are none
         """
 
     @abstractmethod
@@ -59,43 +59,43 @@ class ListState(State):
 
     @abstractmethod
     def update(self, values: Iterable[Any]) -> None:
-        """Keep these elements only.
+        """Replace all elements.
 
         :param values: the elements
         """
 
 
 class MapState(State):
-    """A map for each key. It may be changed while it is walked over."""
+    """A state with a map for each key. It may be changed during iteration."""
 
     @abstractmethod
     def get(self, key: Any) -> Any:
-        """A value of the map.
+        """Return a value of the map.
 
-        :param key: in the map
-        :returns: its value, None when there is none
+        :param key: the key in the map
+        :returns: its value, None if there is none
         """
 
     @abstractmethod
     def put(self, key: Any, value: Any) -> None:
-        """Keep a value.
+        """Set a value.
 
-        :param key: in the map
+        :param key: the key in the map
         :param value: its value
         """
 
     @abstractmethod
     def remove(self, key: Any) -> None:
-        """Drop a value; nothing happens when there is none.
+        """Remove a value; there is no effect if there is none.
 
-        :param key: in the map
+        :param key: the key in the map
         """
 
     @abstractmethod
     def _items(self) -> list[tuple[Any, Any]]: ...
 
     def put_all(self, dict_value: Mapping[Any, Any]) -> None:
-        """Keep values.
+        """Set several values.
 
         :param dict_value: values by keys of the map
         """
@@ -104,37 +104,37 @@ class MapState(State):
 
     @abstractmethod
     def contains(self, key: Any) -> bool:
-        """Whether there is a value.
+        """Return True if there is a value for the key.
 
-        :param key: in the map
-        :returns: whether it has a value
+        :param key: the key in the map
+        :returns: True if it has a value
         """
 
     def items(self) -> Iterator[tuple[Any, Any]]:
-        """Keys and values.
+        """Return the keys and values.
 
         :returns: those of this moment
         """
         return iter(self._items())
 
     def keys(self) -> Iterator[Any]:
-        """Keys of the map.
+        """Return the keys of the map.
 
         :returns: those of this moment
         """
         return iter([key for key, _ in self._items()])
 
     def values(self) -> Iterator[Any]:
-        """Values of the map.
+        """Return the values of the map.
 
         :returns: those of this moment
         """
         return iter([value for _, value in self._items()])
 
     def is_empty(self) -> bool:
-        """Whether nothing is kept.
+        """Return True if the map is empty.
 
-        :returns: whether the map has no entry
+        :returns: True if it has no entry
         """
         return not self._items()
 
@@ -162,13 +162,13 @@ class MapState(State):
 
 
 class ReducingState(State):
-    """A value for each key, to which others are added by a function."""
+    """A state with one value for each key, which a function combines with others."""
 
     @abstractmethod
     def get(self) -> Any:
-        """What was added.
+        """Return the combined value.
 
-        :returns: all of it as one value, None when nothing was
+        :returns: all added values as one, None if there is none
         """
 
     @abstractmethod
@@ -180,17 +180,17 @@ class ReducingState(State):
 
 
 class AggregatingState(ReducingState):
-    """An accumulator for each key, from which a result follows."""
+    """A state with an accumulator for each key, from which a result follows."""
 
 
 class SlottedValue(ValueState):
-    """A value whose slot can be another one, as the values of :mod:`~airflow_pipelines.streams.state.plain` and
-    :mod:`~airflow_pipelines.streams.state.expiring` are.
+    """A value state whose slot can be changed, like the values of :mod:`~airflow_pipelines.streams.state.plain` and
+    :mod:`~airflow_pipelines.streams.state.expiring`.
     """
 
     @abstractmethod
     def at(self, slot: Any) -> Self:
-        """Show what is kept under another slot.
+        """Bind the view to another slot.
 
         :param slot: the slot
         :returns: this view

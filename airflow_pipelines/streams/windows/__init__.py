@@ -1,1 +1,1 @@
-"""Windows: which elements belong together, and when a window gives its result."""
+"""Windows: the grouping of elements, and the times at which a window gives its result."""

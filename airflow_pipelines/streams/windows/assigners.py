@@ -1,4 +1,4 @@
-"""Window assigners: which windows an element belongs to."""
+"""Window assigners, which assign elements to windows."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from airflow_pipelines.streams.windows.trigger import Trigger
 
 
 class WindowAssigner(ABC):
-    """Says which windows an element belongs to."""
+    """An assigner of elements to windows."""
 
     class WindowAssignerContext(ABC):
-        """What an assigner may ask."""
+        """The context of an assigner."""
 
         @abstractmethod
         def get_current_processing_time(self) -> int:
-            """Processing time.
+            """Return the processing time.
 
             :returns: ms since 1970
             """
 
         @abstractmethod
         def get_runtime_context(self) -> RuntimeContext:
-            """Where the operator runs, and state of the current key.
+            """Return the runtime context of the operator, with state of the current key.
 
             :returns: the context
             """
 
     @abstractmethod
     def assign_windows(self, element: Any, timestamp: int, context: WindowAssignerContext) -> Collection[Any]:
-        """The windows of an element.
+        """Return the windows of an element.
 
         :param element: the element
         :param timestamp: its event time
@@ -42,14 +42,14 @@ class WindowAssigner(ABC):
 
     @abstractmethod
     def get_default_trigger(self, env: Any) -> Trigger:
-        """When windows are evaluated unless the program says otherwise.
+        """Return the trigger for programs that do not set one.
 
         :param env: the environment of the program
         :returns: the trigger
         """
 
     def get_window_serializer(self) -> Any:
-        """How windows become bytes: without effect, windows are pickled with the state.
+        """Return None: a serializer has no effect, since windows are pickled with the state.
 
         :returns: None
         """
@@ -57,39 +57,39 @@ class WindowAssigner(ABC):
 
     @abstractmethod
     def is_event_time(self) -> bool:
-        """Whether windows are made of event time.
+        """Return True if the windows are in event time.
 
-        :returns: whether they are
+        :returns: True for event time
         """
 
 
 class MergingWindowAssigner(WindowAssigner):
-    """An assigner whose windows may become one."""
+    """An assigner whose windows may be merged."""
 
     class MergeCallback(ABC):
-        """Is told which windows become one."""
+        """A callback that receives the windows to merge."""
 
         @abstractmethod
         def merge(self, to_be_merged: Iterable[Any], merge_result: Any) -> None:
-            """Windows become one.
+            """Merge windows into one.
 
             :param to_be_merged: the windows
-            :param merge_result: what they become
+            :param merge_result: the resulting window
             """
 
     @abstractmethod
     def merge_windows(self, windows: Iterable[Any], callback: MergeCallback) -> None:
-        """Find out which windows become one.
+        """Determine which windows are to be merged.
 
         :param windows: the windows of one key
-        :param callback: is told
+        :param callback: the callback that receives them
         """
 
     def merge_candidates(self, windows: Collection[Any], new: Any) -> Collection[Any]:
-        """Which windows of a key to look at when there is another one. Those of a key do not merge with each other any more.
+        """Return the windows of a key that may merge with a new one. The existing windows of a key no longer merge with each other.
 
         :param windows: the windows of one key
-        :param new: another one
-        :returns: all that may become one with it
+        :param new: the new window
+        :returns: all windows that may merge with it
         """
         return windows

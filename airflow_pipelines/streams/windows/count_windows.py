@@ -1,4 +1,4 @@
-"""Windows that end with a number of elements, or never."""
+"""Windows that end after a number of elements, or never."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from airflow_pipelines.streams.windows.window import CountWindow, GlobalWindow
 
 
 class GlobalWindows(WindowAssigner):
-    """One window of all elements of a key. It never fires unless the program sets a trigger."""
+    """An assigner with one window for all elements of a key. It never fires unless the program sets a trigger."""
 
     @staticmethod
     def create() -> GlobalWindows:
-        """Make the assigner.
+        """Create the assigner.
 
         :returns: the assigner
         """
@@ -31,15 +31,15 @@ class GlobalWindows(WindowAssigner):
     def assign_windows(
         self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> Collection[GlobalWindow]:
-        """The window."""
+        """Return the global window."""
         return (GlobalWindow(),)
 
     def get_default_trigger(self, env: Any) -> Trigger:
-        """Never."""
+        """Return a trigger that never fires."""
         return NeverTrigger()
 
     def is_event_time(self) -> bool:
-        """It is not."""
+        """Return False."""
         return False
 
 
@@ -51,11 +51,11 @@ class _Counting(WindowAssigner):
         self._descriptor = ValueStateDescriptor("number-of-elements")
 
     def get_default_trigger(self, env: Any) -> Trigger:
-        """Evaluate a window once, when it is full."""
+        """Return a trigger that evaluates a window once, when it is full."""
         return PurgingTrigger(CountTrigger(self.size))
 
     def is_event_time(self) -> bool:
-        """It is not."""
+        """Return False."""
         return False
 
     def _count(self, context: WindowAssigner.WindowAssignerContext) -> int:
@@ -66,9 +66,9 @@ class _Counting(WindowAssigner):
 
 
 class CountTumblingWindowAssigner(_Counting):
-    """Windows of a number of elements that follow each other. A window that is not full never fires.
+    """An assigner of consecutive windows with a number of elements. A window that is not full never fires.
 
-    :param window_size: number of elements
+    :param window_size: the number of elements
     """
 
     def __init__(self, window_size: int) -> None:
@@ -76,9 +76,9 @@ class CountTumblingWindowAssigner(_Counting):
 
     @staticmethod
     def of(window_size: int) -> CountTumblingWindowAssigner:
-        """Make the assigner.
+        """Create the assigner.
 
-        :param window_size: number of elements
+        :param window_size: the number of elements
         :returns: the assigner
         """
         return CountTumblingWindowAssigner(window_size)
@@ -86,15 +86,15 @@ class CountTumblingWindowAssigner(_Counting):
     def assign_windows(
         self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> Collection[CountWindow]:
-        """The window of its number."""
+        """Return the window for the number of the element."""
         return (CountWindow(self._count(context) // self.size),)
 
 
 class CountSlidingWindowAssigner(_Counting):
-    """Windows of a number of elements that overlap. A window that is not full never fires.
+    """An assigner of overlapping windows with a number of elements. A window that is not full never fires.
 
-    :param window_size: number of elements
-    :param window_slide: number of elements from one start to the next
+    :param window_size: the number of elements
+    :param window_slide: the number of elements from one start to the next
     """
 
     def __init__(self, window_size: int, window_slide: int) -> None:
@@ -105,10 +105,10 @@ class CountSlidingWindowAssigner(_Counting):
 
     @staticmethod
     def of(window_size: int, window_slide: int) -> CountSlidingWindowAssigner:
-        """Make the assigner.
+        """Create the assigner.
 
-        :param window_size: number of elements
-        :param window_slide: number of elements from one start to the next
+        :param window_size: the number of elements
+        :param window_slide: the number of elements from one start to the next
         :returns: the assigner
         """
         return CountSlidingWindowAssigner(window_size, window_slide)
@@ -116,7 +116,7 @@ class CountSlidingWindowAssigner(_Counting):
     def assign_windows(
         self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> Collection[CountWindow]:
-        """The windows of its number, the earliest first."""
+        """Return the windows for the number of the element, the earliest first."""
         number = self._count(context)
         first = max(0, (number - self.size) // self.slide + 1)
         return [CountWindow(each) for each in range(first, number // self.slide + 1)]

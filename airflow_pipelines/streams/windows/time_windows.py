@@ -1,4 +1,4 @@
-"""Windows of time: one after the other, overlapping, and sessions."""
+"""Windows of time: tumbling, sliding, and session windows."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ _REMEMBERED = 10_000
 
 class _EventTime:
     def get_default_trigger(self, env: Any) -> Trigger:
-        """Evaluate a window when the watermark passes its end."""
+        """Return a trigger that evaluates a window when the watermark passes its end."""
         return EventTimeTrigger()
 
     def is_event_time(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
 
 class _ProcessingTime:
     def get_default_trigger(self, env: Any) -> Trigger:
-        """Evaluate a window when the clock passes its end."""
+        """Return a trigger that evaluates a window when the clock passes its end."""
         return ProcessingTimeTrigger()
 
     def is_event_time(self) -> bool:
-        """It is not."""
+        """Return False."""
         return False
 
 
 class _Tumbling:
-    """Windows that follow each other.
+    """The base of assigners of consecutive windows.
 
-    :param size: of each
-    :param offset: by how much they are moved
+    :param size: the size of each window
+    :param offset: the offset of the starts
     """
 
     def __init__(self, size: Any, offset: Any = 0) -> None:
@@ -57,16 +57,16 @@ class _Tumbling:
 
     @classmethod
     def of(cls, size: Any, offset: Any = 0) -> Self:
-        """Make the assigner.
+        """Create the assigner.
 
-        :param size: of each window
-        :param offset: by how much windows are moved
+        :param size: the size of each window
+        :param offset: the offset of the starts
         :returns: the assigner
         """
         return cls(size, offset)
 
     def window_of(self, timestamp: int) -> tuple[TimeWindow]:
-        """The window of a timestamp.
+        """Return the window of a timestamp.
 
         :param timestamp: ms
         :returns: its window
@@ -81,27 +81,27 @@ class _Tumbling:
 
 
 class TumblingEventTimeWindows(_EventTime, _Tumbling, WindowAssigner):
-    """Windows of event time that follow each other."""
+    """An assigner of consecutive windows of event time."""
 
     def assign_windows(self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> Collection[TimeWindow]:
-        """The window of its timestamp."""
+        """Return the window of the element's timestamp."""
         return self.window_of(timestamp)
 
 
 class TumblingProcessingTimeWindows(_ProcessingTime, _Tumbling, WindowAssigner):
-    """Windows of processing time that follow each other."""
+    """An assigner of consecutive windows of processing time."""
 
     def assign_windows(self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> Collection[TimeWindow]:
-        """The window of this moment."""
+        """Return the window of the current processing time."""
         return self.window_of(context.get_current_processing_time())
 
 
 class _Sliding:
-    """Windows that overlap.
+    """The base of assigners of overlapping windows.
 
-    :param size: of each
-    :param slide: from one start to the next
-    :param offset: by how much they are moved
+    :param size: the size of each window
+    :param slide: the time from one start to the next
+    :param offset: the offset of the starts
     """
 
     def __init__(self, size: Any, slide: Any, offset: Any = 0) -> None:
@@ -114,17 +114,17 @@ class _Sliding:
 
     @classmethod
     def of(cls, size: Any, slide: Any, offset: Any = 0) -> Self:
-        """Make the assigner.
+        """Create the assigner.
 
-        :param size: of each window
-        :param slide: from one start to the next
-        :param offset: by how much windows are moved
+        :param size: the size of each window
+        :param slide: the time from one start to the next
+        :param offset: the offset of the starts
         :returns: the assigner
         """
         return cls(size, slide, offset)
 
     def windows_of(self, timestamp: int) -> list[TimeWindow]:
-        """The windows of a timestamp, the latest first.
+        """Return the windows of a timestamp, the latest first.
 
         :param timestamp: ms
         :returns: its windows
@@ -134,37 +134,37 @@ class _Sliding:
 
 
 class SlidingEventTimeWindows(_EventTime, _Sliding, WindowAssigner):
-    """Windows of event time that overlap."""
+    """An assigner of overlapping windows of event time."""
 
     def assign_windows(self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> Collection[TimeWindow]:
-        """The windows of its timestamp."""
+        """Return the windows of the element's timestamp."""
         return self.windows_of(timestamp)
 
 
 class SlidingProcessingTimeWindows(_ProcessingTime, _Sliding, WindowAssigner):
-    """Windows of processing time that overlap."""
+    """An assigner of overlapping windows of processing time."""
 
     def assign_windows(self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> Collection[TimeWindow]:
-        """The windows of this moment."""
+        """Return the windows of the current processing time."""
         return self.windows_of(context.get_current_processing_time())
 
 
 class SessionWindowTimeGapExtractor(ABC):
-    """Gives the gap of an element."""
+    """An extractor of the gap of an element."""
 
     @abstractmethod
     def extract(self, element: Any) -> int:
-        """The gap.
+        """Return the gap of an element.
 
         :param element: the element
-        :returns: for how long its session stays open, in ms
+        :returns: the number of ms for which its session stays open
         """
 
 
 class _Sessions:
-    """Windows that grow with their elements.
+    """The base of assigners of sessions, which grow with their elements.
 
-    :param gap: for how long a session stays open: a length of time, an extractor, or a callable
+    :param gap: the time for which a session stays open: a length of time, an extractor, or a callable
     """
 
     def __init__(self, gap: Any) -> None:
@@ -178,18 +178,18 @@ class _Sessions:
 
     @classmethod
     def with_gap(cls, size: Any) -> Self:
-        """Make the assigner.
+        """Create the assigner.
 
-        :param size: for how long a session stays open
+        :param size: the time for which a session stays open
         :returns: the assigner
         """
         return cls(size)
 
     @classmethod
     def with_dynamic_gap(cls, session_window_time_gap_extractor: Any) -> Self:
-        """Make the assigner.
+        """Create the assigner.
 
-        :param session_window_time_gap_extractor: gives the gap of each element
+        :param session_window_time_gap_extractor: the extractor of the gap of each element
         :returns: the assigner
         """
         return cls(session_window_time_gap_extractor)
@@ -201,7 +201,7 @@ class _Sessions:
         return gap
 
     def session_of(self, element: Any, timestamp: int) -> tuple[TimeWindow]:
-        """The session of one element alone.
+        """Return the session of a single element.
 
         :param element: the element
         :param timestamp: ms
@@ -211,26 +211,26 @@ class _Sessions:
         return (TimeWindow(timestamp, timestamp + gap),)
 
     def merge_candidates(self, windows: Collection[TimeWindow], new: TimeWindow) -> Collection[TimeWindow]:
-        """Sessions that overlap it or touch it."""
+        """Return the sessions that overlap or touch the new one."""
         start, end = new
         return [window for window in windows if window[0] <= end and window[1] >= start]
 
     def merge_windows(self, windows: Iterable[TimeWindow], callback: MergingWindowAssigner.MergeCallback) -> None:
-        """Sessions that overlap or touch become one."""
+        """Merge sessions that overlap or touch."""
         TimeWindow.merge_windows(windows, callback)
 
 
 class EventTimeSessionWindows(_EventTime, _Sessions, MergingWindowAssigner):
-    """Sessions of event time."""
+    """An assigner of sessions of event time."""
 
     def assign_windows(self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> Collection[TimeWindow]:
-        """The session that begins with it."""
+        """Return the session that begins with the element."""
         return self.session_of(element, timestamp)
 
 
 class ProcessingTimeSessionWindows(_ProcessingTime, _Sessions, MergingWindowAssigner):
-    """Sessions of processing time."""
+    """An assigner of sessions of processing time."""
 
     def assign_windows(self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> Collection[TimeWindow]:
-        """The session that begins now."""
+        """Return the session that begins now."""
         return self.session_of(element, context.get_current_processing_time())

@@ -1,4 +1,4 @@
-"""What a trigger is: it says when a window is evaluated."""
+"""The interface of triggers, which decide when a window is evaluated."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from airflow_pipelines.streams.state.descriptors import StateDescriptor
 
 
 class TriggerResult(enum.Enum):
-    """What becomes of a window: (is evaluated, its contents are dropped)."""
+    """The decision about a window: (evaluate it, drop its contents)."""
 
     CONTINUE = (False, False)
     FIRE_AND_PURGE = (True, True)
@@ -19,142 +19,145 @@ class TriggerResult(enum.Enum):
     PURGE = (False, True)
 
     def is_fire(self) -> bool:
-        """Whether the window is evaluated.
+        """Return True if the window is evaluated.
 
-        :returns: whether it is
+        :returns: True if it is
         """
         return self.value[0]
 
     def is_purge(self) -> bool:
-        """Whether its contents are dropped.
+        """Return True if the contents of the window are dropped.
 
-        :returns: whether they are
+        :returns: True if they are
         """
         return self.value[1]
 
 
 class Trigger(ABC):
-    """Decides when a window is evaluated. One object serves all windows of a task: what it knows of one window is state."""
+    """A trigger, which decides when a window is evaluated.
+
+    One object serves all windows of a task, so its knowledge about a single window must be state.
+    """
 
     class TriggerContext(ABC):
-        """What a trigger may ask, for the current key and window."""
+        """The context of a trigger, for the current key and window."""
 
         @abstractmethod
         def get_current_processing_time(self) -> int:
-            """Processing time.
+            """Return the processing time.
 
             :returns: ms since 1970
             """
 
         @abstractmethod
         def get_metric_group(self) -> MetricGroup:
-            """Metrics of the operator.
+            """Return the metric group of the operator.
 
-            :returns: where they are made
+            :returns: the group, which creates metrics
             """
 
         @abstractmethod
         def get_current_watermark(self) -> int:
-            """How far event time has come.
+            """Return the current watermark.
 
             :returns: timestamp in ms
             """
 
         @abstractmethod
         def register_processing_time_timer(self, time: int) -> None:
-            """Have :meth:`Trigger.on_processing_time` called.
+            """Register a timer that calls :meth:`Trigger.on_processing_time`.
 
             :param time: ms since 1970
             """
 
         @abstractmethod
         def register_event_time_timer(self, time: int) -> None:
-            """Have :meth:`Trigger.on_event_time` called.
+            """Register a timer that calls :meth:`Trigger.on_event_time`.
 
             :param time: ms
             """
 
         @abstractmethod
         def delete_processing_time_timer(self, time: int) -> None:
-            """Take a timer back.
+            """Delete a processing-time timer.
 
             :param time: ms since 1970
             """
 
         @abstractmethod
         def delete_event_time_timer(self, time: int) -> None:
-            """Take a timer back.
+            """Delete an event-time timer.
 
             :param time: ms
             """
 
         @abstractmethod
         def get_partitioned_state(self, state_descriptor: StateDescriptor) -> Any:
-            """State of the window.
+            """Return a state of the window.
 
-            :param state_descriptor: which state
+            :param state_descriptor: the descriptor of the state
             :returns: the state
             """
 
     class OnMergeContext(TriggerContext):
-        """The same while windows are merged."""
+        """The context of a trigger while windows are merged."""
 
         @abstractmethod
         def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None:
-            """Add the state of the merged windows to that of the result.
+            """Merge the state of the merged windows into that of the result.
 
-            :param state_descriptor: which state
+            :param state_descriptor: the descriptor of the state
             """
 
     @abstractmethod
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: TriggerContext) -> TriggerResult:
-        """An element was added to a window.
+        """Handle an element that was added to a window.
 
         :param element: the element
         :param timestamp: its event time
         :param window: the window
         :param ctx: time, timers and state
-        :returns: what becomes of the window
+        :returns: the decision about the window
         """
 
     @abstractmethod
     def on_processing_time(self, time: int, window: Any, ctx: TriggerContext) -> TriggerResult:
-        """A timer of processing time fires.
+        """Handle a processing-time timer that fires.
 
-        :param time: what it was registered for
+        :param time: the time for which it was registered
         :param window: the window
         :param ctx: time, timers and state
-        :returns: what becomes of the window
+        :returns: the decision about the window
         """
 
     @abstractmethod
     def on_event_time(self, time: int, window: Any, ctx: TriggerContext) -> TriggerResult:
-        """A timer of event time fires.
+        """Handle an event-time timer that fires.
 
-        :param time: what it was registered for
+        :param time: the time for which it was registered
         :param window: the window
         :param ctx: time, timers and state
-        :returns: what becomes of the window
+        :returns: the decision about the window
         """
 
     def can_merge(self) -> bool:
-        """Whether it works with windows that merge, that is, has :meth:`on_merge`.
+        """Return True if the trigger works with windows that merge, that is, has :meth:`on_merge`.
 
-        :returns: whether it does
+        :returns: True if it does
         """
         return False
 
     @abstractmethod
     def on_merge(self, window: Any, ctx: OnMergeContext) -> None:
-        """Windows were merged.
+        """Handle that windows were merged.
 
-        :param window: the result
+        :param window: the resulting window
         :param ctx: time, timers and state
         """
 
     @abstractmethod
     def clear(self, window: Any, ctx: TriggerContext) -> None:
-        """The window is over, or became part of another: drop its state and timers.
+        """Drop the state and the timers of a window that is over, or became part of another window.
 
         :param window: the window
         :param ctx: time, timers and state

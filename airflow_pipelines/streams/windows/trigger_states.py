@@ -12,11 +12,13 @@ from airflow_pipelines.streams.windows.trigger import Trigger
 
 
 def trigger_states(trigger: Trigger) -> list[StateDescriptor]:
-    """The descriptors that a trigger has: as attributes of its own, of its classes and of triggers within it, and as variables of
-    modules that its methods use. One that a method makes when it is called cannot be seen.
+    """Return the descriptors of a trigger's states.
+
+    They are found as attributes of the trigger, of its classes and of triggers within it, and as variables of modules that its
+    methods use. A descriptor that a method creates when it is called cannot be found.
 
     :param trigger: the trigger
-    :returns: one for each name, in the order of the names
+    :returns: one descriptor for each name, in the order of the names
     """
     by_name = {descriptor.name: descriptor for descriptor in _descriptors(trigger, set())}
     return [by_name[name] for name in sorted(by_name)]
@@ -24,14 +26,14 @@ def trigger_states(trigger: Trigger) -> list[StateDescriptor]:
 
 def _descriptors(trigger: Trigger, seen: set[int]) -> Iterator[StateDescriptor]:
     seen.add(id(trigger))
-    for value in _reachable(trigger):
+    for value in _find_reachable(trigger):
         if isinstance(value, StateDescriptor):
             yield value
         elif isinstance(value, Trigger) and id(value) not in seen:
             yield from _descriptors(value, seen)
 
 
-def _reachable(trigger: Trigger) -> Iterator[Any]:
+def _find_reachable(trigger: Trigger) -> Iterator[Any]:
     yield from getattr(trigger, "__dict__", {}).values()
     for cls in type(trigger).__mro__:
         for value in vars(cls).values():

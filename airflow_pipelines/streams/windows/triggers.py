@@ -1,4 +1,4 @@
-"""Triggers: when a window gives its result, and when its contents are dropped."""
+"""Triggers, which decide when a window gives its result, and when its contents are dropped."""
 
 from __future__ import annotations
 
@@ -14,40 +14,43 @@ FIRE = TriggerResult.FIRE
 
 
 class _QuietTrigger(Trigger):
-    """Does nothing where a kind says nothing else."""
+    """A trigger that does nothing unless a subclass overrides a method."""
 
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Nothing follows from an element."""
+        """Ignore an element."""
         return CONTINUE
 
     def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Nothing follows from processing time."""
+        """Ignore a processing-time timer."""
         return CONTINUE
 
     def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Nothing follows from event time."""
+        """Ignore an event-time timer."""
         return CONTINUE
 
     def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
-        """Nothing follows from merging."""
+        """Ignore the merge."""
 
     def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
-        """There is nothing to drop."""
+        """Do nothing: there is nothing to drop."""
 
 
 class EventTimeTrigger(_QuietTrigger):
-    """Fires when the watermark passes the end of the window, and again for each late element that is still allowed."""
+    """A trigger that fires when the watermark passes the end of the window.
+
+    It fires again for each late element that is still allowed.
+    """
 
     @staticmethod
     def create() -> EventTimeTrigger:
-        """Make the trigger.
+        """Create the trigger.
 
-        :returns: a new one
+        :returns: a new trigger
         """
         return EventTimeTrigger()
 
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Fire for a late element, else wait for the end."""
+        """Fire for a late element, else wait for the end of the window."""
         end = window.max_timestamp()
         if end <= ctx.get_current_watermark():
             return FIRE
@@ -55,63 +58,63 @@ class EventTimeTrigger(_QuietTrigger):
         return CONTINUE
 
     def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Fire at the end."""
+        """Fire at the end of the window."""
         return FIRE if time == window.max_timestamp() else CONTINUE
 
     def can_merge(self) -> bool:
-        """It can."""
+        """Return True."""
         return True
 
     def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
-        """Wait for the end of the result."""
+        """Wait for the end of the merged window."""
         end = window.max_timestamp()
         if end > ctx.get_current_watermark():
             ctx.register_event_time_timer(end)
 
     def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
-        """Wait no more."""
+        """Delete the timer for the end of the window."""
         ctx.delete_event_time_timer(window.max_timestamp())
 
 
 class ProcessingTimeTrigger(_QuietTrigger):
-    """Fires when the clock passes the end of the window."""
+    """A trigger that fires when the clock passes the end of the window."""
 
     @staticmethod
     def create() -> ProcessingTimeTrigger:
-        """Make the trigger.
+        """Create the trigger.
 
-        :returns: a new one
+        :returns: a new trigger
         """
         return ProcessingTimeTrigger()
 
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Wait for the end."""
+        """Wait for the end of the window."""
         ctx.register_processing_time_timer(window.max_timestamp())
         return CONTINUE
 
     def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Fire at the end."""
+        """Fire at the end of the window."""
         return FIRE
 
     def can_merge(self) -> bool:
-        """It can."""
+        """Return True."""
         return True
 
     def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
-        """Wait for the end of the result."""
+        """Wait for the end of the merged window."""
         end = window.max_timestamp()
         if end > ctx.get_current_processing_time():
             ctx.register_processing_time_timer(end)
 
     def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
-        """Wait no more."""
+        """Delete the timer for the end of the window."""
         ctx.delete_processing_time_timer(window.max_timestamp())
 
 
 class _ContinuousTrigger(_QuietTrigger):
-    """Fires in intervals.
+    """The base of triggers that fire at intervals.
 
-    :param interval: ms
+    :param interval: ms, or a length of time
     """
 
     def __init__(self, interval: Any) -> None:
@@ -121,19 +124,19 @@ class _ContinuousTrigger(_QuietTrigger):
         self._descriptor = ReducingStateDescriptor("fire-time", min)
 
     def can_merge(self) -> bool:
-        """It can."""
+        """Return True."""
         return True
 
 
 class ContinuousEventTimeTrigger(_ContinuousTrigger):
-    """Fires in intervals of event time, and at the end of the window."""
+    """A trigger that fires at intervals of event time, and at the end of the window."""
 
     @staticmethod
     def of(interval: Any) -> ContinuousEventTimeTrigger:
-        """Make the trigger.
+        """Create the trigger.
 
         :param interval: the interval
-        :returns: a new one
+        :returns: a new trigger
         """
         return ContinuousEventTimeTrigger(interval)
 
@@ -148,7 +151,7 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
         return CONTINUE
 
     def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Fire at the end, and when an interval is over."""
+        """Fire at the end of the window, and at the end of an interval."""
         if time == window.max_timestamp():
             return FIRE
         state = ctx.get_partitioned_state(self._descriptor)
@@ -172,7 +175,7 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
         ctx.register_event_time_timer(window.max_timestamp())
 
     def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
-        """Wait no more."""
+        """Delete the timers and the state of the window."""
         state = ctx.get_partitioned_state(self._descriptor)
         at = state.get()
         if at is not None:
@@ -182,14 +185,14 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
 
 
 class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
-    """Fires in intervals of processing time."""
+    """A trigger that fires at intervals of processing time."""
 
     @staticmethod
     def of(interval: Any) -> ContinuousProcessingTimeTrigger:
-        """Make the trigger.
+        """Create the trigger.
 
         :param interval: the interval
-        :returns: a new one
+        :returns: a new trigger
         """
         return ContinuousProcessingTimeTrigger(interval)
 
@@ -201,7 +204,7 @@ class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
         return CONTINUE
 
     def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Fire when an interval is over."""
+        """Fire at the end of an interval."""
         state = ctx.get_partitioned_state(self._descriptor)
         if state.get() != time:
             return CONTINUE
@@ -223,7 +226,7 @@ class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
             ctx.register_processing_time_timer(at)
 
     def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
-        """Wait no more."""
+        """Delete the timer and the state of the window."""
         state = ctx.get_partitioned_state(self._descriptor)
         at = state.get()
         if at is not None:
@@ -236,9 +239,9 @@ def _add(a: int, b: int) -> int:
 
 
 class CountTrigger(_QuietTrigger):
-    """Fires when so many elements were added since it fired last.
+    """A trigger that fires when a number of elements was added since it fired last.
 
-    :param window_size: how many
+    :param window_size: the number of elements
     """
 
     def __init__(self, window_size: int) -> None:
@@ -249,15 +252,15 @@ class CountTrigger(_QuietTrigger):
 
     @staticmethod
     def of(window_size: int) -> CountTrigger:
-        """Make the trigger.
+        """Create the trigger.
 
-        :param window_size: how many elements
-        :returns: a new one
+        :param window_size: the number of elements
+        :returns: a new trigger
         """
         return CountTrigger(window_size)
 
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Count."""
+        """Count the element, and fire when the number is reached."""
         state = ctx.get_partitioned_state(self._descriptor)
         state.add(1)
         if state.get() < self.window_size:
@@ -266,22 +269,22 @@ class CountTrigger(_QuietTrigger):
         return FIRE
 
     def can_merge(self) -> bool:
-        """It can."""
+        """Return True."""
         return True
 
     def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
-        """Add the counts."""
+        """Add the counts of the merged windows."""
         ctx.merge_partitioned_state(self._descriptor)
 
     def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
-        """Forget the count."""
+        """Drop the count."""
         ctx.get_partitioned_state(self._descriptor).clear()
 
 
 class PurgingTrigger(Trigger):
-    """Drops the contents of a window whenever another trigger fires.
+    """A trigger that drops the contents of a window whenever a nested trigger fires.
 
-    :param nested_trigger: the other trigger
+    :param nested_trigger: the nested trigger
     """
 
     def __init__(self, nested_trigger: Trigger) -> None:
@@ -289,47 +292,47 @@ class PurgingTrigger(Trigger):
 
     @staticmethod
     def of(nested_trigger: Trigger) -> PurgingTrigger:
-        """Make the trigger.
+        """Create the trigger.
 
-        :param nested_trigger: the other trigger
-        :returns: a new one
+        :param nested_trigger: the nested trigger
+        :returns: a new trigger
         """
         return PurgingTrigger(nested_trigger)
 
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Ask the other trigger."""
-        return _purged(self.nested_trigger.on_element(element, timestamp, window, ctx))
+        """Ask the nested trigger, and purge if it fires."""
+        return _add_purge(self.nested_trigger.on_element(element, timestamp, window, ctx))
 
     def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Ask the other trigger."""
-        return _purged(self.nested_trigger.on_processing_time(time, window, ctx))
+        """Ask the nested trigger, and purge if it fires."""
+        return _add_purge(self.nested_trigger.on_processing_time(time, window, ctx))
 
     def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Ask the other trigger."""
-        return _purged(self.nested_trigger.on_event_time(time, window, ctx))
+        """Ask the nested trigger, and purge if it fires."""
+        return _add_purge(self.nested_trigger.on_event_time(time, window, ctx))
 
     def can_merge(self) -> bool:
-        """Whether the other trigger can."""
+        """Return True if the nested trigger can merge."""
         return self.nested_trigger.can_merge()
 
     def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
-        """Tell the other trigger."""
+        """Notify the nested trigger."""
         self.nested_trigger.on_merge(window, ctx)
 
     def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
-        """Tell the other trigger."""
+        """Clear the nested trigger."""
         self.nested_trigger.clear(window, ctx)
 
 
-def _purged(result: TriggerResult) -> TriggerResult:
+def _add_purge(result: TriggerResult) -> TriggerResult:
     if result is CONTINUE:
         return CONTINUE
     return TriggerResult.FIRE_AND_PURGE if result.is_fire() else result
 
 
 class NeverTrigger(_QuietTrigger):
-    """Never fires."""
+    """A trigger that never fires."""
 
     def can_merge(self) -> bool:
-        """It can."""
+        """Return True."""
         return True

@@ -14,7 +14,7 @@ class Window:
     __slots__ = ()
 
     def max_timestamp(self) -> int:
-        """The largest timestamp that belongs to it.
+        """Return the largest timestamp that belongs to the window.
 
         :returns: ms
         """
@@ -22,7 +22,7 @@ class Window:
 
 
 class TimeWindow(tuple[int, int], Window):
-    """The elements of a time interval.
+    """A window of a time interval.
 
     :param start: its first timestamp in ms
     :param end: the first timestamp after it
@@ -32,7 +32,7 @@ class TimeWindow(tuple[int, int], Window):
     is_immutable_value = True
 
     def __new__(cls, start: int, end: int) -> TimeWindow:
-        """Make the window."""
+        """Create the window."""
         return tuple.__new__(cls, (start, end))
 
     def __getnewargs__(self) -> tuple[int, int]:
@@ -40,44 +40,44 @@ class TimeWindow(tuple[int, int], Window):
 
     @property
     def start(self) -> int:
-        """Its first timestamp."""
+        """The first timestamp of the window."""
         return self[0]
 
     @property
     def end(self) -> int:
-        """The first timestamp after it."""
+        """The first timestamp after the window."""
         return self[1]
 
     def max_timestamp(self) -> int:
-        """Its last timestamp.
+        """Return the last timestamp of the window.
 
         :returns: ms
         """
         return self[1] - 1
 
     def intersects(self, other: TimeWindow) -> bool:
-        """Whether two windows overlap or touch.
+        """Return True if two windows overlap or touch.
 
         :param other: the other window
-        :returns: whether there is no gap between them
+        :returns: True if there is no gap between them
         """
         return self[0] <= other[1] and self[1] >= other[0]
 
     def cover(self, other: TimeWindow) -> TimeWindow:
-        """The smallest window that contains two.
+        """Return the smallest window that contains two windows.
 
         :param other: the other window
-        :returns: from the earlier start to the later end
+        :returns: a window from the earlier start to the later end
         """
         return TimeWindow(min(self[0], other[0]), max(self[1], other[1]))
 
     @staticmethod
     def get_window_start_with_offset(timestamp: int, offset: int, window_size: int) -> int:
-        """Where the window of a timestamp starts.
+        """Return the start of the window of a timestamp.
 
-        :param timestamp: in ms
-        :param offset: by how much windows are moved
-        :param window_size: of each window
+        :param timestamp: the timestamp in ms
+        :param offset: the offset of the starts
+        :param window_size: the size of each window
         :returns: timestamp in ms
         """
         return timestamp - (timestamp - offset + window_size) % window_size
@@ -108,16 +108,16 @@ class TimeWindow(tuple[int, int], Window):
 
 
 class CountWindow(tuple[int], Window):
-    """A number of elements.
+    """A window with a number of elements.
 
-    :param id: number of the window
+    :param id: the number of the window
     """
 
     __slots__ = ()
     is_immutable_value = True
 
     def __new__(cls, id: int) -> CountWindow:
-        """Make the window."""
+        """Create the window."""
         return tuple.__new__(cls, (id,))
 
     def __getnewargs__(self) -> tuple[int]:
@@ -125,11 +125,11 @@ class CountWindow(tuple[int], Window):
 
     @property
     def id(self) -> int:
-        """Number of the window."""
+        """The number of the window."""
         return self[0]
 
     def max_timestamp(self) -> int:
-        """A count has no end in time.
+        """Return the end of time, since a count has no end in time.
 
         :returns: the end of time
         """
@@ -140,13 +140,13 @@ class CountWindow(tuple[int], Window):
 
 
 class GlobalWindow(tuple[()], Window):
-    """All elements."""
+    """The window of all elements."""
 
     __slots__ = ()
     is_immutable_value = True
 
     def __new__(cls) -> GlobalWindow:
-        """Make the window."""
+        """Create the window."""
         return tuple.__new__(cls, ())
 
     def __getnewargs__(self) -> tuple[()]:
@@ -154,14 +154,14 @@ class GlobalWindow(tuple[()], Window):
 
     @classmethod
     def get(cls) -> GlobalWindow:
-        """The window.
+        """Return the window.
 
-        :returns: one that is equal to all others
+        :returns: a window that is equal to all others of this class
         """
         return cls()
 
     def max_timestamp(self) -> int:
-        """It has no end.
+        """Return the end of time, since the window has no end.
 
         :returns: the end of time
         """

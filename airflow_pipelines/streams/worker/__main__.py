@@ -1,4 +1,4 @@
-"""Starts the process of a program, as :class:`~airflow_pipelines.streams.processes.ChildProcess` does."""
+"""Entry point of the process of a program, as :class:`~airflow_pipelines.streams.processes.ChildProcess` starts it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stream program as bytes: its plan with all functions, as the processes get it in which it runs."""
+"""A stream program as bytes: its plan with all functions, in the form in which the processes that run it get it."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _MAIN = "__main__"
 
 @dataclass(frozen=True)
 class BoundProgram:
-    """A program that was executed to find out what it consists of, and is to run elsewhere.
+    """A program that was executed to build its plan, and that is to run elsewhere.
 
-    Functions and classes of modules travel by name: the modules must be importable where the program runs. Those of the file
-    that was executed, which is nobody's module, travel by value.
+    Functions and classes of modules are sent by name: the modules must be importable where the program runs. Those of the executed
+    file, which is not an importable module, are sent by value.
 
-    :param plan: what runs
-    :param settings: what holds for the whole program
-    :param folder: where its files were when it was executed, so that places in them can be shown
-    :param main: classes of the file that was executed, by their names: values of these are kept and sent by name
-    :param argv: its command line, as ``sys.argv`` had it
+    :param plan: the plan
+    :param settings: the settings of the whole program
+    :param folder: the folder of its files when it was executed, so that places in them can be shown
+    :param main: the classes of the executed file, by name: their values are stored and sent by name
+    :param argv: its command line, as in ``sys.argv``
     """
 
     plan: Plan
@@ -38,16 +38,16 @@ class BoundProgram:
     argv: tuple[str, ...] = ()
 
     def to_bytes(self) -> bytes:
-        """The program as bytes.
+        """Return the program as bytes.
 
-        :returns: what :meth:`from_bytes` reads
-        :raises StreamProgramError: when something of it cannot travel: the message says what, and where it is
+        :returns: bytes for :meth:`from_bytes`
+        :raises StreamProgramError: if a part of it cannot be pickled; the message says which part, and where it is
         """
         try:
             data: bytes = cloudpickle.dumps(self, 5)
         except Exception as error:
             raise StreamProgramError(
-                f"{_culprit(self.plan, self.settings)} cannot be brought to the process in which the program runs"
+                f"{_find_culprit(self.plan, self.settings)} cannot be brought to the process in which the program runs"
                 f" ({type(error).__name__}: {error}). Make connections, locks and open files in open(), where each parallel"
                 " instance makes its own."
             ) from error
@@ -55,10 +55,12 @@ class BoundProgram:
 
     @staticmethod
     def from_bytes(data: bytes) -> BoundProgram:
-        """The program of some bytes. Its classes become those of the module ``__main__`` of this process, its command line that
-        of this process: functions see here what they see where the file is executed.
+        """Load a program from bytes, and install its classes and command line in this process.
 
-        :param data: what :meth:`to_bytes` gave
+        Its classes become those of the module ``__main__`` of this process, and its command line that of this process: functions
+        see here what they see where the file is executed.
+
+        :param data: the result of :meth:`to_bytes`
         :returns: the program
         """
         bound: BoundProgram = cloudpickle.loads(data)
@@ -70,26 +72,26 @@ class BoundProgram:
 
 
 def bind(plan: Plan, settings: TaskSettings, folder: str = "") -> BoundProgram:
-    """A program with what it needs of the file that is being executed.
+    """Return a program with everything that it needs from the file that is being executed.
 
-    :param plan: what runs
-    :param settings: what holds for the whole program
-    :param folder: where its files are
+    :param plan: the plan
+    :param settings: the settings of the whole program
+    :param folder: the folder of its files
     :returns: the program
     """
-    return BoundProgram(plan, settings, folder, _travelling_classes(sys.modules[_MAIN]), tuple(sys.argv))
+    return BoundProgram(plan, settings, folder, _find_travelling_classes(sys.modules[_MAIN]), tuple(sys.argv))
 
 
-def _travelling_classes(main: ModuleType) -> dict[str, type]:
-    """The classes of a module that can travel. Those that cannot are not in values that are kept or sent either."""
+def _find_travelling_classes(main: ModuleType) -> dict[str, type]:
+    """Return the classes of a module that can be pickled. Those that cannot do not occur in stored or sent values either."""
     return {
         name: value
         for name, value in vars(main).items()
-        if isinstance(value, type) and value.__module__ == _MAIN and value.__qualname__ == name and _travels(value)
+        if isinstance(value, type) and value.__module__ == _MAIN and value.__qualname__ == name and _can_travel(value)
     }
 
 
-def _travels(value: type) -> bool:
+def _can_travel(value: type) -> bool:
     try:
         cloudpickle.dumps(value, 5)
     except Exception:  # noqa: BLE001 (whatever it is: who needs it is told when the plan is made bytes)
@@ -97,23 +99,23 @@ def _travels(value: type) -> bool:
     return True
 
 
-def _culprit(plan: Plan, settings: TaskSettings) -> str:
+def _find_culprit(plan: Plan, settings: TaskSettings) -> str:
     for chain in plan.chains:
         for step in chain.steps:
             operator = f"operator {step.name!r}"
             for what, value in step.node.operator.user_objects().items():
                 path = unpicklable(value, f"the {what} of the {operator}")
                 if path is not None:
-                    return _sentence(path)
+                    return _capitalise(path)
             for edge in (*step.inputs, *(link.edge for link in plan.into(chain))):
                 path = unpicklable(edge.exchange, f"what the {operator} is partitioned by")
                 if path is not None:
-                    return _sentence(path)
+                    return _capitalise(path)
             path = unpicklable(step.node, f"the {operator}")
             if path is not None:
-                return _sentence(path)
-    return _sentence(unpicklable(settings, "what the program sets for all operators") or "the program")
+                return _capitalise(path)
+    return _capitalise(unpicklable(settings, "what the program sets for all operators") or "the program")
 
 
-def _sentence(text: str) -> str:
+def _capitalise(text: str) -> str:
     return text[0].upper() + text[1:]

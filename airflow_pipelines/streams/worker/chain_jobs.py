@@ -1,6 +1,6 @@
-"""What one task of a chain needs to run in another process, and what comes of it.
+"""Jobs that run one task of a chain in another process, and their results.
 
-A job and its reply are bytes that anybody may carry and keep: values of the program's classes in them are bytes once more, which
+A job and its reply are bytes that any process may carry and store. Values of the program's classes in them are nested bytes, which
 only the processes of the program read.
 """
 
@@ -23,9 +23,9 @@ class JobProgram:
     """The program of a job.
 
     :param program: a :class:`~airflow_pipelines.streams.worker.bound.BoundProgram` as bytes
-    :param schemas: Arrow schemas in IPC format of the relations that it makes, by uid of the operator
-    :param place: what its functions see
-    :param attempt: from 0, one more for each restart
+    :param schemas: the Arrow schemas in IPC format of the relations that it makes, by uid of the operator
+    :param place: the surroundings that its functions see
+    :param attempt: the number of the attempt, from 0, one more for each restart
     """
 
     program: bytes
@@ -36,17 +36,17 @@ class JobProgram:
 
 @dataclass(frozen=True, slots=True)
 class ChainJob:
-    """All rounds of one task.
+    """A job with all rounds of one task.
 
     :param program: the program
-    :param chain: number of the chain
-    :param index: number of the task
+    :param chain: the number of the chain
+    :param index: the number of the task
     :param rounds: the rounds
-    :param snapshot: what it goes on from, with all pages
+    :param snapshot: the state from which it resumes, with all pages
     :param metrics: its metrics by uid of the operator
-    :param inputs: what it gets in each round
-    :param feeds: what has come in for the source that it reads
-    :param most_bytes: a reply with more bytes is none
+    :param inputs: its input in each round
+    :param feeds: the feeds for the source that it reads
+    :param most_bytes: the maximum size of the reply in bytes; a larger result is rejected
     """
 
     program: JobProgram
@@ -62,15 +62,15 @@ class ChainJob:
 
 @dataclass(frozen=True, slots=True)
 class ChainDone:
-    """What came of a task.
+    """The result of a task.
 
-    :param given: what it gave in each round: position of the link, number of the reading task, and the elements
-    :param outputs: rows for relations, by round
-    :param snapshot: what it keeps, and of its pages those that changed
+    :param given: its output in each round: position of the link, number of the reading task, and the elements
+    :param outputs: the rows for relations, by round
+    :param snapshot: its state, with only those pages that changed
     :param metrics: its metrics by uid of the operator
-    :param states: states that its functions have asked for, by uid of the operator
-    :param has_ended: whether nothing follows
-    :param read: how many elements it has read as a source
+    :param states: the states that its functions have asked for, by uid of the operator
+    :param has_ended: True if nothing follows
+    :param read: the number of elements that it has read as a source
     """
 
     given: Sequence[Sequence[tuple[int, int, Packed]]]
@@ -83,7 +83,7 @@ class ChainDone:
 
     @property
     def bytes(self) -> int:
-        """About how large it is."""
+        """The approximate size in bytes."""
         given = sum(len(packed.data) for each in self.given for _, _, packed in each)
         rows = sum(len(output.data) for each in self.outputs for output in each)
         return given + rows + sum(len(page.data) for pages in self.snapshot.pages.values() for page in pages.values())
@@ -91,9 +91,9 @@ class ChainDone:
 
 @dataclass(frozen=True, slots=True)
 class MustStay:
-    """The chain can only run in the process of its program.
+    """A reply that says that the chain can only run in the process of its program.
 
-    :param reason: why
+    :param reason: the reason
     """
 
     reason: str
@@ -101,11 +101,11 @@ class MustStay:
 
 @dataclass(frozen=True, slots=True)
 class JobReply:
-    """What is answered to a job.
+    """The reply to a job.
 
-    :param found: what came of it
-    :param stdout: what was printed
-    :param stderr: what was printed there, and logged
+    :param found: the result
+    :param stdout: the text that was printed to ``stdout``
+    :param stderr: the text that was printed to ``stderr``, and logged
     """
 
     found: ChainDone | MustStay | Failure

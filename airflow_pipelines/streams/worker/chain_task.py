@@ -1,4 +1,4 @@
-"""Runs one task of a chain in whatever process, and leaves nothing behind there."""
+"""Execution of one task of a chain in any process, without leaving traces there."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from airflow_pipelines.streams.worker.messages import OutputRows
 def run_chain_job(data: bytes) -> bytes:
     """Run a task.
 
-    Errors of functions are told and not raised: whoever starts tasks would start the task again.
+    Errors of functions are part of the reply and not raised: whoever starts tasks would otherwise start the task again.
 
     :param data: a :class:`ChainJob` as bytes
     :returns: a :class:`JobReply` as bytes
@@ -47,7 +47,7 @@ def run_chain_job(data: bytes) -> bytes:
 
 
 class _CannotTravelError(Exception):
-    """An element has no bytes."""
+    """An error raised for an element that cannot be pickled."""
 
 
 class _Run:

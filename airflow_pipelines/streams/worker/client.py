@@ -1,4 +1,4 @@
-"""The process of a program, as its parent uses it."""
+"""The process of a program, from the side of its parent."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ R = TypeVar("R")
 
 
 class WorkerClosedError(StreamProgramError):
-    """The process of a program was closed by this one, and is asked for something."""
+    """An error raised for a request to a program's process that this process has closed."""
 
 
 class ProgramFailedError(StreamProgramError):
-    """A function of a program has raised an error.
+    """An error raised because a function of a program has raised one.
 
-    :param failure: what is known of it
+    :param failure: the failure
     """
 
     def __init__(self, failure: Failure) -> None:
@@ -60,26 +60,26 @@ class OtherProcesses(Protocol):
 
     @property
     def jobs_from(self) -> int:
-        """A chain that gets fewer elements in a step is not worth the way there."""
+        """The minimum number of elements of a chain in a step for which it is worth sending the chain there."""
         ...
 
     def run(self, jobs: Sequence[bytes]) -> Sequence[bytes]:
         """Call :func:`~airflow_pipelines.streams.worker.chain_task.run_chain_job` for each job.
 
         :param jobs: the jobs
-        :returns: what it gave, in the order of the jobs
+        :returns: the replies, in the order of the jobs
         """
         ...
 
 
 class WorkerProcess:
-    """Runs a program in a process of its own, which starts at once.
+    """A program that runs in its own process, which starts at once.
 
-    :param program: what :class:`~airflow_pipelines.streams.worker.bound.BoundProgram` gave as bytes
-    :param settings: how the process is started
-    :param on_line: is given the name of the stream, ``stdout`` or ``stderr``, and each line that the program prints, by other
-        threads
-    :param memory_bytes: how much memory it may have; None for no limit
+    :param program: a :class:`~airflow_pipelines.streams.worker.bound.BoundProgram` as bytes
+    :param settings: the settings with which the process is started
+    :param on_line: a function that receives the name of the stream, ``stdout`` or ``stderr``, and each line that the program
+        prints, from other threads
+    :param memory_bytes: the memory limit in bytes; None for no limit
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int:
-        """The number of the process."""
+        """The id of the process."""
         return self._child.pid
 
     def open(
@@ -113,17 +113,18 @@ class WorkerProcess:
         now_ms: int | None = None,
         attempt: int = 0,
     ) -> Stepped:
-        """Begin, or go on.
+        """Open the program, at its beginning or from stored state.
 
-        :param rest: what :class:`StateChanges` had last; None to begin
-        :param pages: all pages that were not told to be gone; read while they are sent
-        :param dropped: state that the program no longer has and that may go: uids of operators, or these with the name of a state
-        :param schemas: Arrow schemas in IPC format of the relations that the program makes, by uid; needed for those whose sinks
-            do not know theirs
-        :param now_ms: processing time; None goes on at the time of the last step
-        :param attempt: from 0, one more for each restart
-        :returns: what is known before the first step
-        :raises ProgramFailedError: when the program cannot go on from this, or one of its functions raises
+        :param rest: the ``rest`` of the last :class:`StateChanges`; None to begin
+        :param pages: all pages that were not reported as gone; read while they are sent
+        :param dropped: state that the program no longer has and that may be dropped: uids of operators, or these with the name of a
+            state
+        :param schemas: the Arrow schemas in IPC format of the relations that the program makes, by uid; needed for those whose
+            sinks do not know theirs
+        :param now_ms: processing time; None to continue at the time of the last step
+        :param attempt: the number of the attempt, from 0, one more for each restart
+        :returns: the reply before the first step
+        :raises ProgramFailedError: if the program cannot resume from this state, or one of its functions raises
         """
         opening = Open(
             self._program, rest, dropped, schemas or {}, now_ms, self._folders, self._memory_bytes, attempt, self._references
@@ -131,39 +132,40 @@ class WorkerProcess:
         return self._ask(Stepped, _opening(opening, pages))
 
     def step(self, now_ms: int, feeds: Sequence[Feed], others: OtherProcesses | None = None) -> Stepped:
-        """One step.
+        """Run one step.
 
         :param now_ms: processing time
-        :param feeds: what has come in, in the order in which it came
-        :param others: where chains may run that have much to do; None for nowhere
-        :returns: what came out
-        :raises ProgramFailedError: when a function of the program raises
+        :param feeds: the feeds, in the order in which they arrived
+        :param others: the processes in which chains with many elements may run; None for none
+        :returns: the output of the step
+        :raises ProgramFailedError: if a function of the program raises
         """
         jobs_from = None if others is None else others.jobs_from
         return self._ask(Stepped, (Step(now_ms, feeds, jobs_from),), others)
 
     def changes(self, take: TakePages) -> StateChanges:
-        """Make ready to commit what was written, and tell what has changed.
+        """Prepare the written output for commit, and return the changes of the state.
 
-        :param take: gets the pages that have changed since the last time, some at a time
-        :returns: what else has changed
-        :raises ProgramFailedError: when something cannot be kept
+        :param take: a function that receives the pages that have changed since the last call, some at a time
+        :returns: the other changes
+        :raises ProgramFailedError: if some state cannot be pickled
         """
         with self._lock:
             return self._asked(StateChanges, (TakeChanges(),), take=take)
 
     def committed(self) -> None:
-        """The changes that were taken last are durable: the program may make visible what it has written.
+        """Tell the program that the changes that were taken last are durable, so that it may make its output visible.
 
-        :raises ProgramFailedError: when a sink cannot
+        :raises ProgramFailedError: if a sink fails to do so
         """
         self._ask(Done, (Committed(),))
 
     def metrics(self) -> Mapping[tuple[str, int], TaskMetrics] | None:
-        """All metrics as they are now. May be called by any thread.
+        """Return the current metrics. May be called by any thread.
 
-        :returns: by uid of the operator and number of the task; None while it is asked something else, which it will tell after
-        :raises StreamProgramError: when it runs no more
+        :returns: metrics by uid of the operator and number of the task; None while another request is running, whose reply will
+            bring them
+        :raises StreamProgramError: if the process no longer runs
         """
         if not self._lock.acquire(blocking=False):
             return None
@@ -173,9 +175,11 @@ class WorkerProcess:
             self._lock.release()
 
     def close(self, kill_after_s: float = 10.0) -> None:
-        """End the process: its functions are closed, and what was not committed is dropped. May be called by any thread, and again.
+        """End the process. Its functions are closed, and output that was not committed is dropped.
 
-        :param kill_after_s: how long it may take, with the step that it is in; then it is killed
+        May be called by any thread, and again.
+
+        :param kill_after_s: the number of seconds after which it is killed; they include the step that is running
         """
         deadline = time.monotonic() + kill_after_s
         if self._lock.acquire(timeout=max(0.0, kill_after_s)):
@@ -191,7 +195,7 @@ class WorkerProcess:
             self._child.close(0)
 
     def _ask_to_end(self, deadline: float) -> None:
-        with contextlib.suppress(OSError):  # it is gone already
+        with contextlib.suppress(OSError):  # the process is gone already
             self._child.connection.send(Close())
             if self._child.connection.poll(max(0.0, deadline - time.monotonic())):
                 self._child.close(max(0.0, deadline - time.monotonic()))
@@ -227,7 +231,7 @@ class WorkerProcess:
             for request in requests:
                 self._send(request)
         except Exception:
-            # It waits for the rest of what is asked, and would take the next request for that.
+            # The process waits for the rest of the request, and would take the next request for it.
             self._is_closing = True
             self._child.kill()
             raise
@@ -237,11 +241,11 @@ class WorkerProcess:
             raise self._end() from None
 
     def _after(self, pages: StoredPages, take: TakePages) -> Any:
-        """The message that follows some pages, once these were taken."""
+        """Pass some pages on, and return the message that follows them."""
         try:
             take(pages)
         except Exception:
-            # It sends the others, which nobody wants.
+            # The process would go on to send the other pages, which nobody reads.
             self._is_closing = True
             self._child.kill()
             raise
@@ -254,7 +258,7 @@ class WorkerProcess:
             raise self._end() from None
 
     def _end(self) -> StreamProgramError:
-        """The process has ended, or does not talk any more.
+        """Return the error to raise when the process has ended, or no longer responds.
 
         :returns: the error to raise
         """

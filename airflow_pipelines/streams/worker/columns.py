@@ -1,4 +1,4 @@
-"""Columns of Arrow from values of Python. A value that would become another one is refused: Arrow itself cuts 1.5 to 1."""
+"""Arrow columns from Python values. A value that the conversion would change is refused: Arrow itself truncates 1.5 to 1."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _CONVERSION_ERRORS = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
 
 class MisfitError(Exception):
-    """A value does not fit a column.
+    """An error raised for a value that does not fit a column.
 
-    :param position: which value it is
-    :param reason: why it does not fit; empty where that is plain
+    :param position: the position of the value
+    :param reason: the reason; empty if it is obvious
     """
 
     def __init__(self, position: int, reason: str = "") -> None:
@@ -29,20 +29,20 @@ class MisfitError(Exception):
 
 
 def column_of(values: Sequence[Any], column: pa.Field, stored: Stored | None = None) -> pa.Array:
-    """A column of values.
+    """Convert values to a column.
 
     :param values: the values
-    :param column: its type, and whether values may be missing
-    :param stored: makes of each value what is stored of it; None where that is the value
+    :param column: the field with the type and the nullability
+    :param stored: a function that converts each value to its stored form; None if values are stored as they are
     :returns: the column
-    :raises MisfitError: when a value does not fit
+    :raises MisfitError: if a value does not fit
     """
     if stored is not None:
-        values = list(_all_stored(values, stored))
+        values = list(_store_all(values, stored))
     try:
         array = pa.array(values, column.type)
     except _CONVERSION_ERRORS as error:
-        raise _first_misfit(values, column.type, error) from None
+        raise _find_first_misfit(values, column.type, error) from None
     if not column.nullable and array.null_count:
         raise MisfitError(next(position for position, value in enumerate(values) if value is None), "it must have a value")
     exact = _EXACT.get(column.type.id)
@@ -55,7 +55,7 @@ def column_of(values: Sequence[Any], column: pa.Field, stored: Stored | None = N
     return array
 
 
-def _all_stored(values: Sequence[Any], stored: Stored) -> Iterator[Any]:
+def _store_all(values: Sequence[Any], stored: Stored) -> Iterator[Any]:
     for position, value in enumerate(values):
         try:
             yield stored(value)
@@ -63,7 +63,7 @@ def _all_stored(values: Sequence[Any], stored: Stored) -> Iterator[Any]:
             raise MisfitError(position, str(error)) from None
 
 
-def _first_misfit(values: Sequence[Any], kind: pa.DataType, error: Exception) -> MisfitError:
+def _find_first_misfit(values: Sequence[Any], kind: pa.DataType, error: Exception) -> MisfitError:
     for position, value in enumerate(values):
         try:
             pa.array([value], kind)
@@ -81,11 +81,16 @@ _EXACT: Mapping[int, frozenset[type]] = {
     pa.string().id: frozenset({str, _NONE}),
     pa.binary().id: frozenset({bytes, _NONE}),
 }
-"""Types whose values are kept as they are, by the number of the column's type."""
+"""The Python types whose values are stored exactly, by the id of the column's Arrow type."""
 
 
 def _keeps(kind: pa.DataType) -> Callable[[Any], bool] | None:
-    """What says whether a value that Arrow takes for a type is kept as it is; None where all are."""
+    """Return a predicate that is True for values that Arrow stores unchanged in a type.
+
+    It is only called for values that Arrow accepts for the type.
+
+    :returns: the predicate; None if Arrow stores all these values unchanged
+    """
     if pa.types.is_integer(kind):
         return lambda value: not isinstance(value, float | Decimal) or value == int(value)
     if pa.types.is_date(kind):
@@ -108,7 +113,7 @@ def _keeps(kind: pa.DataType) -> Callable[[Any], bool] | None:
 
 
 def _keeps_list(keeps: Callable[[Any], bool] | None) -> Callable[[Any], bool]:
-    # Arrow would make a list of the characters of a text.
+    # Refuse strings: Arrow would make a list of their characters.
     return lambda value: value is None or (not isinstance(value, str) and (keeps is None or all(map(keeps, value))))
 
 

@@ -1,4 +1,4 @@
-"""Finds what exactly of a program cannot travel to its process: of functions also the variables that they use."""
+"""Search for the exact part of a program that cannot be pickled for its process, including the variables that functions use."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from airflow_pipelines.streams.culprits import innermost, parts_of
 
 
 def unpicklable(value: Any, path: str) -> str | None:
-    """What in a value cannot travel.
+    """Return the path to the part of a value that cannot be pickled.
 
     :param value: the value
-    :param path: how it is called
-    :returns: the path to the innermost object that cannot travel, None when all of it can
+    :param path: the name of the value
+    :returns: the path to the innermost object that cannot be pickled, None if everything can
     """
     try:
         cloudpickle.dumps(value, 5)

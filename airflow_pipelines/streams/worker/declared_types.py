@@ -1,4 +1,4 @@
-"""What the SQL type of a column asks of values beyond its Arrow type: lengths, UUIDs, integers without a sign."""
+"""Requirements that the SQL type of a column adds to its Arrow type: lengths, UUIDs, unsigned integers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from uuid import UUID
 import pyarrow as pa
 
 DECLARED: Final = b"airflow_pipelines.declared"
-"""Key of a field's metadata with the column's SQL type, as the REST contract writes column types."""
+"""The key in a field's metadata for the column's SQL type, in the form of column types in the REST contract."""
 
 _UNSIGNED: Final[Mapping[str, int]] = {
     "UTINYINT": 2**8 - 1,
@@ -21,17 +21,17 @@ _UNSIGNED: Final[Mapping[str, int]] = {
 }
 _UUID_LENGTH: Final = 36
 Stored = Callable[[Any], Any]
-"""Makes of a value what is stored of it. A value of another type stays as it is: Arrow refuses it.
+"""A function that converts a value to its stored form. A value of another type stays as it is: Arrow refuses it.
 
-:raises ValueError: says what is wrong with the value
+:raises ValueError: if the value is invalid; the message says why
 """
 
 
 def stored_by(column: pa.Field) -> Stored | None:
-    """What becomes of a column's values before they are stored.
+    """Return the conversion of a column's values to their stored form.
 
-    :param column: with its SQL type in its metadata
-    :returns: the function; None where all values stay as they are
+    :param column: the field, with its SQL type in its metadata
+    :returns: the function; None if all values stay as they are
     """
     declared = (column.metadata or {}).get(DECLARED)
     return None if declared is None else _stored(json.loads(declared))
@@ -90,7 +90,7 @@ def _uuid(value: Any) -> Any:
         return str(value)
     if not isinstance(value, str):
         return value
-    # Only the usual form, as for rows that come from outside: Python's class would also take braces, URNs and odd hyphens.
+    # Accept only the usual form, as for rows from outside: Python's class would also accept braces, URNs and odd hyphens.
     try:
         if len(value) == _UUID_LENGTH and str(UUID(value)) == value.lower():
             return value.lower()

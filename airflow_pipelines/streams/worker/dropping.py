@@ -1,4 +1,4 @@
-"""Drops single states from pages and from what all tasks have in common, when a changed program no longer has them."""
+"""Removal of single states from pages and from broadcast state, for a changed program that no longer has them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from airflow_pipelines.streams.state.pages import PageRows, Row, StoredPage, fra
 
 
 def without_states(page: StoredPage, names: Collection[str]) -> StoredPage | None:
-    """A page without the values of some states.
+    """Return a page without the values of some states.
 
-    :param page: a page at rest
-    :param names: names of the states
-    :returns: the page without them; the same page when it had none of them, None when nothing is left
-    :raises StreamProgramError: when a class of what remains is not there any more
+    :param page: a stored page
+    :param names: the names of the states
+    :returns: the page without them; the same page if it had none of them, None if nothing is left
+    :raises StreamProgramError: if a class of the remaining state no longer exists
     """
     rows = PageRows.of(page.data)
     changes: dict[bytes, Row | None] = {}
@@ -35,12 +35,12 @@ def without_states(page: StoredPage, names: Collection[str]) -> StoredPage | Non
 
 
 def without_broadcast_states(kept: bytes, names: Collection[str]) -> bytes:
-    """What an operator has in all tasks, without some of it.
+    """Return the broadcast state of an operator without some of its states.
 
     :param kept: its broadcast states by name, pickled
-    :param names: names of states, those of broadcast states with their prefix
-    :returns: the others
-    :raises StreamProgramError: when a class of what remains is not there any more
+    :param names: the names of the states to remove; broadcast states have their prefix
+    :returns: the other states, pickled
+    :raises StreamProgramError: if a class of the remaining state no longer exists
     """
     states = _Tolerant(io.BytesIO(kept)).load()
     return pickle.dumps({name: state for name, state in states.items() if BROADCAST_PREFIX + name not in names}, 5)
@@ -57,7 +57,7 @@ def _name(slot: Any) -> str:
 
 
 class _Tolerant(pickle.Unpickler):
-    """Reads values of classes that are gone as well: such values are often those that are to be dropped."""
+    """An unpickler that also reads values of classes that no longer exist: such values are often those that are to be dropped."""
 
     def find_class(self, module: str, name: str) -> Any:
         try:
@@ -67,7 +67,7 @@ class _Tolerant(pickle.Unpickler):
 
 
 class _Gone:
-    """Stands for a value of a class that is gone."""
+    """A placeholder for a value whose class no longer exists."""
 
     def __new__(cls, *_arguments: Any, **_named: Any) -> _Gone:
         return super().__new__(cls)

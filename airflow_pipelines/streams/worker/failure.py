@@ -1,4 +1,4 @@
-"""An error of a program as a message: what a person needs to find its place in the program's files."""
+"""An error of a program as a message, with the information that a person needs to find the place in the program's files."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from airflow_pipelines.streams.worker.messages import Failure
 
 
 def failure_of(error: BaseException, folders: Sequence[str]) -> Failure:
-    """What is told of an error.
+    """Return the message for an error.
 
     :param error: the error
-    :param folders: where files of the program are, or were when it was bound
+    :param folders: the folders of the program's files, now or when it was bound
     :returns: the message
     """
     shown = traceback.TracebackException.from_exception(error)
@@ -44,14 +44,14 @@ def _text(error: BaseException) -> str:
 
 def _show_user_frames(shown: traceback.TracebackException, folders: Sequence[str]) -> None:
     frames = [frame for frame in shown.stack if not is_machinery(frame.filename)]
-    shown.stack = traceback.StackSummary.from_list([_shortened(frame, folders) for frame in frames or shown.stack])
+    shown.stack = traceback.StackSummary.from_list([_shorten(frame, folders) for frame in frames or shown.stack])
     for other in (shown.__cause__, shown.__context__, *(shown.exceptions or ())):
         if other is not None:
             _show_user_frames(other, folders)
 
 
-def _shortened(frame: traceback.FrameSummary, folders: Sequence[str]) -> traceback.FrameSummary:
-    """A frame with its file as the program's author knows it: relative to the folder of the program."""
+def _shorten(frame: traceback.FrameSummary, folders: Sequence[str]) -> traceback.FrameSummary:
+    """Return a frame whose file is relative to the folder of the program, as the program's author knows it."""
     path = Path(frame.filename)
     for folder in folders:
         if folder and path.is_relative_to(folder):
@@ -62,6 +62,6 @@ def _shortened(frame: traceback.FrameSummary, folders: Sequence[str]) -> traceba
 
 
 def _line(name: str, number: int, folders: Sequence[str]) -> str:
-    """The text of a line: the file may be somewhere else than it was when the program was bound."""
+    """Return the text of a line. The file may have moved since the program was bound."""
     found = (linecache.getline(str(Path(folder) / name), number).strip() for folder in folders if folder)
     return next((line for line in found if line), "")

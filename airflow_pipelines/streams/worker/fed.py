@@ -1,4 +1,4 @@
-"""Sources that are read elsewhere: elements come as messages, and the plan reads what has come."""
+"""Sources that are read elsewhere: elements arrive as messages, and the plan reads what has arrived."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NO_INPUT = -1
 
 
 class FedSource(Source):
-    """Stands for a source that is read elsewhere.
+    """A substitute for a source that is read elsewhere.
 
     :param source: the source itself
     """
@@ -33,28 +33,28 @@ class FedSource(Source):
 
     @property
     def is_bounded(self) -> bool:
-        """As the source itself."""
+        """True if the source itself is bounded."""
         return self._source.is_bounded
 
     def splits(self, parallelism: int) -> Sequence[int] | None:
-        """Not known before the first message; a relation has one."""
+        """Return None, since the splits are not known before the first message; a relation has one split."""
         return (0,) if isinstance(self._source, RelationSource) else None
 
     def open(self, split: Any, position: Any | None) -> SourceReader:
-        """Read what comes for a split."""
+        """Open a reader for the messages of a split."""
         reader = self.readers[split] = FedReader(position or 0)
         return reader
 
     @property
     def has_waiting(self) -> bool:
-        """Whether something has come that was not read."""
+        """True if some elements have arrived that were not read."""
         return any(reader.has_waiting for reader in self.readers.values())
 
 
 class FedReader(SourceReader):
-    """Reads what has come for one split.
+    """A reader of the elements that have arrived for one split.
 
-    :param number: how many elements were read before; ``NO_INPUT`` when there was nothing to read yet
+    :param number: the number of elements that were read before; ``NO_INPUT`` if there was nothing to read yet
     """
 
     def __init__(self, number: int) -> None:
@@ -64,36 +64,36 @@ class FedReader(SourceReader):
 
     @property
     def has_input(self) -> bool:  # type: ignore[override]
-        """Tell whether something has come, or may be on its way."""
+        """True if something has arrived, or may be on its way."""
         return bool(self._expects_input or self._number or self._waiting)
 
     def expect_no_input(self) -> None:
-        """The source has nothing for the split yet."""
+        """Note that the source has nothing for the split yet."""
         self._expects_input = False
 
     @property
     def has_waiting(self) -> bool:
-        """Whether something has come that was not read."""
+        """True if some elements have arrived that were not read."""
         return bool(self._waiting)
 
     def add(self, piece: Polled) -> None:
-        """Something has come.
+        """Add elements that have arrived.
 
         :param piece: elements, or the end
         """
         self._waiting.append(piece)
 
     def poll(self, limit: int) -> Polled:
-        """What has come, in whole messages: a few more than the limit."""
+        """Return elements that have arrived, in whole messages, so there may be a few more than the limit."""
         if not self._waiting:
             return Polled([])
         piece = self._waiting.popleft()
         if self._waiting and len(piece.values) < limit:
-            piece = self._with_next(piece, limit)
+            piece = self._merge_waiting(piece, limit)
         self._number += len(piece.values)
         return piece
 
-    def _with_next(self, first: Polled, limit: int) -> Polled:
+    def _merge_waiting(self, first: Polled, limit: int) -> Polled:
         values = list(first.values)
         timestamps = _timestamps(first)
         finished = first.finished
@@ -105,7 +105,7 @@ class FedReader(SourceReader):
         return Polled(values, timestamps, finished)
 
     def position(self) -> int:
-        """Say how many elements were read, or that there was nothing to read yet."""
+        """Return the number of elements that were read, or ``NO_INPUT`` if there was nothing to read yet."""
         return self._number if self.has_input else NO_INPUT
 
 
@@ -114,10 +114,10 @@ def _timestamps(piece: Polled) -> list[int | None]:
 
 
 def elements(feed: SourceFeed) -> Polled:
-    """What a message brings.
+    """Return the content of a message.
 
     :param feed: elements, or the end
-    :returns: the same for a reader
+    :returns: the content in the form that a reader gives
     """
     if feed.kind is FeedKind.ENDED:
         return Polled([], finished=True)
@@ -126,10 +126,10 @@ def elements(feed: SourceFeed) -> Polled:
 
 
 def with_fed_sources(plan: Plan) -> tuple[Plan, dict[str, FedSource]]:
-    """A plan whose sources are read elsewhere.
+    """Return a plan whose sources are replaced by fed sources.
 
     :param plan: the plan
-    :returns: the plan, and its sources by uid
+    :returns: the plan, and its fed sources by uid
     """
     sources = {
         chain.head.uid: FedSource(chain.head.node.operator.source)
@@ -145,10 +145,10 @@ def _operators(plan: Plan) -> Iterable[tuple[str, OperatorSpec]]:
 
 
 def with_operators(plan: Plan, operators: Mapping[str, OperatorSpec]) -> Plan:
-    """A plan with other operators in some places.
+    """Return a plan in which some operators are replaced.
 
     :param plan: the plan
-    :param operators: what stands there, by uid
+    :param operators: the new operators by uid
     :returns: the plan
     """
     chains = tuple(
@@ -165,12 +165,12 @@ def with_operators(plan: Plan, operators: Mapping[str, OperatorSpec]) -> Plan:
 
 
 def check_number(source: str, known: int | None, number: int) -> None:
-    """Whether a source may have so many splits now.
+    """Raise an error if a source has lost splits.
 
     :param source: its name
-    :param known: how many it had, None when that was not known
-    :param number: how many it has
-    :raises StreamProgramError: when splits are gone
+    :param known: the number of splits that it had, None if that was not known
+    :param number: the number of splits that it has
+    :raises StreamProgramError: if splits are gone
     """
     if known is not None and number < known:
         raise StreamProgramError(

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FedPlan:
-    """A plan with what goes into it and comes out of it.
+    """A plan with its inputs and outputs.
 
-    :param plan: what runs
+    :param plan: the plan
     :param sources: its sources by uid
-    :param ports: where rows of relations go in and come out; None for a program without relations
+    :param ports: the entry and exit of rows of relations; None for a program without relations
     """
 
     plan: Plan
@@ -31,28 +31,28 @@ class FedPlan:
 
     @property
     def source_names(self) -> dict[str, str]:
-        """Names of the sources by uid."""
+        """The names of the sources by uid."""
         return {chain.head.uid: chain.head.name for chain in self.plan.chains if chain.head.uid in self.sources}
 
 
 def fed_plan(plan: Plan, schemas: Mapping[str, bytes]) -> FedPlan:
-    """A plan as it runs in a pipeline.
+    """Return a plan in the form in which it runs in a pipeline.
 
     :param plan: the plan of the program
-    :param schemas: of relations whose sinks do not know theirs, by uid of the operator
-    :returns: the plan that runs
-    :raises StreamProgramError: when the schema of a relation is not known
+    :param schemas: the schemas of relations whose sinks do not know theirs, by uid of the operator
+    :returns: the plan to run
+    :raises StreamProgramError: if the schema of a relation is not known
     """
     fed, sources = with_fed_sources(plan)
-    ports = _relation_ports(plan, schemas)
+    ports = _make_relation_ports(plan, schemas)
     return FedPlan(fed if ports is None else with_operators(fed, ports.operators()), sources, ports)
 
 
-def _relation_ports(plan: Plan, schemas: Mapping[str, bytes]) -> RelationPorts | None:
+def _make_relation_ports(plan: Plan, schemas: Mapping[str, bytes]) -> RelationPorts | None:
     operators = [step.node.operator for chain in plan.chains for step in chain.steps]
     reads = any(isinstance(each, Read) and isinstance(each.source, RelationSource) for each in operators)
     if not reads and not any(isinstance(each, Write) and isinstance(each.sink, RelationSink) for each in operators):
         return None
-    from airflow_pipelines.streams.worker import relation_ports  # Arrow takes longer to be imported than all else together
+    from airflow_pipelines.streams.worker import relation_ports  # importing Arrow takes longer than all else together
 
     return relation_ports.RelationPorts(plan, schemas)

@@ -1,4 +1,4 @@
-"""Brings what has come in to the readers of fed sources."""
+"""Delivery of feeds to the readers of fed sources."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from airflow_pipelines.streams.worker.messages import Feed, FeedKind, SourceFeed
 
 
 class Intake:
-    """Where feeds go.
+    """A distributor of feeds to their readers.
 
-    :param fed: what runs
-    :param operators: gives the operators that read a source, one for each task that runs here
-    :param warn: is given what the user should know
+    :param fed: the plan that runs
+    :param operators: a function that returns the operators that read a source, one for each task that runs here
+    :param warn: a function that receives warnings for the user
     """
 
     def __init__(
@@ -31,24 +31,24 @@ class Intake:
 
     @property
     def has_waiting(self) -> bool:
-        """Whether something has come that was not read."""
+        """True if some elements have arrived that were not read."""
         return any(source.has_waiting for source in self._sources.values())
 
     def check(self, feeds: Iterable[Feed]) -> None:
-        """Whether the program has the sources of some feeds.
+        """Check that the program has the sources of some feeds.
 
         :param feeds: the feeds
-        :raises StreamProgramError: when it has not
+        :raises StreamProgramError: if it lacks one
         """
         for feed in feeds:
             if feed.uid not in self._sources:
                 raise StreamProgramError(f"There are elements for the source {feed.uid!r}, which the program does not have.")
 
     def take(self, feeds: Iterable[Feed]) -> None:
-        """Bring feeds to their readers.
+        """Deliver feeds to their readers.
 
-        :param feeds: what has come in, in the order in which it came
-        :raises StreamProgramError: when one is of a source that the program does not have, or that has lost splits
+        :param feeds: the feeds, in the order in which they arrived
+        :raises StreamProgramError: if a feed is for a source that the program does not have, or that has lost splits
         """
         for feed in feeds:
             self.check([feed])

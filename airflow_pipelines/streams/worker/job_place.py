@@ -1,4 +1,4 @@
-"""What a function of a program sees of the process in which it runs: the same in a task that runs elsewhere."""
+"""The surroundings that a function of a program sees in its process, reproduced for a task that runs elsewhere."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class JobPlace:
     """The surroundings of a program.
 
     :param folder: the current folder
-    :param folders: where the program's files are
-    :param environment: variables of the environment
+    :param folders: the folders of the program's files
+    :param environment: the environment variables
     """
 
     folder: str
@@ -31,19 +31,19 @@ class JobPlace:
 
     @staticmethod
     def of_this_process(folders: tuple[str, ...]) -> JobPlace:
-        """Those of a program that runs in this process.
+        """Return the surroundings of a program that runs in this process.
 
-        :param folders: where its files are
+        :param folders: the folders of its files
         """
         return JobPlace(str(Path.cwd()), folders, dict(os.environ))
 
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """What was printed.
+    """The text that was printed.
 
-    :param stdout: to ``stdout``
-    :param stderr: to ``stderr``, with what was logged
+    :param stdout: the text printed to ``stdout``
+    :param stderr: the text printed to ``stderr``, and logged
     """
 
     stdout: io.StringIO
@@ -52,10 +52,10 @@ class Printed:
 
 @contextlib.contextmanager
 def in_place(place: JobPlace) -> Iterator[Printed]:
-    """Have this process be like the one of a program, until the context ends. It may serve others before and after.
+    """Make this process look like that of a program, until the context ends. The process may serve others before and after.
 
-    :param place: what the program shall see
-    :returns: what it prints
+    :param place: the surroundings that the program shall see
+    :returns: the text that it prints
     """
     printed = Printed(io.StringIO(), io.StringIO())
     main, paths, variables, folder = sys.modules.get(_MAIN), list(sys.path), dict(os.environ), str(Path.cwd())
@@ -85,7 +85,7 @@ def _set_variables(variables: Mapping[str, str]) -> None:
 
 
 def _forget_modules(folders: tuple[str, ...], names: Iterable[str]) -> None:
-    """Another program may have modules of the same names."""
+    """Remove the program's modules from this process: another program may have modules of the same names."""
     for name in names:
         file = getattr(sys.modules[name], "__file__", None)
         is_of_program = file and any(folder and Path(file).is_relative_to(folder) for folder in folders)

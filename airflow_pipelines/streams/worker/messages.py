@@ -1,9 +1,9 @@
-"""What the process of a program is asked, and what it answers.
+"""The messages between the process of a program and its parent.
 
-An :class:`Open` is followed by any number of :class:`StoredPages` and an :class:`OpenEnd`, and answered after these; then come
+An :class:`Open` is followed by any number of :class:`StoredPages` and an :class:`OpenEnd`, and answered after these. Then come
 :class:`Step`, :class:`TakeChanges`, :class:`Committed`, :class:`AskMetrics` and at last :class:`Close`. Each is answered by what
 it asks for, else by :class:`Done`, or by a :class:`Failure`. :class:`StateChanges` come after any number of :class:`StoredPages`.
-While it works on a step, a program may ask for tasks that run elsewhere: a :class:`RunJobs` is answered by :class:`JobReplies`.
+During a step, a program may ask for tasks that run elsewhere: a :class:`RunJobs` is answered by :class:`JobReplies`.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ from enum import IntEnum
 from typing import Any, TypeAlias
 
 PageKey: TypeAlias = tuple[str, int, int, int]
-"""Uid of the operator, and the id of the page: key group, depth, bits."""
+"""The key of a page: uid of the operator, and the id of the page: key group, depth, bits."""
 
 
 class FeedKind(IntEnum):
-    """What a message of a source says."""
+    """The kind of a message of a source."""
 
     SPLITS = 0
-    """The source has ``records`` splits. Comes first, and once."""
+    """The number of splits: the source has ``records`` splits. Comes first, and once."""
     ELEMENTS = 1
-    """A split gave ``records`` elements; ``payload`` is a pickle of their values, and of their timestamps or None."""
+    """Elements: a split gave ``records`` elements. ``payload`` is a pickle of their values, and of their timestamps or None."""
     ENDED = 2
-    """Nothing follows in this split."""
+    """The end of a split: nothing follows in it."""
     NO_INPUT = 3
-    """This split has had nothing to read yet, and holds nobody's event time back until it gives something."""
+    """A split without input: it has had nothing to read yet, and does not hold event time back until it gives something."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFeed:
-    """Something that a source gave.
+    """A message of a source.
 
-    :param uid: of the source
-    :param split: number of the split; -1 where none is meant
-    :param kind: what it is
-    :param records: number of elements, or of splits
+    :param uid: the uid of the source
+    :param split: the number of the split; -1 if none is meant
+    :param kind: the kind of the message
+    :param records: the number of elements, or of splits
     :param payload: the elements
     """
 
@@ -51,9 +51,9 @@ class SourceFeed:
 
 @dataclass(frozen=True, slots=True)
 class RelationFeed:
-    """Rows that a relation gained and lost in one step.
+    """The rows that a relation gained and lost in one step.
 
-    :param uid: of the operator that reads the relation
+    :param uid: the uid of the operator that reads the relation
     :param rows: a stream of Arrow record batches with the relation's columns, and last a column ``__weight``: 1 for a row that was
         added, -1 for one that was removed; in the order in which the program gets them
     """
@@ -66,10 +66,10 @@ Feed: TypeAlias = SourceFeed | RelationFeed
 
 
 def elements_payload(values: list[Any], timestamps: list[int | None] | None) -> bytes:
-    """The payload of elements.
+    """Return elements as a payload.
 
     :param values: their values
-    :param timestamps: their timestamps, None when no element has one
+    :param timestamps: their timestamps, None if no element has one
     :returns: bytes
     """
     return pickle.dumps((values, timestamps), 5)
@@ -77,11 +77,11 @@ def elements_payload(values: list[Any], timestamps: list[int | None] | None) -> 
 
 @dataclass(frozen=True, slots=True)
 class StoredPages:
-    """Pages of state at rest.
+    """Stored pages of state.
 
-    :param uid: of the operator
-    :param pages: what is at rest by the ids of the pages, as :class:`~airflow_pipelines.streams.state.store.StoredPage` has it: the
-        bytes, and when the next timers are due in event time and in processing time
+    :param uid: the uid of the operator
+    :param pages: the stored pages by id, as in :class:`~airflow_pipelines.streams.state.store.StoredPage`: the bytes, and the
+        timestamps of the next timers in event time and in processing time
     """
 
     uid: str
@@ -92,8 +92,8 @@ class StoredPages:
 class OutputRows:
     """Rows for a relation that the program makes.
 
-    :param uid: of the operator that gives them
-    :param rows: how many
+    :param uid: the uid of the operator that gives them
+    :param rows: the number of rows
     :param data: a stream of Arrow record batches with the relation's columns, and last a column ``__kind``: the number of the kind
         of each row (0 inserted, 1 before an update, 2 after it, 3 deleted); in the order in which they were given
     """
@@ -105,14 +105,14 @@ class OutputRows:
 
 @dataclass(frozen=True, slots=True)
 class TaskMetrics:
-    """What one task of an operator can say of itself.
+    """The metrics of one task of an operator.
 
-    :param watermark: how far event time has come in ms, None before anything is known of it
-    :param pages: how many pages of state it has at rest
-    :param bytes: how large they are
-    :param counted: what its functions have counted, by the names of the metrics
-    :param waiting_keys: how many keys have timers of event time; None while that changes, and where counting would take long
-    :param has_keys: whether it keeps something by key
+    :param watermark: the watermark in ms, None before anything is known of event time
+    :param pages: the number of its stored pages of state
+    :param bytes: their size in bytes
+    :param counted: the metrics of its functions, by name
+    :param waiting_keys: the number of keys that have event-time timers; None while that changes, and if counting would take long
+    :param has_keys: True if it has keyed state
     """
 
     watermark: int | None = None
@@ -125,14 +125,14 @@ class TaskMetrics:
 
 @dataclass(frozen=True, slots=True)
 class Stepped:
-    """What a step gave.
+    """The reply to a step.
 
-    :param outputs: rows for relations, in order
-    :param read: how many elements came in
-    :param next_due: when the program wants to be called again without input: processing time in ms, None for never
-    :param has_ended: whether all inputs have ended, and all that follows was done
-    :param metrics: by uid of the operator and number of the task; empty when it is less than a second since they were told last
-    :param warnings: what the user should know, such as an input that holds event time back
+    :param outputs: the rows for relations, in order
+    :param read: the number of elements that came in
+    :param next_due: the time at which the program needs another call even without input: processing time in ms, None for never
+    :param has_ended: True if all inputs have ended and have been processed completely
+    :param metrics: metrics by uid of the operator and number of the task; empty if they were sent less than a second ago
+    :param warnings: warnings for the user, such as an input that holds event time back
     """
 
     outputs: Sequence[OutputRows] = ()
@@ -145,11 +145,11 @@ class Stepped:
 
 @dataclass(frozen=True, slots=True)
 class StateChanges:
-    """What has changed in a program's state since the last time.
+    """The changes of a program's state since the last time.
 
-    :param pages: the pages that have changed; none in a message, before which they are sent
-    :param gone: the pages that are no more
-    :param rest: all that is kept besides pages, as bytes
+    :param pages: the pages that have changed; empty in a message, because they are sent before it
+    :param gone: the pages that no longer exist
+    :param rest: the state besides pages, as bytes
     """
 
     pages: Sequence[StoredPages]
@@ -159,17 +159,18 @@ class StateChanges:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """Begin, or go on.
+    """A request to open a program, at its beginning or from stored state.
 
     :param program: a :class:`~airflow_pipelines.streams.worker.bound.BoundProgram` as bytes
-    :param rest: what :class:`StateChanges` had last, None for a program that begins
-    :param dropped: state that the program no longer has and that may go: uids of operators, or these with the name of a state
-    :param schemas: Arrow schemas in IPC format of the relations that the program makes, by uid of the operator
-    :param now_ms: processing time; None goes on at the time of the last step
-    :param folders: where the program's files are, so that places in them can be shown
-    :param memory_bytes: how much memory the process may have; None for no limit
-    :param attempt: from 0, one more for each restart
-    :param references: what references of the program stand for
+    :param rest: the ``rest`` of the last :class:`StateChanges`, None for a program that begins
+    :param dropped: state that the program no longer has and that may be dropped: uids of operators, or these with the name of a
+        state
+    :param schemas: the Arrow schemas in IPC format of the relations that the program makes, by uid of the operator
+    :param now_ms: processing time; None to continue at the time of the last step
+    :param folders: the folders of the program's files, so that places in them can be shown
+    :param memory_bytes: the memory limit of the process in bytes; None for no limit
+    :param attempt: the number of the attempt, from 0, one more for each restart
+    :param references: the values of the references of the program
     """
 
     program: bytes
@@ -185,16 +186,17 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class OpenEnd:
-    """All pages were sent."""
+    """The end of the pages that follow an :class:`Open`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step.
+    """A request to run one step.
 
     :param now_ms: processing time
-    :param feeds: what has come in, in the order in which it came
-    :param jobs_from: chains that get at least so many elements in it may run elsewhere, by :class:`RunJobs`; None where none may
+    :param feeds: the feeds, in the order in which they arrived
+    :param jobs_from: the minimum number of elements of a chain in this step for which it may run elsewhere, by :class:`RunJobs`;
+        None if no chain may
     """
 
     now_ms: int
@@ -204,9 +206,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class JobReplies:
-    """What came of :class:`RunJobs`.
+    """The replies to a :class:`RunJobs`.
 
-    :param replies: in the order of the jobs
+    :param replies: the replies, in the order of the jobs
     """
 
     replies: Sequence[bytes]
@@ -214,22 +216,22 @@ class JobReplies:
 
 @dataclass(frozen=True, slots=True)
 class TakeChanges:
-    """Give what has changed in the state, and make ready to commit what was written."""
+    """A request to return the changes of the state, and to prepare the written output for commit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The changes that were taken last are durable."""
+    """A notice that the changes that were taken last are durable."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskMetrics:
-    """Give all metrics as they are now: a step tells those that have changed, and does so at most once a second."""
+    """A request for all current metrics. A step reports only those that have changed, and at most once a second."""
 
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """End."""
+    """A request to end."""
 
 
 Request: TypeAlias = Open | Step | TakeChanges | Committed | AskMetrics | Close
@@ -239,7 +241,7 @@ Request: TypeAlias = Open | Step | TakeChanges | Committed | AskMetrics | Close
 class AllMetrics:
     """The metrics of all tasks.
 
-    :param metrics: by uid of the operator and number of the task
+    :param metrics: metrics by uid of the operator and number of the task
     """
 
     metrics: Mapping[tuple[str, int], TaskMetrics]
@@ -247,9 +249,9 @@ class AllMetrics:
 
 @dataclass(frozen=True, slots=True)
 class RunJobs:
-    """A step needs tasks that run elsewhere, and goes on with :class:`JobReplies`.
+    """A request to run tasks elsewhere, sent during a step, which continues with the :class:`JobReplies`.
 
-    :param jobs: each a :class:`~airflow_pipelines.streams.worker.chain_jobs.ChainJob` as bytes
+    :param jobs: the jobs, each a :class:`~airflow_pipelines.streams.worker.chain_jobs.ChainJob` as bytes
     """
 
     jobs: Sequence[bytes]
@@ -257,19 +259,21 @@ class RunJobs:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """It was done, and there is nothing to say."""
+    """A reply without content: the request was carried out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The program has failed. It answers nothing more but :class:`Close`.
+    """A reply that says that the program has failed.
 
-    :param type: of the error
+    After it the program answers every request but :class:`Close` with the same failure.
+
+    :param type: the type of the error
     :param message: its text
-    :param notes: in which operator it was raised, and for which element
-    :param operator: name of the operator; empty when it is none
-    :param place: file and line of the user's code, as in ``program.py:12``; empty when there is none of it
-    :param traceback: without the frames of this package
+    :param notes: the operator in which it was raised, and the element
+    :param operator: the name of the operator; empty if there is none
+    :param place: file and line of the user's code, as in ``program.py:12``; empty if no user code is involved
+    :param traceback: the traceback without the frames of this package
     """
 
     type: str

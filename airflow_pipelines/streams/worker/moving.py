@@ -1,4 +1,4 @@
-"""Has chains that have much to do run elsewhere, and goes on with what came of them."""
+"""Chains with many elements that run elsewhere, and the continuation from their results."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from airflow_pipelines.streams.worker.stored_state import ChangeLog
 
 _log = logging.getLogger("airflow_pipelines.streams")
 RunJobs: TypeAlias = Callable[[Sequence[bytes]], Sequence[bytes]]
-"""Runs :func:`~airflow_pipelines.streams.worker.chain_task.run_chain_job` for each job, wherever."""
+"""A function that runs :func:`~airflow_pipelines.streams.worker.chain_task.run_chain_job` for each job, in any place."""
 MOST_BYTES = 512 << 20
-"""What goes elsewhere for one chain, and what comes back, has at most so many bytes: others have to hold it in memory."""
+"""The maximum number of bytes that are sent elsewhere for one chain, and that come back: others have to hold them in memory."""
 
 
 class FailedElsewhereError(Exception):
-    """A function of a program has raised an error in another process.
+    """An error raised because a function of a program has raised one in another process.
 
-    :param failure: what is known of it
+    :param failure: the failure
     """
 
     def __init__(self, failure: Failure) -> None:
@@ -40,16 +40,16 @@ class FailedElsewhereError(Exception):
 
 
 class Moving:
-    """Decides for each chain of a step where it runs.
+    """The decision for each chain of a step where it runs.
 
-    A chain with a sink stays, unless the sink makes rows of a relation: a task that runs elsewhere may run twice, and what
-    the first attempt has written would be written again.
+    A chain with a sink stays, unless the sink makes rows of a relation: a task that runs elsewhere may run twice, and the output of
+    the first attempt would be written again.
 
     :param plan: the plan of the program
-    :param program: the program, as jobs have it
-    :param runner: runs what stays
-    :param intake: brings what has come in to sources that stay
-    :param log: knows the states of the operators
+    :param program: the program in the form for jobs
+    :param runner: the runner of the chains that stay
+    :param intake: the intake of the sources that stay
+    :param log: the log that knows the states of the operators
     """
 
     def __init__(self, plan: Plan, program: JobProgram, runner: LocalRunner, intake: Intake, log: ChangeLog) -> None:
@@ -64,26 +64,29 @@ class Moving:
         self._outputs: list[OutputRows] = []
 
     def begin(self, feeds: Iterable[Feed], run_jobs: RunJobs, least: int) -> None:
-        """A step begins.
+        """Begin a step.
 
-        :param feeds: what has come in
-        :param run_jobs: runs tasks elsewhere
-        :param least: a chain with fewer elements stays
+        :param feeds: the feeds that have arrived
+        :param run_jobs: the function that runs tasks elsewhere
+        :param least: the minimum number of elements for which a chain runs elsewhere
         """
         self._run_jobs, self._least = run_jobs, least
         for feed in feeds:
             self._feeds.setdefault(feed.uid, []).append(feed)
 
     def take_outputs(self) -> list[OutputRows]:
-        """The rows for relations that were made elsewhere.
+        """Remove and return the rows for relations that were made elsewhere.
 
-        :returns: those of each relation in order
+        :returns: the rows of each relation in order
         """
         taken, self._outputs = self._outputs, []
         return taken
 
     def run(self, chain: Chain, tasks: list[ChainTask], inputs: list[list[RoundInput]], rounds: Rounds) -> MovedChain | None:
-        """See :class:`~airflow_pipelines.streams.chain_by_chain.Elsewhere`."""
+        """Run a chain elsewhere if that is possible and worthwhile.
+
+        See :class:`~airflow_pipelines.streams.chain_by_chain.Elsewhere`.
+        """
         feeds = self._feeds.pop(chain.head.uid, [])
         moved = self._moved(chain, tasks, inputs, feeds, rounds) if self._may_move(chain, tasks, inputs, feeds) else None
         if moved is None:
@@ -91,7 +94,7 @@ class Moving:
         return moved
 
     def _may_move(self, chain: Chain, tasks: list[ChainTask], inputs: list[list[RoundInput]], feeds: list[Feed]) -> bool:
-        # One task would do there what it does here, and its elements would go there and back.
+        # A single task gains nothing elsewhere, and its elements would have to be sent there and back.
         if len(tasks) == 1 or chain.number in self._staying or any(task.has_ended for task in tasks):
             return False
         records = sum(map(feed_records, feeds))
@@ -101,14 +104,14 @@ class Moving:
     def _moved(
         self, chain: Chain, tasks: list[ChainTask], inputs: list[list[RoundInput]], feeds: list[Feed], rounds: Rounds
     ) -> MovedChain | None:
-        if sum(task.state_bytes() for task in tasks) + sum(map(_feed_bytes, feeds)) > MOST_BYTES:
+        if sum(task.state_bytes() for task in tasks) + sum(map(_count_feed_bytes, feeds)) > MOST_BYTES:
             return None
         before = [task.snapshot() for task in tasks]
         jobs = []
         for task, snapshot, given in zip(tasks, before, inputs, strict=True):
             packed = _packed(given)
             if packed is None:
-                self._stays(chain, "its elements cannot be brought to another process")
+                self._keep_here(chain, "its elements cannot be brought to another process")
                 return None
             own = [feed for feed in feeds if _is_for(feed, task.index, chain.parallelism)]
             metrics = {part.uid: part.metrics.without_gauges() for part in task.parts()}
@@ -118,7 +121,7 @@ class Moving:
         if sum(map(len, jobs)) > MOST_BYTES:
             return None
         done = self._run(chain, jobs)
-        return None if done is None else self._taken_over(tasks, before, done)
+        return None if done is None else self._take_over(tasks, before, done)
 
     def _run(self, chain: Chain, jobs: list[bytes]) -> list[ChainDone] | None:
         assert self._run_jobs is not None  # noqa: S101 (a step has begun)
@@ -126,7 +129,7 @@ class Moving:
         stays = next((reply.found for reply in replies if isinstance(reply.found, MustStay)), None)
         failure = next((reply.found for reply in replies if isinstance(reply.found, Failure)), None)
         if stays is not None and failure is None:
-            self._stays(chain, stays.reason)
+            self._keep_here(chain, stays.reason)
             return None
         for reply in replies:
             sys.stdout.write(reply.stdout)
@@ -136,12 +139,12 @@ class Moving:
             raise FailedElsewhereError(failure)
         return [reply.found for reply in replies if isinstance(reply.found, ChainDone)]
 
-    def _stays(self, chain: Chain, reason: str) -> None:
+    def _keep_here(self, chain: Chain, reason: str) -> None:
         self._staying.add(chain.number)
         _log.info("Large steps of %r run in the process of the program: %s.", chain.name, reason)
 
-    def _taken_over(self, tasks: list[ChainTask], before: list[TaskSnapshot], done: list[ChainDone]) -> MovedChain:
-        """Go on from what the tasks keep now."""
+    def _take_over(self, tasks: list[ChainTask], before: list[TaskSnapshot], done: list[ChainDone]) -> MovedChain:
+        """Replace tasks by new ones that resume from the results of their jobs."""
         new = []
         for task, kept, each in zip(tasks, before, done, strict=True):
             marks = task.marks()
@@ -195,41 +198,41 @@ def _is_for(feed: Feed, index: int, parallelism: int) -> bool:
 
 
 def feed_records(feed: Feed) -> int:
-    """How many elements a feed brings.
+    """Return the number of elements in a feed.
 
     :param feed: the feed
     """
-    return sum(_lengths(feed))
+    return sum(_count_piece_lengths(feed))
 
 
-def _feed_bytes(feed: Feed) -> int:
+def _count_feed_bytes(feed: Feed) -> int:
     return len(feed.payload if isinstance(feed, SourceFeed) else feed.rows)
 
 
-def _lengths(feed: Feed) -> list[int]:
-    """How many elements are in each piece that a reader gets of a feed."""
+def _count_piece_lengths(feed: Feed) -> list[int]:
+    """Return the number of elements in each piece that a reader gets from a feed."""
     if isinstance(feed, SourceFeed):
         return [feed.records] if feed.kind in (FeedKind.ELEMENTS, FeedKind.ENDED) else []
-    import pyarrow as pa  # not needed, and slow to be imported, where no relation is read
+    import pyarrow as pa  # slow to import, and not needed if no relation is read
 
     with pa.ipc.open_stream(feed.rows) as reader:
         return [sum(map(abs, batch.column(batch.num_columns - 1).to_pylist())) for batch in reader]
 
 
 def rounds_of(feeds: Iterable[Feed], limit: int) -> int:
-    """How many rounds it takes until all is read.
+    """Return the number of rounds that it takes to read everything.
 
-    :param feeds: what has come in
-    :param limit: a reader gives pieces until it has given so many elements
+    :param feeds: the feeds
+    :param limit: the number of elements after which a reader starts no further piece in the same round
     """
     pieces: dict[tuple[str, int], list[int]] = {}
     for feed in feeds:
         split = feed.split if isinstance(feed, SourceFeed) else 0
-        pieces.setdefault((feed.uid, split), []).extend(_lengths(feed))
-    return max((_polls(lengths, limit) for lengths in pieces.values()), default=1) or 1
+        pieces.setdefault((feed.uid, split), []).extend(_count_piece_lengths(feed))
+    return max((_count_polls(lengths, limit) for lengths in pieces.values()), default=1) or 1
 
 
-def _polls(lengths: list[int], limit: int) -> int:
+def _count_polls(lengths: list[int], limit: int) -> int:
     polls, given = 0, limit
     for length in lengths:
         if given >= limit:

@@ -1,4 +1,4 @@
-"""Pages of state in parts: however many there are, no message between two processes is large."""
+"""Pages of state in parts. However many pages there are, no message between two processes is large."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator
 from airflow_pipelines.streams.worker.messages import StoredPages
 
 PART_BYTES = 4 * 1024 * 1024
-"""A part has at most so many bytes, unless a single page has more."""
+"""The maximum number of bytes of a part, unless a single page has more."""
 
 
 def in_parts(pages: Iterable[StoredPages]) -> Iterator[StoredPages]:
-    """The same pages, of which each message has some.
+    """Yield the same pages in messages of limited size.
 
-    :param pages: read while the parts are taken
+    :param pages: the pages, read while the parts are taken
     :returns: the parts
     """
     for stored in pages:

@@ -1,4 +1,4 @@
-"""The process in which a program runs: it answers one request after the other until it is told to end, or its parent has ended."""
+"""The process in which a program runs. It answers one request after the other until it is told to end, or its parent has ended."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class _Program:
         self._folders: tuple[str, ...] = ()
 
     def answer(self, request: Request) -> Reply:
-        """What is answered to a request."""
+        """Return the reply to a request."""
         if self._failure is not None:
             return Done() if isinstance(request, Close) else self._failure
         try:
@@ -92,7 +92,7 @@ class _Program:
             self._run = ProgramRun(bound, request, StoredState(rest, pages, request.dropped))
         finally:
             for _ in pages:
-                pass  # what is still sent is for nobody, but must not be taken for requests
+                pass  # drain the remaining pages, which must not be taken for requests
         return self._run.opened()
 
     def _answer(self, request: Request) -> Reply:
@@ -123,7 +123,7 @@ class _Program:
         answer = self._connection.recv()
         if isinstance(answer, JobReplies):
             return answer.replies
-        raise EOFError  # whoever has asked for the step has given it up
+        raise EOFError  # the parent has abandoned the step
 
     def close(self) -> None:
         """Close all functions."""

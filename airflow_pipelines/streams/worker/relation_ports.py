@@ -1,4 +1,4 @@
-"""Rows of relations as elements, and elements as rows of relations."""
+"""Conversion of rows of relations to elements, and of elements to rows of relations."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _ROWS = 10_000
 
 
 def relation_elements(source: RelationSource, rows: bytes) -> Iterator[Polled]:
-    """The elements of rows that a relation gained and lost.
+    """Yield the elements for the rows that a relation gained and lost.
 
-    :param source: reads the relation
+    :param source: the source that reads the relation
     :param rows: a stream of Arrow record batches, whose last column is ``__weight``
     :returns: the elements of each batch
-    :raises StreamProgramError: when a row was removed, and the stream does not want changes
+    :raises StreamProgramError: if a row was removed, and the stream does not want changes
     """
     with pa.ipc.open_stream(rows) as reader:
         names = tuple(reader.schema.names[:-1])
@@ -60,13 +60,13 @@ def _elements(source: RelationSource, names: tuple[str, ...], rows: Iterator[tup
 
 @dataclass(frozen=True)
 class RelationRows(Sink):
-    """Keeps the rows that are made for a relation until they are taken.
+    """A sink that keeps the rows that are made for a relation until they are taken.
 
-    :param uid: of the operator
-    :param name: of the operator
-    :param sink: makes the rows
-    :param schema: of the relation
-    :param stored: what becomes of the values of each column before they are stored
+    :param uid: the uid of the operator
+    :param name: the name of the operator
+    :param sink: the sink that makes the rows
+    :param schema: the schema of the relation
+    :param stored: the conversion of the values of each column to their stored form
     :param made: the rows
     """
 
@@ -78,15 +78,15 @@ class RelationRows(Sink):
     made: MadeRows
 
     def open(self, subtask: SubtaskInfo) -> SinkWriter:
-        """Begin to write. All tasks write to the same rows."""
+        """Create the writer of a task. All tasks write to the same rows."""
         return _RelationWriter(self)
 
     def row(self, value: Any) -> tuple[int, tuple[Any, ...]]:
-        """The row of an element.
+        """Return the row of an element.
 
         :param value: the element
         :returns: its kind, and the values of the columns
-        :raises StreamProgramError: when it has another number of columns
+        :raises StreamProgramError: if it has another number of columns
         """
         kind, row = self.sink.to_row(value)
         if len(row) != len(self.schema):
@@ -97,7 +97,7 @@ class RelationRows(Sink):
         return kind, row
 
     def messages(self) -> Iterator[OutputRows]:
-        """Take the rows that were made.
+        """Remove the rows that were made, and yield them as messages.
 
         :returns: messages of some thousand rows, in order
         """
@@ -133,7 +133,7 @@ class RelationRows(Sink):
 
 
 class MadeRows:
-    """Rows of one relation that were made in a step."""
+    """The rows of one relation that were made in a step."""
 
     def __init__(self) -> None:
         self.kinds: list[int] = []
@@ -141,7 +141,7 @@ class MadeRows:
         self.elements: list[Any] = []
 
     def take(self) -> MadeRows:
-        """Take what was made.
+        """Remove and return the rows that were made.
 
         :returns: the rows; none are left here
         """
@@ -170,11 +170,11 @@ class _RelationWriter(SinkWriter):
 
 
 class RelationPorts:
-    """Where rows of relations go into a program, and come out of it.
+    """The entry and exit of rows of relations.
 
     :param plan: the program
-    :param schemas: of relations whose sinks do not know theirs, by uid of the operator
-    :raises StreamProgramError: when the schema of one is not known
+    :param schemas: the schemas of relations whose sinks do not know theirs, by uid of the operator
+    :raises StreamProgramError: if the schema of a relation is not known
     """
 
     def __init__(self, plan: Plan, schemas: Mapping[str, bytes]) -> None:
@@ -191,14 +191,14 @@ class RelationPorts:
                     self._sources[step.uid] = operator.source
 
     def operators(self) -> dict[str, OperatorSpec]:
-        """What stands in the program instead of its sinks.
+        """Return the operators that replace the sinks of the program.
 
         :returns: operators that keep rows for :meth:`take`, by uid
         """
         return {sink.uid: Write(sink) for sink in self._sinks}
 
     def elements(self, feed: RelationFeed) -> Iterator[Polled]:
-        """The elements of rows.
+        """Yield the elements for rows of a relation.
 
         :param feed: the rows
         :returns: elements, in order
@@ -206,7 +206,7 @@ class RelationPorts:
         return relation_elements(self._sources[feed.uid], feed.rows)
 
     def take(self) -> list[OutputRows]:
-        """Take the rows that were made.
+        """Remove and return the rows that were made.
 
         :returns: messages of some thousand rows, those of each relation in order
         """
@@ -226,5 +226,5 @@ def _schema(sink: RelationSink, data: bytes) -> pa.Schema:
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:
-    """A schema without what is said of its columns besides their Arrow types."""
+    """Return a schema without the metadata of its columns."""
     return pa.schema([column.remove_metadata() for column in schema])

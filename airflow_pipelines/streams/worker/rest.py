@@ -1,4 +1,4 @@
-"""What is kept of a program besides its pages of state: a part that anybody can read, and a part for the program alone."""
+"""The state of a program besides its pages: a header that anyone can read, and a part for the program alone."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _LENGTH = 8
 
 @dataclass(frozen=True, slots=True)
 class KeptOperator:
-    """An operator of which something may be kept.
+    """An operator that may have stored state.
 
-    :param name: for people
-    :param is_keyed: whether it keeps state by key
-    :param parallelism: number of tasks
-    :param max_parallelism: number of key groups
-    :param states: what it keeps by key, as far as its functions have asked for it, and what all its tasks have in common; also
-        what they no longer ask for
-    :param broadcast_bytes: how large is what all its tasks have in common
+    :param name: the name, for people
+    :param is_keyed: True if it has keyed state
+    :param parallelism: the number of tasks
+    :param max_parallelism: the number of key groups
+    :param states: its keyed states, as far as its functions have asked for them, and its broadcast states; includes states that
+        they no longer ask for
+    :param broadcast_bytes: the size of the broadcast state in bytes
     """
 
     name: str
@@ -39,10 +39,10 @@ class KeptOperator:
 
 @dataclass(frozen=True, slots=True)
 class StateHeader:
-    """What anybody can read of a program's state.
+    """The part of a program's state that anyone can read.
 
     :param now_ms: processing time of the last step
-    :param operators: by uid
+    :param operators: the operators by uid
     """
 
     now_ms: int
@@ -51,47 +51,47 @@ class StateHeader:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """All that is kept besides pages.
+    """All state besides pages.
 
-    :param header: what anybody can read
-    :param tasks: what tasks keep, without pages, by the uid of the chain's head
+    :param header: the part that anyone can read
+    :param tasks: the state of the tasks, without pages, by the uid of the chain's head
     """
 
     header: StateHeader
     tasks: Mapping[str, list[TaskSnapshot]]
 
     def to_bytes(self) -> bytes:
-        """The same as bytes.
+        """Return the state as bytes.
 
-        :returns: what :meth:`from_bytes` and :func:`read_header` read
+        :returns: bytes for :meth:`from_bytes` and :func:`read_header`
         """
         header = json.dumps(asdict(self.header), separators=(",", ":")).encode()
         return b"".join((_MAGIC, len(header).to_bytes(_LENGTH, "big"), header, pickle.dumps(self.tasks, 5)))
 
     @staticmethod
     def from_bytes(data: bytes) -> Rest:
-        """What is kept.
+        """Read the state from bytes.
 
-        :param data: what :meth:`to_bytes` gave
-        :returns: the same
+        :param data: the result of :meth:`to_bytes`
+        :returns: the state
         """
-        end = _end_of_header(data)
+        end = _find_end_of_header(data)
         return Rest(read_header(data), pickle.loads(memoryview(data)[end:]))  # noqa: S301 (the program's own storage)
 
 
 def read_header(rest: bytes) -> StateHeader:
-    """What of a program's state can be read without any of its classes.
+    """Read the part of a program's state that needs none of its classes.
 
-    :param rest: what is kept besides pages
+    :param rest: the state besides pages, as bytes
     :returns: its header
-    :raises StreamProgramError: when these bytes are something else
+    :raises StreamProgramError: if the bytes have another format
     """
-    end = _end_of_header(rest)
+    end = _find_end_of_header(rest)
     parts = json.loads(rest[len(_MAGIC) + _LENGTH : end])
     return StateHeader(parts["now_ms"], {uid: _operator(each) for uid, each in parts["operators"].items()})
 
 
-def _end_of_header(data: bytes) -> int:
+def _find_end_of_header(data: bytes) -> int:
     start = len(_MAGIC) + _LENGTH
     end = start + int.from_bytes(data[len(_MAGIC) : start], "big")
     if not data.startswith(_MAGIC) or end > len(data):

@@ -1,4 +1,4 @@
-"""A program that runs one step after the other over what it is given: what the process of a program does for its messages."""
+"""A program that runs one step after the other over its feeds. The process of a program calls it for its messages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PLAIN = frozenset({int, float, str, bool, type(None)})
 
 
 class GivenClock:
-    """A clock that shows what it is given.
+    """A clock whose time is set from outside.
 
     :param now_ms: ms since 1970
     """
@@ -36,7 +36,7 @@ class GivenClock:
         self.now_ms = now_ms
 
     def now(self) -> int:
-        """Processing time.
+        """Return the processing time.
 
         :returns: ms since 1970
         """
@@ -44,12 +44,12 @@ class GivenClock:
 
 
 class ProgramRun:
-    """Runs a program.
+    """A run of a program.
 
     :param bound: the program
-    :param request: how it begins
-    :param state: what it goes on from
-    :raises StreamProgramError: when it cannot run as a part of a pipeline, or cannot go on from that state
+    :param request: the request that opens it
+    :param state: the state from which it resumes
+    :raises StreamProgramError: if it cannot run as a part of a pipeline, or cannot resume from that state
     """
 
     def __init__(self, bound: BoundProgram, request: Open, state: StoredState) -> None:
@@ -62,7 +62,7 @@ class ProgramRun:
         self._warnings: list[str] = []
         self._told: dict[tuple[str, int], TaskMetrics] = {}
         self._next_metrics = 0.0
-        self._clock = GivenClock(_first_now(request, state))
+        self._clock = GivenClock(_find_first_now(request, state))
         settings = replace(bound.settings, attempt=request.attempt)
         self._runner = LocalRunner(plan, settings, self._clock, state.snapshot(), state.pages(), self._warnings.append)
         self._intake = Intake(fed, self._runner.sources, self._warnings.append)
@@ -74,48 +74,48 @@ class ProgramRun:
         self._log = ChangeLog(plan, state)
         program = JobProgram(request.program, request.schemas, JobPlace.of_this_process(request.folders), request.attempt)
         self._moving = Moving(bound.plan, program, self._runner, self._intake, self._log)
-        self._sizes = self._at_rest()
+        self._sizes = self._measure_at_rest()
         self._waiting: dict[tuple[str, int], int] = {}
         self._stood_at: tuple[int, int | None] | None = None
         self._was_counted = False
 
     def opened(self) -> Stepped:
-        """What is known before the first step.
+        """Return the reply before the first step.
 
-        :returns: when the program wants to be called, and what it says of itself
+        :returns: the time of the next call, and the metrics
         """
         return Stepped(next_due=self._runner.next_due(), metrics=self._metrics())
 
     def step(self, now_ms: int, feeds: Sequence[Feed]) -> Stepped:
-        """One step: all that has come in passes through the whole program.
+        """Run one step: all feeds pass through the whole program.
 
         :param now_ms: processing time
-        :param feeds: what has come in, in the order in which it came
-        :returns: what came out
+        :param feeds: the feeds, in the order in which they arrived
+        :returns: the output
         """
         self._clock.now_ms = now_ms
         self._intake.take(feeds)
         read = self._runner.step()
         while self._intake.has_waiting:
             read += self._runner.step()
-        return self._stepped(read, ())
+        return self._make_stepped(read, ())
 
     def large_step(self, now_ms: int, feeds: Sequence[Feed], run_jobs: RunJobs, least: int) -> Stepped:
-        """One step that may be large: chains that have much to do run elsewhere. It gives what :meth:`step` gives.
+        """Run one step that may be large: chains with many elements run elsewhere. The result is that of :meth:`step`.
 
         :param now_ms: processing time
-        :param feeds: what has come in, in the order in which it came
-        :param run_jobs: runs tasks elsewhere
-        :param least: a chain with fewer elements runs here
-        :returns: what came out
+        :param feeds: the feeds, in the order in which they arrived
+        :param run_jobs: the function that runs tasks elsewhere
+        :param least: the minimum number of elements for which a chain runs elsewhere
+        :returns: the output
         """
         self._clock.now_ms = now_ms
         self._intake.check(feeds)
         self._moving.begin(feeds, run_jobs, least)
         read = self._runner.step_chain_by_chain(rounds_of(feeds, STEP_ELEMENTS), self._moving)
-        return self._stepped(read, self._moving.take_outputs())
+        return self._make_stepped(read, self._moving.take_outputs())
 
-    def _stepped(self, read: int, outputs: Sequence[OutputRows]) -> Stepped:
+    def _make_stepped(self, read: int, outputs: Sequence[OutputRows]) -> Stepped:
         warnings, self._warnings[:] = list(self._warnings), []
         return Stepped(
             outputs=[*outputs, *(() if self._ports is None else self._ports.take())],
@@ -137,9 +137,9 @@ class ProgramRun:
         return changed
 
     def metrics(self) -> dict[tuple[str, int], TaskMetrics]:
-        """The metrics of all tasks.
+        """Return the metrics of all tasks.
 
-        :returns: by uid of the operator and number of the task
+        :returns: metrics by uid of the operator and number of the task
         """
         found = {}
         self._count_waiting()
@@ -149,11 +149,11 @@ class ProgramRun:
             pages, size = self._sizes.get(key, (0, 0))
             known = None if watermark == MIN_TIMESTAMP else watermark
             has_keys = part.store is not None and part.store.has_keys()
-            found[key] = TaskMetrics(known, pages, size, _readings(part), self._waiting.get(key), has_keys)
+            found[key] = TaskMetrics(known, pages, size, _collect_readings(part), self._waiting.get(key), has_keys)
         return found
 
     def _count_waiting(self) -> None:
-        """Count the keys that wait for event time, once it stands still: that is when somebody wants to know what waits."""
+        """Count the keys that wait for event time, once event time stands still: only then are these numbers of interest."""
         stands_at = self._runner.elements_read, self._runner.event_time()
         if stands_at != self._stood_at:
             self._waiting, self._stood_at, self._was_counted = {}, stands_at, False
@@ -166,20 +166,20 @@ class ProgramRun:
                 if store.at_rest()[1] <= _MOST_COUNTED_BYTES
             }
 
-    def _at_rest(self) -> dict[tuple[str, int], tuple[int, int]]:
+    def _measure_at_rest(self) -> dict[tuple[str, int], tuple[int, int]]:
         return {(part.uid, part.index): part.store.at_rest() for part in self._runner.parts() if part.store is not None}
 
     def changes(self) -> StateChanges:
-        """Make ready to commit what was written, and tell what has changed.
+        """Prepare the written output for commit, and return the changes of the state.
 
-        :returns: what has changed in the state since the last time
+        :returns: the changes of the state since the last time
         """
         changes = self._log.changes(self._runner.changes(), self._runner.parts(), self._clock.now_ms)
-        self._sizes = self._at_rest()
+        self._sizes = self._measure_at_rest()
         return changes
 
     def committed(self) -> None:
-        """The changes that were taken last are durable."""
+        """Notify the runner that the changes that were taken last are durable."""
         self._runner.committed()
 
     def close(self) -> None:
@@ -191,8 +191,8 @@ class ProgramRun:
         self._runner.abort()
 
 
-def _readings(part: TaskPart) -> dict[str, Any]:
-    """What functions have counted. A metric that cannot be read says so: it must not end the program."""
+def _collect_readings(part: TaskPart) -> dict[str, Any]:
+    """Return the metrics of functions. A metric that cannot be read is reported as an error: it must not end the program."""
     try:
         return {name: _plain(value) for name, value in part.metrics.report().items()}
     except Exception as error:  # noqa: BLE001 (a function of the user)
@@ -205,7 +205,7 @@ def _plain(value: Any) -> Any:
     return value if value.__class__ in _PLAIN else str(value)
 
 
-def _first_now(request: Open, state: StoredState) -> int:
+def _find_first_now(request: Open, state: StoredState) -> int:
     if request.now_ms is not None:
         return request.now_ms
     return time.time_ns() // 1_000_000 if state.now_ms is None else state.now_ms

@@ -1,4 +1,6 @@
-"""A program's state as it is kept outside of its process: put together when the process begins, and told apart at checkpoints."""
+"""The state of a program as it is stored outside of its process. It is assembled when the process begins, and its changes are
+collected at checkpoints.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,11 @@ from airflow_pipelines.streams.worker.rest import KeptOperator, Rest, StateHeade
 
 
 class StoredState:
-    """What a program goes on from.
+    """The stored state from which a program resumes.
 
-    :param rest: what is kept besides pages; None for a program that begins
-    :param pages: all pages; each is needed only once
-    :param dropped: uids of operators, or these with the name of a state, whose state goes
+    :param rest: the state besides pages; None for a program that begins
+    :param pages: all pages; each is read only once
+    :param dropped: uids of operators, or these with the name of a state, whose state is dropped
     """
 
     def __init__(self, rest: Rest | None, pages: Iterable[StoredPages], dropped: frozenset[str | tuple[str, str]]) -> None:
@@ -32,12 +34,12 @@ class StoredState:
             if isinstance(each, tuple):
                 self._dropped_states.setdefault(each[0], set()).add(each[1])
         self.gone: set[PageKey] = set()
-        """Pages that were read and of which nothing is left."""
+        """The pages that were read and of which nothing is left."""
         self.written: set[PageKey] = set()
-        """Pages that were read and are others without what is dropped."""
+        """The pages that were read and have changed, because some of their state was dropped."""
 
     def pages(self) -> Iterator[tuple[str, PageId, StoredPage]]:
-        """Read the pages. Those of which something is dropped are noted.
+        """Read the pages. Pages that change or vanish because of dropped state are recorded.
 
         :returns: uid of the operator, id of the page, and the page
         """
@@ -59,7 +61,7 @@ class StoredState:
                 yield uid, page_id, page
 
     def snapshot(self) -> Snapshot | None:
-        """All besides pages, for a runner.
+        """Return the state besides pages, for a runner.
 
         :returns: the snapshot; None for a program that begins
         """
@@ -69,30 +71,30 @@ class StoredState:
         return Snapshot(
             {uid: each.parallelism for uid, each in operators.items()},
             {uid: each.max_parallelism for uid, each in operators.items()},
-            {head: [self._without_dropped(task) for task in tasks] for head, tasks in self._rest.tasks.items()},
+            {head: [self._remove_dropped(task) for task in tasks] for head, tasks in self._rest.tasks.items()},
         )
 
-    def _without_dropped(self, task: TaskSnapshot) -> TaskSnapshot:
+    def _remove_dropped(self, task: TaskSnapshot) -> TaskSnapshot:
         dropped = self._dropped_operators
         return replace(
             task,
-            operators={uid: self._without_broadcast(uid, state) for uid, state in task.operators.items() if uid not in dropped},
+            operators={uid: self._remove_broadcast(uid, state) for uid, state in task.operators.items() if uid not in dropped},
             watermarks={uid: watermark for uid, watermark in task.watermarks.items() if uid not in dropped},
         )
 
-    def _without_broadcast(self, uid: str, kept: bytes) -> bytes:
+    def _remove_broadcast(self, uid: str, kept: bytes) -> bytes:
         names = {name for name in self._dropped_states.get(uid, ()) if name.startswith(BROADCAST_PREFIX)}
         return without_broadcast_states(kept, names) if names else kept
 
     @property
     def now_ms(self) -> int | None:
-        """Processing time of the last step; None for a program that begins."""
+        """The processing time of the last step; None for a program that begins."""
         return None if self._rest is None else self._rest.header.now_ms
 
     def states(self) -> dict[str, tuple[StateDescription, ...]]:
-        """The states that are kept.
+        """Return descriptions of the stored states.
 
-        :returns: by uid of the operator, without those that are dropped
+        :returns: descriptions by uid of the operator, without the states that are dropped
         """
         if self._rest is None:
             return {}
@@ -104,10 +106,10 @@ class StoredState:
 
 
 class ChangeLog:
-    """Tells what has changed since the last time.
+    """A log of the changes since the last time.
 
     :param plan: the program
-    :param start: what it went on from, when all pages were read
+    :param start: the state from which it resumed, after all pages were read
     """
 
     def __init__(self, plan: Plan, start: StoredState) -> None:
@@ -116,9 +118,9 @@ class ChangeLog:
         self._gone_at_start = start.gone
 
     def changes(self, changed: Snapshot, parts: Iterable[TaskPart], now_ms: int) -> StateChanges:
-        """What has changed.
+        """Return the changes since the last call.
 
-        :param changed: what the program keeps now, and of its pages those that changed
+        :param changed: the state of the program, with only those pages that changed
         :param parts: its operators
         :param now_ms: processing time of the last step
         :returns: the changes
@@ -133,20 +135,20 @@ class ChangeLog:
                 for page_id, page in written.items():
                     pages.setdefault(uid, {})[page_id] = (page.data, *page.due)
                     gone.discard((uid, *page_id))
-        rest = Rest(StateHeader(now_ms, self._operators(parts, tasks)), _without_pages(changed))
+        rest = Rest(StateHeader(now_ms, self._operators(parts, tasks)), _remove_pages(changed))
         return StateChanges([StoredPages(uid, each) for uid, each in pages.items()], sorted(gone), rest.to_bytes())
 
     def note_states(self, states: Mapping[str, tuple[StateDescription, ...]]) -> None:
-        """Functions have asked for states in another process.
+        """Record states that functions have asked for in another process.
 
-        :param states: by uid of the operator
+        :param states: the states by uid of the operator
         """
         for uid, each in states.items():
             known = {state.name: state for state in (*self._states.get(uid, ()), *each)}
             self._states[uid] = tuple(known.values())
 
     def _operators(self, parts: Iterable[TaskPart], tasks: Collection[TaskSnapshot]) -> Mapping[str, KeptOperator]:
-        # What functions no longer ask for is there all the same, until it is dropped.
+        # States that functions no longer ask for still exist, until they are dropped.
         kept = {uid: {state.name: state for state in states} for uid, states in self._states.items()}
         for uid, (_, step) in self._steps.items():
             kept.setdefault(uid, {}).update((state.name, state) for state in step.node.operator.own_states())
@@ -161,18 +163,18 @@ class ChangeLog:
                 chain.parallelism,
                 chain.max_parallelism,
                 states := self._states.get(uid, ()),
-                _broadcast_bytes(uid, states, tasks),
+                _count_broadcast_bytes(uid, states, tasks),
             )
             for uid, (chain, step) in self._steps.items()
         }
 
 
-def _broadcast_bytes(uid: str, states: Iterable[StateDescription], tasks: Collection[TaskSnapshot]) -> int:
-    """How large is what all tasks of an operator have in common."""
+def _count_broadcast_bytes(uid: str, states: Iterable[StateDescription], tasks: Collection[TaskSnapshot]) -> int:
+    """Return the size of the broadcast state of an operator in bytes."""
     if not any(state.name.startswith(BROADCAST_PREFIX) for state in states):
         return 0
     return max((len(task.operators.get(uid, b"")) for task in tasks), default=0)
 
 
-def _without_pages(snapshot: Snapshot) -> dict[str, list[TaskSnapshot]]:
+def _remove_pages(snapshot: Snapshot) -> dict[str, list[TaskSnapshot]]:
     return {uid: [replace(task, pages={}, gone={}) for task in tasks] for uid, tasks in snapshot.tasks.items()}

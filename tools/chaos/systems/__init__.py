@@ -1,1 +1,1 @@
-"""Systems that are sources and targets of the pipelines in ``tools.chaos.pairs``: a file for each."""
+"""The systems that are sources and targets of the pipelines in ``tools.chaos.pairs``: one file for each."""

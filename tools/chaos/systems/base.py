@@ -1,4 +1,4 @@
-"""What a system does in the rounds: it has orders, which change, and keeps what views make of them."""
+"""The interface of a system in the rounds: it has orders, which change, and stores the output of views."""
 
 from __future__ import annotations
 
@@ -9,57 +9,57 @@ from decimal import Decimal
 from typing import Any, Protocol
 
 Sums = dict[str, tuple[int, Decimal]]
-"""A view: how many orders a customer has, and the sum of their amounts."""
+"""The content of a view: the number of orders of each customer, and the sum of their amounts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A row of a source. No two have the same number, so that one that came twice changes a sum for good."""
+    """A row of a source. Its number is unique, so that a row that is read twice changes a sum for good."""
 
     id: int
     customer: str
     amount: Decimal
 
     def to_json(self) -> dict[str, Any]:
-        """The row as documents have it."""
+        """Return the row in the form of documents."""
         return {"id": self.id, "customer": self.customer, "amount": str(self.amount)}
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Order:
-        """What :meth:`to_json` gave, or a row of a database."""
+        """Return the order of a document from :meth:`to_json`, or of a row of a database."""
         return cls(int(row["id"]), str(row["customer"]), Decimal(str(row["amount"])))
 
 
 class GoneError(Exception):
-    """The system is away, and maybe it has a part of what it was to do."""
+    """The error for a system that is away; it may have done a part of the work."""
 
 
 class WrongTargetError(AssertionError):
-    """A target has something that no order of kills may leave there."""
+    """The error for a target with content that no sequence of kills may leave there."""
 
 
 class System(Protocol):
-    """A source and a target. A thread changes the orders while another one looks at targets."""
+    """A source and a target. One thread changes the orders while another one reads the targets."""
 
     name: str
 
     def source(self) -> dict[str, Any]:
-        """The declaration of the connector that reads the orders."""
+        """Return the declaration of the connector that reads the orders."""
 
     def target(self, view: str) -> dict[str, Any]:
-        """The declaration of the connector that writes a view."""
+        """Return the declaration of the connector that writes a view."""
 
     def change(self, dice: random.Random) -> None:
-        """Change some orders, in one transaction where the system has any.
+        """Change some orders, in one transaction if the system has transactions.
 
         :raises GoneError: when the system is away
         """
 
     def orders(self) -> Iterable[Order]:
-        """What the source has."""
+        """Return the orders in the source."""
 
     def sums(self, view: str) -> Sums:
-        """What the target of a view has, as readers see it that take committed rows only.
+        """Return the content of a view's target for readers of committed rows.
 
         :raises WrongTargetError: when a change in it does not follow from those before
         """
@@ -72,15 +72,15 @@ class System(Protocol):
 
 
 class Orders:
-    """Makes orders, and chooses those that change. Used by the thread that changes a source."""
+    """The orders of a source: it makes new ones, and chooses those that change. The thread that changes the source uses it."""
 
     def __init__(self) -> None:
         self._next = 0
         self.live: dict[int, Order] = {}
-        """Those that the source has, as far as is known."""
+        """The orders in the source, as far as known."""
 
     def new(self, dice: random.Random, most: int = 20) -> list[Order]:
-        """Some orders that were never there."""
+        """Return some new orders."""
         made = []
         for _ in range(dice.randint(1, most)):
             self._next += 1
@@ -88,25 +88,25 @@ class Orders:
         return made
 
     def some(self, dice: random.Random, most: int = 5) -> list[Order]:
-        """Some orders that are there."""
+        """Return some existing orders."""
         found = list(self.live.values())
         return dice.sample(found, min(len(found), dice.randint(0, most)))
 
     def replace(self, gone: Iterable[Order], come: Iterable[Order]) -> None:
-        """The source has been changed."""
+        """Record a change of the source."""
         for order in gone:
             self.live.pop(order.id, None)
         for order in come:
             self.live[order.id] = order
 
     def reset(self, orders: Iterable[Order]) -> None:
-        """Begin with what the source has."""
+        """Replace the known orders by those of the source."""
         self.live = {order.id: order for order in orders}
         self._next = max(self._next, *self.live, 0)
 
 
 def total(orders: Iterable[Order]) -> Sums:
-    """The view of orders, computed anew."""
+    """Compute the view of orders from scratch."""
     sums: Sums = {}
     for order in orders:
         count, amount = sums.get(order.customer, (0, Decimal(0)))
@@ -115,9 +115,9 @@ def total(orders: Iterable[Order]) -> Sums:
 
 
 class ChangedSums:
-    """Adds up a log of changes of which each must follow from those before it: none twice, none left out.
+    """The sums over a log of changes, each of which must follow from those before it: none twice, none left out.
 
-    :param where: for messages
+    :param where: the place, for messages
     """
 
     def __init__(self, where: str) -> None:
@@ -125,9 +125,9 @@ class ChangedSums:
         self.sums: Sums = {}
 
     def change(self, before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> None:
-        """One change of the view.
+        """Apply one change of the view.
 
-        :raises WrongTargetError: when the row before it is not what the target had
+        :raises WrongTargetError: when its old row is not the one in the target
         """
         row = before or after or {}
         customer = str(row["customer"])

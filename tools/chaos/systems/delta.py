@@ -1,4 +1,4 @@
-"""Delta tables: orders in one that is followed, views in tables that are merged. One of the views is in an object store."""
+"""Delta tables: orders in a table that is followed, views in tables that are merged. One of the views is in an object store."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _SCHEMA: Final = pa.schema([("id", pa.int64()), ("customer", pa.string()), ("amo
 
 
 class DeltaSystem:
-    """Tables in a folder and in a bucket. Nobody serves the folder, so that only the bucket can be away.
+    """Tables in a folder and in a bucket. The folder has no server, so only the bucket can be away.
 
-    :param folder: of the tables
-    :param bucket: has one view
-    :param remote: which view that is
+    :param folder: the folder of the tables
+    :param bucket: the bucket for one view
+    :param remote: the name of that view
     """
 
     name = "delta"
@@ -37,12 +37,12 @@ class DeltaSystem:
         write_deltalake(self._source, _SCHEMA.empty_table())
 
     def source(self) -> dict[str, Any]:
-        """The declaration of the connector that reads the orders."""
+        """Return the declaration of the connector that reads the orders."""
         config = {"uri": self._source, "mode": "snapshot_and_follow"}
         return {"transport": {"name": "delta_table_input", "config": config}}
 
     def target(self, view: str) -> dict[str, Any]:
-        """The declaration of the connector that writes a view."""
+        """Return the declaration of the connector that writes a view."""
         uri, storage = self._place(view)
         # Only the first start finds no table.
         config = {"uri": uri, "write": "merged", "mode": "error_if_exists", **storage}
@@ -50,7 +50,7 @@ class DeltaSystem:
         return {**declared, **BUFFERED} if view == self._remote else declared
 
     def change(self, dice: random.Random) -> None:
-        """Commit new orders, or delete or update some, and now and then write all files anew."""
+        """Commit new orders, or delete or update some, and now and then compact the files."""
         with suppress(CommitFailedError):
             table = DeltaTable(self._source)
             self._commits += 1
@@ -71,11 +71,11 @@ class DeltaSystem:
                 self._orders.replace([], come)
 
     def orders(self) -> list[Order]:
-        """The rows of the table."""
+        """Return the rows of the table."""
         return [Order.of(row) for row in DeltaTable(self._source).to_pyarrow_table().to_pylist()]
 
     def sums(self, view: str) -> Sums:
-        """The rows of a view's table."""
+        """Return the rows of a view's table."""
         uri, storage = self._place(view)
         try:
             rows = DeltaTable(uri, storage_options=storage or None).to_pyarrow_table().to_pylist()

@@ -18,9 +18,9 @@ from tools.chaos.systems.objects import BUFFERED, Bucket
 class FileSystem:
     """Files in a folder and in a bucket. Only the bucket can be away.
 
-    :param folder: of the files
-    :param bucket: has one view
-    :param remote: which view that is
+    :param folder: the folder of the files
+    :param bucket: the bucket for one view
+    :param remote: the name of that view
     """
 
     name = "files"
@@ -34,12 +34,12 @@ class FileSystem:
         (folder / "in").mkdir(parents=True)
 
     def source(self) -> dict[str, Any]:
-        """The declaration of the connector that reads the orders."""
+        """Return the declaration of the connector that reads the orders."""
         config = {"path": str(self._folder / "in" / "*.json"), "follow": True}
         return {"transport": {"name": "file_input", "config": config}, "format": {"name": "json"}}
 
     def target(self, view: str) -> dict[str, Any]:
-        """The declaration of the connector that writes a view."""
+        """Return the declaration of the connector that writes a view."""
         if view != self._remote:
             config: dict[str, Any] = {"path": str(self._folder / f"{view}.json")}
         else:
@@ -56,7 +56,7 @@ class FileSystem:
         if self._files == 0 or dice.random() < 0.1:
             self._files += 1
         with (self._folder / "in" / f"{self._files:06}.json").open("a") as file:
-            # Readers see the first part of the last line, too.
+            # Readers may see an incomplete last line.
             half = len(text) // 2
             file.write(text[:half])
             file.flush()
@@ -64,7 +64,7 @@ class FileSystem:
         self._orders.replace(gone, come)
 
     def orders(self) -> list[Order]:
-        """What the lines add up to."""
+        """Return the sum of the changes in the lines."""
         found: dict[int, Order] = {}
         for path in sorted((self._folder / "in").iterdir()):
             for line in path.read_text().splitlines():
@@ -77,7 +77,7 @@ class FileSystem:
         return list(found.values())
 
     def sums(self, view: str) -> Sums:
-        """What the lines of a view's file, or of the files that its manifest names, add up to."""
+        """Return the sum of the changes in a view's file, or in the files that its manifest names."""
         log = ChangedSums(f"files of {view}")
         for line in self._remote_lines(view) if view == self._remote else self._lines(view):
             change = json.loads(line, parse_float=Decimal)["payload"]
@@ -94,7 +94,7 @@ class FileSystem:
 
     def _lines(self, view: str) -> list[str]:
         path = self._folder / f"{view}.json"
-        # What follows the last line feed is being written.
+        # The text after the last line feed is incomplete.
         return path.read_text().split("\n")[:-1] if path.exists() else []
 
     def _remote_lines(self, view: str) -> Iterator[str]:

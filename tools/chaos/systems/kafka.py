@@ -22,8 +22,8 @@ _TOPIC: Final = "orders"
 class KafkaSystem:
     """Topics of a broker.
 
-    :param broker: runs, and is used by nobody else
-    :param views: those that get a topic
+    :param broker: a running broker without other users
+    :param views: the views with a topic
     """
 
     name = "kafka"
@@ -38,19 +38,19 @@ class KafkaSystem:
             made.result(_PATIENCE_S)
 
     def source(self) -> dict[str, Any]:
-        """The declaration of the connector that reads the orders."""
+        """Return the declaration of the connector that reads the orders."""
         config = {"topic": _TOPIC, "bootstrap.servers": self._broker.address, "start_from": "earliest", "group.id": "reads-orders"}
         return {"transport": {"name": "kafka_input", "config": config}, "format": {"name": "json"}}
 
     def target(self, view: str) -> dict[str, Any]:
-        """The declaration of the connector that writes a view."""
+        """Return the declaration of the connector that writes a view."""
         transport = {"name": "kafka_output", "config": {"topic": view, "bootstrap.servers": self._broker.address}}
         return {"transport": transport, "format": {"name": "json", "config": {"update_format": "debezium"}}}
 
     def change(self, dice: random.Random) -> None:
-        """Write new orders and take some back, each in the partition of its order.
+        """Write new orders and delete some, each in the partition of its order.
 
-        :raises GoneError: when the broker does not take them
+        :raises GoneError: when the broker does not accept them
         """
         gone, come = self._orders.some(dice), self._orders.new(dice)
         failed: list[KafkaError] = []
@@ -63,7 +63,7 @@ class KafkaSystem:
             for order in orders:
                 value = json.dumps({kind: order.to_json()})
                 self._producer.produce(_TOPIC, value, str(order.id), order.id % 2, on_delivery=delivered)
-        # A broker that is away takes them when it is back.
+        # A broker that is away accepts them when it is back.
         while self._producer.flush(1):
             pass
         if failed:
@@ -72,7 +72,7 @@ class KafkaSystem:
         self._orders.replace(gone, come)
 
     def orders(self) -> list[Order]:
-        """What the records in the topic add up to."""
+        """Return the sum of the changes in the topic."""
         found: dict[int, Order] = {}
         for message in self._read(_TOPIC):
             ((kind, row),) = json.loads(message).items()
@@ -84,7 +84,7 @@ class KafkaSystem:
         return list(found.values())
 
     def sums(self, view: str) -> Sums:
-        """What the committed records of a view's topic add up to."""
+        """Return the sum of the committed changes in a view's topic."""
         log = ChangedSums(f"topic {view}")
         for message in self._read(view):
             change = json.loads(message, parse_float=Decimal)["payload"]
@@ -92,7 +92,7 @@ class KafkaSystem:
         return log.sums
 
     def stop(self) -> None:
-        """End the broker at once."""
+        """Kill the broker."""
         self._broker.kill()
 
     def start(self) -> None:
@@ -100,7 +100,7 @@ class KafkaSystem:
         self._broker.start()
 
     def _read(self, topic: str) -> list[bytes]:
-        """The committed records at the moment, partition by partition."""
+        """Return the current committed records, partition by partition."""
         consumer = Consumer(
             {
                 "bootstrap.servers": self._broker.address,

@@ -1,4 +1,4 @@
-"""A bucket of an object store, as the connectors that write to it are told of it."""
+"""A bucket of an object store, with the options of the connectors that write to it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _NAME: Final = "pairs"
 
 
 BUFFERED: Final = {"enable_output_buffer": True, "max_output_buffer_time_millis": 500}
-"""The options of an output that writes to it: it takes longer than steps do."""
+"""The options of an output that writes to the bucket: writing takes longer than a step."""
 
 
 class Bucket:
     """A bucket.
 
-    :param store: runs
+    :param store: a running object store
     """
 
     url: Final = f"s3://{_NAME}"
@@ -28,7 +28,7 @@ class Bucket:
         self._read: dict[str, bytes] = {}
 
     def delta_options(self) -> dict[str, str]:
-        """The options of a Delta table in it."""
+        """Return the options of a Delta table in it."""
         return {
             "aws_access_key_id": KEY,
             "aws_secret_access_key": KEY,
@@ -40,16 +40,16 @@ class Bucket:
         }
 
     def fsspec_options(self) -> dict[str, Any]:
-        """What fsspec needs to reach it."""
+        """Return the options of fsspec for it."""
         return {"key": KEY, "secret": KEY, "client_kwargs": {"endpoint_url": self.store.url, "region_name": REGION}}
 
     def names(self, prefix: str) -> list[str]:
-        """The names of the objects below a prefix, in order."""
+        """Return the names of the objects below a prefix, in order."""
         pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=_NAME, Prefix=prefix)
         return sorted(entry["Key"] for page in pages for entry in page.get("Contents", ()))
 
     def read(self, name: str) -> bytes:
-        """An object that never changes."""
+        """Return the content of an object that never changes."""
         if name not in self._read:
             self._read[name] = self._client.get_object(Bucket=_NAME, Key=name)["Body"].read()
         return self._read[name]

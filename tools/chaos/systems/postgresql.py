@@ -17,9 +17,9 @@ _INSERT: Final = "INSERT INTO orders VALUES (%s, %s, %s)"
 class PostgresSystem:
     """Tables of a database.
 
-    :param server: runs
+    :param server: a running server
     :param database: an empty database of it
-    :param views: those that get a table
+    :param views: the views with a table
     """
 
     name = "postgres"
@@ -29,7 +29,7 @@ class PostgresSystem:
         self._url = server.url(database)
         self._orders = Orders()
         with psycopg.connect(self._url, autocommit=True) as connection:
-            # Nothing tells a row that comes twice from one that is there.
+            # Without a key, so that a row that is read twice is not recognised.
             connection.execute("CREATE TABLE orders (id bigint, customer text, amount numeric(10, 2))")
             connection.execute("ALTER TABLE orders REPLICA IDENTITY FULL")
             connection.execute("CREATE PUBLICATION pairs FOR TABLE orders")
@@ -37,12 +37,12 @@ class PostgresSystem:
                 connection.execute(f"CREATE TABLE {view} (customer text PRIMARY KEY, n bigint, total numeric)".encode())
 
     def source(self) -> dict[str, Any]:
-        """The declaration of the connector that reads the orders."""
+        """Return the declaration of the connector that reads the orders."""
         config = {"uri": self._url, "publication": "pairs", "source_table": "orders"}
         return {"transport": {"name": "postgres_cdc_input", "config": config}}
 
     def target(self, view: str) -> dict[str, Any]:
-        """The declaration of the connector that writes a view."""
+        """Return the declaration of the connector that writes a view."""
         return {"transport": {"name": "postgres_output", "config": {"uri": self._url, "table": view}}}
 
     def change(self, dice: random.Random) -> None:
@@ -64,16 +64,16 @@ class PostgresSystem:
         self._orders.replace(gone, come)
 
     def orders(self) -> list[Order]:
-        """The rows of the table."""
+        """Return the rows of the table."""
         rows = self._rows("SELECT id, customer, amount FROM orders")
         return [Order(*row) for row in rows]
 
     def sums(self, view: str) -> Sums:
-        """The rows of a view's table."""
+        """Return the rows of a view's table."""
         return {customer: (n, total) for customer, n, total in self._rows(f"SELECT customer, n, total FROM {view}")}
 
     def stop(self) -> None:
-        """Stop the server as a crash does."""
+        """Stop the server like a crash."""
         self._server.stop("immediate")
 
     def start(self) -> None:

@@ -1,7 +1,7 @@
-"""The programs that are compared, by what they are about. Importing this fills :data:`tools.compare_flink.case.CASES`.
+"""The programs that are compared, by subject. Importing this fills :data:`tools.compare_flink.case.CASES`.
 
-Each takes ``api``, the names of a package, its environment, and the input, and gives the stream whose elements are compared.
-Where the order of two streams is open, as after ``union``, only what does not depend on it is a result.
+Each takes ``api``, the names of a package, its environment, and the input, and returns the stream whose elements are compared.
+If the order of two streams is undefined, as after ``union``, the results do not depend on it.
 """
 
 from tools.compare_flink.programs import (  # noqa: F401

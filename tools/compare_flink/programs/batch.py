@@ -1,4 +1,4 @@
-"""Batch mode."""
+"""Programs in batch mode."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from tools.compare_flink.inputs import events
 
 @case("batch: reduce gives one result for each key", inputs=events, order=Order.BY_KEY, batch=True)
 def reduce(api, env, given):
-    """The last one. The order of elements without timestamps is open."""
+    """Emit the last result only. The order of elements without timestamps is undefined."""
     return env.from_collection(given).key_by(lambda event: event[0]).reduce(lambda a, b: (a[0], max(a[1], b[1]), a[2] + b[2]))
 
 
 @case("batch: elements of a key in the order of their timestamps", inputs=events, order=Order.BY_KEY, batch=True)
 def in_order(api, env, given):
-    """Nothing is late, and timers fire at the end of the key."""
+    """Process elements of which none is late, with timers that fire at the end of the key."""
 
     class Seen(api.KeyedProcessFunction):
         def open(self, runtime_context):
@@ -33,7 +33,7 @@ def in_order(api, env, given):
 
 @case("batch: windows", inputs=events, order=Order.BY_KEY, batch=True)
 def windows(api, env, given):
-    """Each fires once."""
+    """Fire each window once."""
 
     class Contents(api.ProcessWindowFunction):
         def process(self, key, context, elements):
@@ -45,11 +45,11 @@ def windows(api, env, given):
 
 @case("batch: sum", inputs=events, order=Order.BY_KEY, batch=True)
 def sums(api, env, given):
-    """A rolling aggregate gives its last value."""
+    """Emit the last value of a rolling aggregate."""
     return env.from_collection(given).key_by(lambda event: event[0]).sum(2).map(lambda event: (event[0], event[2]))
 
 
 @case("batch: functions without keys", inputs=events, batch=True)
 def stateless(api, env, given):
-    """As in streaming mode."""
+    """Map and filter as in streaming mode."""
     return env.from_collection(given).map(lambda event: event[2]).filter(lambda number: number > 2)

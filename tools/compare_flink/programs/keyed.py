@@ -1,4 +1,4 @@
-"""Keys, and the functions that combine elements of a key."""
+"""Keyed streams, and the functions that combine elements of a key."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from tools.compare_flink.inputs import events
 
 @case("keyed: reduce", inputs=events)
 def reduce(api, env, given):
-    """Every element gives a result."""
+    """Reduce by key; every element gives a result."""
     return env.from_collection(given).key_by(lambda event: event[0]).reduce(lambda a, b: (a[0], b[1], a[2] + b[2]))
 
 
 @case("keyed: reduce with an object that has state of its own", inputs=events)
 def reduce_object(api, env, given):
-    """The object is one for all keys."""
+    """Reduce with one object for all keys."""
 
     class Last(api.ReduceFunction):
         def open(self, runtime_context):
@@ -30,7 +30,7 @@ def reduce_object(api, env, given):
 def _rolling(name, position):
     @case(f"keyed: {name}({position!r}) of tuples", inputs=events)
     def tuples(api, env, given):
-        """A rolling aggregate by position."""
+        """Compute a rolling aggregate by position."""
         return getattr(env.from_collection(given).key_by(lambda event: event[0]), name)(position)
 
     return tuples
@@ -42,27 +42,27 @@ for _name in ("sum", "min", "max", "min_by", "max_by"):
 
 @case("keyed: sum of a field by its name", inputs=events)
 def sum_by_name(api, env, given):
-    """Rows with names."""
+    """Sum a field of rows with names."""
     of = api.Types.ROW_NAMED(["key", "at", "number"], [api.Types.STRING(), api.Types.LONG(), api.Types.LONG()])
     return env.from_collection(given, of).key_by(lambda row: row["key"]).sum("number")
 
 
 @case("keyed: max_by of a field by its name", inputs=events)
 def max_by_name(api, env, given):
-    """Rows with names."""
+    """Find the greatest row by a field with a name."""
     of = api.Types.ROW_NAMED(["key", "at", "number"], [api.Types.STRING(), api.Types.LONG(), api.Types.LONG()])
     return env.from_collection(given, of).key_by(lambda row: row["key"]).max_by("number")
 
 
 @case("keyed: keys that are tuples", inputs=events)
 def tuples(api, env, given):
-    """Equal tuples are one key."""
+    """Group by tuples, of which equal ones are one key."""
     return env.from_collection(given).key_by(lambda event: (event[0], event[2] % 2)).reduce(lambda a, b: (*a[:2], a[2] + b[2]))
 
 
 @case("keyed: a key with a declared type", inputs=events)
 def declared_key(api, env, given):
-    """The key of a function has that type."""
+    """Read the key, which has the declared type."""
 
     class Key(api.KeyedProcessFunction):
         def process_element(self, value, ctx):
@@ -73,7 +73,7 @@ def declared_key(api, env, given):
 
 @case("keyed: a selector object", inputs=events)
 def selector(api, env, given):
-    """The class instead of a lambda."""
+    """Select keys by a class instead of a lambda."""
 
     class ByNumber(api.KeySelector):
         def get_key(self, value):
@@ -84,14 +84,14 @@ def selector(api, env, given):
 
 @case("keyed: one key after the other", inputs=events)
 def again(api, env, given):
-    """A stream with keys gets others."""
+    """Give a keyed stream other keys."""
     sums = env.from_collection(given).key_by(lambda event: event[0]).sum(2)
     return sums.key_by(lambda event: event[2] % 2).reduce(lambda a, b: (b[0], a[1], a[2] + b[2]))
 
 
 @case("keyed: map, flat_map and filter with state", inputs=events)
 def with_state(api, env, given):
-    """Any function on keys may have state."""
+    """Use state in any function on a keyed stream."""
 
     def state(runtime_context):
         return runtime_context.get_state(api.ValueStateDescriptor("count", api.Types.LONG()))
@@ -128,7 +128,7 @@ def with_state(api, env, given):
 
 @case("keyed: execute_and_collect of a stream with keys", inputs=events)
 def collected(api, env, given):
-    """Rows of key and element."""
+    """Collect rows of key and element."""
     of = api.Types.TUPLE([api.Types.STRING(), api.Types.LONG(), api.Types.LONG()])
     return env.from_collection(given, of).key_by(lambda event: event[0], api.Types.STRING())
 
@@ -139,13 +139,13 @@ def collected(api, env, given):
     differs="PyFlink gives pickled bytes where no type is declared",
 )
 def collected_untyped(api, env, given):
-    """Rows of key and element."""
+    """Collect rows of key and element."""
     return env.from_collection(given).key_by(lambda event: event[0])
 
 
 @case("keyed: attributes of one object serve all keys of a task", inputs=events)
 def attributes(api, env, given):
-    """Only state is by key."""
+    """Share an attribute among keys, because only state is by key."""
 
     class Previous(api.KeyedProcessFunction):
         def __init__(self):

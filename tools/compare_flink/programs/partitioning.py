@@ -1,4 +1,4 @@
-"""How elements are spread over tasks."""
+"""Programs that distribute elements over tasks."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _custom = {"inputs": events, "order": Order.NONE, "shape": Shape.TEXT}
 
 @case("partitioning: partition_custom", **_custom)
 def custom(api, env, given):
-    """A function says the task."""
+    """Choose the task by a function."""
     stream = env.from_collection(given).partition_custom(lambda key, tasks: (key + 1) % tasks, lambda event: event[2])
     return stream.map(_task(api)).set_parallelism(3).map(str, api.Types.STRING())
 
 
 @case("partitioning: partition_custom with objects", **_custom)
 def custom_objects(api, env, given):
-    """The same with the classes."""
+    """Choose the task by classes."""
 
     class Number(api.KeySelector):
         def get_key(self, value):
@@ -46,24 +46,24 @@ def custom_objects(api, env, given):
 
 @case("partitioning: broadcast", inputs=events, order=Order.BY_KEY)
 def broadcast(api, env, given):
-    """Every task gets every element."""
+    """Send every element to every task."""
     return env.from_collection(given).broadcast().map(_task(api)).set_parallelism(2)
 
 
 @case("partitioning: rebalance, rescale and shuffle lose nothing", inputs=events, order=Order.NONE)
 def spread(api, env, given):
-    """Which task gets what is open."""
+    """Distribute elements without a defined task."""
     stream = env.from_collection(given).rebalance().map(lambda event: event).set_parallelism(2)
     return stream.shuffle().map(lambda event: event).set_parallelism(3).rescale().map(lambda event: ("all", event))
 
 
 @case("partitioning: forward keeps the order", inputs=events)
 def forward(api, env, given):
-    """One task gives to one."""
+    """Pass elements from one task to one task."""
     return env.from_collection(given).map(lambda event: event).forward().map(lambda event: event[2])
 
 
 @case("partitioning: elements of a key keep their order over several tasks", inputs=events, order=Order.BY_KEY)
 def keyed(api, env, given):
-    """Tasks by key."""
+    """Distribute elements by key."""
     return env.from_collection(given).key_by(lambda event: event[0]).map(lambda event: event).set_parallelism(3)

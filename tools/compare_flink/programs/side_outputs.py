@@ -1,4 +1,4 @@
-"""Side outputs."""
+"""Programs with side outputs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def _both(main, side):
 
 @case("side outputs: of a process function", inputs=events, order=Order.BY_KEY)
 def of_process(api, env, given):
-    """Two tags, one with a declared type."""
+    """Use two tags, one with a declared type."""
     low, high = api.OutputTag("low", api.Types.LONG()), api.OutputTag("high")
 
     class Split(api.ProcessFunction):
@@ -29,7 +29,7 @@ def of_process(api, env, given):
 
 @case("side outputs: of a function with keys and its timers", inputs=events, order=Order.BY_KEY)
 def of_keyed(api, env, given):
-    """A timer may give to them as well."""
+    """Emit to a side output from a timer as well."""
     tag = api.OutputTag("side", api.Types.TUPLE([api.Types.STRING(), api.Types.LONG()]))
 
     class Split(api.KeyedProcessFunction):
@@ -54,7 +54,7 @@ def of_keyed(api, env, given):
     differs="PyFlink gives them to the main output, with their tags",
 )
 def unread(api, env, given):
-    """Are thrown away."""
+    """Drop the elements of a side output without a reader."""
     tag = api.OutputTag("side", api.Types.LONG())
 
     class Split(api.ProcessFunction):
@@ -67,7 +67,7 @@ def unread(api, env, given):
 
 @case("side outputs: late elements of windows", inputs=events, order=Order.BY_KEY)
 def late(api, env, given):
-    """What no window takes any more."""
+    """Collect the elements that are too late for a window."""
     tag = api.OutputTag("late")
     windows = api.timed(env.from_collection(given), delay=2).key_by(lambda event: event[0])
     windows = windows.window(api.TumblingEventTimeWindows.of(api.Time.milliseconds(5))).side_output_late_data(tag)
@@ -77,7 +77,7 @@ def late(api, env, given):
 
 @case("side outputs: late elements of windows that allow lateness", inputs=events, order=Order.NONE)
 def late_allowed(api, env, given):
-    """Later than late."""
+    """Collect the elements beyond the allowed lateness."""
     tag = api.OutputTag("late")
     windows = api.timed(env.from_collection(given), delay=0).key_by(lambda event: event[0])
     windows = windows.window(api.TumblingEventTimeWindows.of(api.Time.milliseconds(5))).allowed_lateness(6)
@@ -87,7 +87,7 @@ def late_allowed(api, env, given):
 
 @case("side outputs: of a function over two inputs", inputs=events, order=Order.NONE)
 def of_two_inputs(api, env, given):
-    """Both methods may give to them."""
+    """Emit to a side output from both methods."""
     tag = api.OutputTag("side", api.Types.STRING())
 
     class Split(api.CoProcessFunction):

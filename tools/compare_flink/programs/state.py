@@ -1,4 +1,4 @@
-"""Every kind of state."""
+"""Programs with every kind of state."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def _run(api, env, given, function):
 
 @case("state: value", inputs=events)
 def value(api, env, given):
-    """Update, clear, and an update to None."""
+    """Update and clear a value, and update it to None."""
 
     class Value(api.KeyedProcessFunction):
         def open(self, runtime_context):
@@ -32,7 +32,7 @@ def value(api, env, given):
 
 @case("state: list", inputs=events)
 def list_state(api, env, given):
-    """All methods of a list."""
+    """Use all methods of a list."""
 
     class Numbers(api.KeyedProcessFunction):
         def open(self, runtime_context):
@@ -59,7 +59,7 @@ def list_state(api, env, given):
 
 @case("state: map", inputs=events)
 def map_state(api, env, given):
-    """All methods of a map."""
+    """Use all methods of a map."""
 
     class Map(api.KeyedProcessFunction):
         def open(self, runtime_context):
@@ -86,7 +86,7 @@ def map_state(api, env, given):
 
 @case("state: map as a dict", inputs=events)
 def map_as_dict(api, env, given):
-    """Brackets, ``in``, ``del`` and a loop."""
+    """Use brackets, ``in``, ``del`` and a loop."""
 
     class Map(api.KeyedProcessFunction):
         def open(self, runtime_context):
@@ -106,7 +106,7 @@ def map_as_dict(api, env, given):
 
 @case("state: a map that is changed while it is read", inputs=events)
 def map_changed_while_read(api, env, given):
-    """The keys are taken first."""
+    """Copy the keys first, then remove some."""
 
     class Map(api.KeyedProcessFunction):
         def open(self, runtime_context):
@@ -124,7 +124,7 @@ def map_changed_while_read(api, env, given):
 
 @case("state: reducing", inputs=events)
 def reducing(api, env, given):
-    """None before the first."""
+    """Read None before the first element."""
 
     class Longest(api.KeyedProcessFunction):
         def open(self, runtime_context):
@@ -143,7 +143,7 @@ def reducing(api, env, given):
 
 @case("state: aggregating", inputs=events)
 def aggregating(api, env, given):
-    """The accumulator has a type of its own."""
+    """Use an accumulator with a type of its own."""
 
     class Mean(api.AggregateFunction):
         def create_accumulator(self):
@@ -175,7 +175,7 @@ def aggregating(api, env, given):
 
 @case("state: several of them in one function", inputs=events)
 def several(api, env, given):
-    """Their names tell them apart."""
+    """Use several states, which their names distinguish."""
 
     class Several(api.KeyedProcessFunction):
         def open(self, runtime_context):
@@ -196,7 +196,7 @@ def several(api, env, given):
 
 @case("state: time to live that does not end", inputs=events)
 def time_to_live(api, env, given):
-    """With all settings of an hour, nothing expires."""
+    """Set a time to live of an hour, with all settings, so that nothing expires."""
 
     class Kept(api.KeyedProcessFunction):
         def open(self, runtime_context):
@@ -224,7 +224,7 @@ def time_to_live(api, env, given):
 
 @case("state: a value that is changed in place without update", inputs=events)
 def in_place(api, env, given):
-    """A new list is put, and then changed."""
+    """Store a new list, and change it then."""
 
     class InPlace(api.KeyedProcessFunction):
         def open(self, runtime_context):

@@ -1,4 +1,4 @@
-"""Functions without keys, and where streams begin."""
+"""Functions on streams without keys, and the inputs of streams."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tools.compare_flink.inputs import events
 
 @case("stateless: map, filter and flat_map as lambdas", inputs=events)
 def lambdas(api, env, given):
-    """One chain."""
+    """Chain lambdas."""
     stream = env.from_collection(given).map(lambda event: (event[0], event[2] * 2))
     return stream.filter(lambda pair: pair[1] % 3 != 0).flat_map(lambda pair: [pair] * (pair[1] % 3))
 
 
 @case("stateless: function objects with open and close", inputs=events)
 def objects(api, env, given):
-    """Attributes of a function object live as long as its task."""
+    """Keep attributes of a function object for the life of its task."""
 
     class Number(api.MapFunction):
         def open(self, runtime_context):
@@ -46,7 +46,7 @@ def objects(api, env, given):
 
 @case("stateless: flat_map that gives empty lists and generators", inputs=events)
 def nothing(api, env, given):
-    """Any iterable."""
+    """Return any iterable."""
 
     def some(event):
         return [] if event[2] == 1 else (each for each in [event[0], event[2]])
@@ -56,19 +56,19 @@ def nothing(api, env, given):
 
 @case("stateless: flat_map that returns None", only_here="PyFlink wants an iterable")
 def flat_map_none(api, env, given):
-    """No result."""
+    """Return None for no result."""
     return env.from_collection([1, 2]).flat_map(lambda number: [number] if number == 1 else None)
 
 
 @case("stateless: None as a value", only_here="PyFlink cannot hand on an element that is None and has no declared type")
 def none(api, env, given):
-    """None is a value as others are."""
+    """Pass None on as a value."""
     return env.from_collection([1, 2]).map(lambda number: None if number == 2 else number).rebalance().map(lambda value: (value,))
 
 
 @case("stateless: process", inputs=events)
 def process(api, env, given):
-    """Any number of results."""
+    """Emit any number of results."""
 
     class Twice(api.ProcessFunction):
         def process_element(self, value, ctx):
@@ -84,7 +84,7 @@ def process(api, env, given):
     differs="it is None here, as the documentation says, the smallest number in PyFlink",
 )
 def no_timestamp(api, env, given):
-    """No strategy."""
+    """Read timestamps without a watermark strategy."""
 
     class Timestamp(api.ProcessFunction):
         def process_element(self, value, ctx):
@@ -95,7 +95,7 @@ def no_timestamp(api, env, given):
 
 @case("stateless: process with timestamps and watermarks", inputs=events)
 def process_timed(api, env, given):
-    """What a function sees of event time."""
+    """Read the event time that a function sees."""
 
     class Times(api.ProcessFunction):
         def process_element(self, value, ctx):
@@ -106,14 +106,14 @@ def process_timed(api, env, given):
 
 @case("stateless: union of three streams", inputs=events, order=Order.NONE)
 def union(api, env, given):
-    """All elements of each."""
+    """Unite all elements of three streams."""
     one, two = env.from_collection(given), env.from_collection([1, 2, 3])
     return one.union(two, env.from_collection(["x"])).map(lambda value: ("one", value))
 
 
 @case("stateless: a stream that is read twice", inputs=events, order=Order.NONE)
 def twice(api, env, given):
-    """Both readers get all elements, and what one changes in place the other does not see."""
+    """Read all elements in two readers, where one does not see the in-place changes of the other."""
     stream = env.from_collection([list(event) for event in given])
 
     def change(value):
@@ -125,14 +125,14 @@ def twice(api, env, given):
 
 @case("stateless: project of a declared tuple")
 def project(api, env, given):
-    """Fields by position."""
+    """Project fields by position."""
     of = api.Types.TUPLE([api.Types.STRING(), api.Types.INT(), api.Types.BOOLEAN()])
     return env.from_collection([("a", 1, True), ("b", 2, False)], of).project(2, 0)
 
 
 @case("stateless: an input whose elements have a declared type")
 def declared(api, env, given):
-    """Rows with names."""
+    """Read rows with names."""
     of = api.Types.ROW_NAMED(["name", "number"], [api.Types.STRING(), api.Types.LONG()])
     rows = env.from_collection([("a", 1), ("b", 2)], of)
     return rows.map(lambda row: (row.name, row["number"], row[0], row.as_dict(), len(row)))
@@ -140,7 +140,7 @@ def declared(api, env, given):
 
 @case("stateless: a sequence of numbers", order=Order.NONE)
 def numbers(api, env, given):
-    """Both ends are in it."""
+    """Emit a sequence that includes both ends."""
     source = api.NumberSequenceSource(-2, 9)
     return env.from_source(source, api.WatermarkStrategy.no_watermarks(), "numbers", api.Types.LONG()).map(
         lambda number: number * 2
@@ -149,7 +149,7 @@ def numbers(api, env, given):
 
 @case("stateless: lines of files", order=Order.NONE)
 def files(api, env, given):
-    """Files of a folder; hidden ones are left out."""
+    """Read the files of a folder except for hidden ones."""
     folder = Path(tempfile.mkdtemp(prefix="compare-lines-"))
     for name, text in {"a.txt": "one\ntwo\n\nthree", "b.txt": "grün\n", ".hidden": "no\n", "_hidden": "no\n"}.items():
         (folder / name).write_text(text)
@@ -160,13 +160,13 @@ def files(api, env, given):
 
 @case("stateless: execute_and_collect with a limit")
 def limit(api, env, given):
-    """A list of so many."""
+    """Collect a list with a maximum length."""
     return env.from_collection(list(range(10))).map(lambda number: number + 1).execute_and_collect(limit=3)
 
 
 @case("stateless: what a function is told of its task")
 def runtime(api, env, given):
-    """Numbers and names of tasks."""
+    """Read numbers and names of tasks."""
 
     class Where(api.MapFunction):
         def open(self, runtime_context):

@@ -1,4 +1,4 @@
-"""Timers of event time."""
+"""Programs with timers, most of them of event time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def _run(api, env, given, function, **settings):
 
 @case("timers: fire in order, with the state of their key", inputs=events, order=Order.BY_KEY)
 def in_order(api, env, given):
-    """Every element registers one."""
+    """Register one timer for every element."""
 
     class Timers(api.KeyedProcessFunction):
         def open(self, runtime_context):
@@ -39,7 +39,7 @@ def in_order(api, env, given):
 
 @case("timers: the same time twice is one timer", inputs=events, order=Order.BY_KEY)
 def once(api, env, given):
-    """Equal timers are one."""
+    """Register equal timers, which are one."""
 
     class Once(api.KeyedProcessFunction):
         def process_element(self, value, ctx):
@@ -54,7 +54,7 @@ def once(api, env, given):
 
 @case("timers: are deleted", inputs=events, order=Order.BY_KEY)
 def deleted(api, env, given):
-    """Only what exists is deleted."""
+    """Delete timers, of which some do not exist."""
 
     class Deleted(api.KeyedProcessFunction):
         def process_element(self, value, ctx):
@@ -71,7 +71,7 @@ def deleted(api, env, given):
 
 @case("timers: in the past", inputs=events, order=Order.BY_KEY)
 def in_the_past(api, env, given):
-    """They fire with the next watermark."""
+    """Register timers in the past, which fire with the next watermark."""
 
     class Past(api.KeyedProcessFunction):
         def process_element(self, value, ctx):
@@ -86,7 +86,7 @@ def in_the_past(api, env, given):
 
 @case("timers: register later ones", inputs=events, order=Order.BY_KEY)
 def later(api, env, given):
-    """A timer that is due at once fires in the same round."""
+    """Register timers in a timer; one that is due fires in the same round."""
 
     class Later(api.KeyedProcessFunction):
         def process_element(self, value, ctx):
@@ -102,7 +102,7 @@ def later(api, env, given):
 
 @case("timers: change and clear state", inputs=events, order=Order.BY_KEY)
 def with_state(api, env, given):
-    """What a timer gives is what came since the last one."""
+    """Emit the elements since the last timer."""
 
     class Since(api.KeyedProcessFunction):
         def open(self, runtime_context):
@@ -126,7 +126,7 @@ def with_state(api, env, given):
 
 @case("timers: say their domain", inputs=events, order=Order.BY_KEY)
 def domain(api, env, given):
-    """Event time."""
+    """Read the time domain, which is event time."""
 
     class Domain(api.KeyedProcessFunction):
         def process_element(self, value, ctx):
@@ -140,7 +140,7 @@ def domain(api, env, given):
 
 @case("timers: of processing time that are not due do not fire at the end", inputs=events, order=Order.BY_KEY)
 def of_processing_time(api, env, given):
-    """An hour from now."""
+    """Register timers an hour ahead."""
 
     class Hour(api.KeyedProcessFunction):
         def process_element(self, value, ctx):
@@ -156,7 +156,7 @@ def of_processing_time(api, env, given):
 
 @case("timers: elements behind the watermark reach a function with keys", inputs=events, order=Order.BY_KEY)
 def late(api, env, given):
-    """Only windows drop them."""
+    """Process late elements, which only windows drop."""
 
     class Lateness(api.KeyedProcessFunction):
         def process_element(self, value, ctx):
@@ -167,7 +167,7 @@ def late(api, env, given):
 
 @case("timers: of two functions one after the other", inputs=events, order=Order.BY_KEY)
 def chained(api, env, given):
-    """The result of a timer has its timestamp."""
+    """Read the timestamp of a timer in its result."""
 
     class First(api.KeyedProcessFunction):
         def process_element(self, value, ctx):

@@ -1,4 +1,4 @@
-"""Triggers, given ones and own ones."""
+"""Programs with triggers, built-in ones and ones of the program."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _contents(api):
 def _with(name, assigner, trigger, delay=4, lateness=0, order=Order.BY_KEY):
     @case(f"triggers: {name}", inputs=events, order=order)
     def program(api, env, given):
-        """The contents whenever the trigger fires."""
+        """Emit the contents whenever the trigger fires."""
         windows = api.timed(env.from_collection(given), delay=delay).key_by(lambda event: event[0]).window(assigner(api))
         return windows.trigger(trigger(api)).allowed_lateness(lateness).process(_contents(api))
 
@@ -58,7 +58,7 @@ _with(
 
 
 def _own(api):
-    """Fires for large numbers at once, and twenty after the first element; counts in its state."""
+    """Return a trigger that fires for large numbers, every third element, and at 20 ms after the first; it counts in its state."""
 
     class Own(api.Trigger):
         def __init__(self):
@@ -98,13 +98,13 @@ _with("of the program, with state and timers", lambda api: api.TumblingEventTime
 
 @case("triggers: never", inputs=events)
 def never(api, env, given):
-    """The trigger of the global window, asked for by name."""
+    """Use the trigger of the global window by name."""
     windows = api.timed(env.from_collection(given)).key_by(lambda event: event[0])
     return windows.window(_tumbling(api)).trigger(api.NeverTrigger()).process(_contents(api))
 
 
 @case("triggers: by count over the global window with a reduce", inputs=events, order=Order.BY_KEY)
 def global_reduce(api, env, given):
-    """What has fired stays."""
+    """Keep the elements after the trigger fires."""
     windows = env.from_collection(given).key_by(lambda event: event[0]).window(api.GlobalWindows.create())
     return windows.trigger(api.CountTrigger.of(2)).reduce(lambda a, b: (a[0], b[1], a[2] + b[2]))

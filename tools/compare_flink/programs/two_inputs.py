@@ -1,4 +1,4 @@
-"""Functions over two streams. The order between the two is open, so results do not depend on it."""
+"""Functions over two streams. The order between the two is undefined, so results do not depend on it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def _halves(api, env, given, delay=100):
 
 @case("two inputs: map", inputs=events, order=Order.BY_KEY)
 def co_map(api, env, given):
-    """One method for each."""
+    """Map each input by its own method."""
 
     class Both(api.CoMapFunction):
         def map1(self, value):
@@ -26,7 +26,7 @@ def co_map(api, env, given):
 
 @case("two inputs: flat_map", inputs=events, order=Order.BY_KEY)
 def co_flat_map(api, env, given):
-    """Generators and lists."""
+    """Return generators and lists."""
 
     class Both(api.CoFlatMapFunction):
         def flat_map1(self, value):
@@ -41,7 +41,7 @@ def co_flat_map(api, env, given):
 
 @case("two inputs: map with keys and state", inputs=events, order=Order.NONE)
 def keyed_co_map(api, env, given):
-    """Both inputs see the state of the key; each side counts its own."""
+    """Share the state of the key between both inputs, and count each side."""
 
     class Count(api.CoMapFunction):
         def open(self, runtime_context):
@@ -63,7 +63,7 @@ def keyed_co_map(api, env, given):
 
 @case("two inputs: flat_map with keys", inputs=events, order=Order.NONE)
 def keyed_co_flat_map(api, env, given):
-    """Streams that have keys before they are connected."""
+    """Connect streams that are keyed already."""
 
     class Count(api.CoFlatMapFunction):
         def open(self, runtime_context):
@@ -83,7 +83,7 @@ def keyed_co_flat_map(api, env, given):
 
 @case("two inputs: process", inputs=events, order=Order.BY_KEY)
 def co_process(api, env, given):
-    """Without keys, with timestamps."""
+    """Process two streams without keys, with timestamps."""
 
     class Both(api.CoProcessFunction):
         def process_element1(self, value, ctx):
@@ -98,7 +98,7 @@ def co_process(api, env, given):
 
 @case("two inputs: process with keys, state and timers", inputs=events, order=Order.BY_KEY)
 def keyed_co_process(api, env, given):
-    """A join at the end of each ten milliseconds."""
+    """Join at the end of each ten milliseconds."""
 
     class Join(api.KeyedCoProcessFunction):
         def open(self, runtime_context):
@@ -124,7 +124,7 @@ def keyed_co_process(api, env, given):
 
 @case("two inputs: event time is that of the slower one", inputs=events, order=Order.NONE)
 def slower(api, env, given):
-    """One input is far ahead; timers wait for the other, which ends it all."""
+    """Let timers wait for the slower input, whose end fires them all."""
 
     class Wait(api.KeyedCoProcessFunction):
         def process_element1(self, value, ctx):
@@ -147,7 +147,7 @@ def _rules(api):
 
 @case("two inputs: broadcast state with keys", inputs=events, order=Order.BY_KEY)
 def keyed_broadcast(api, env, given):
-    """The rules are asked at the end, when all are there."""
+    """Read the rules at the end, when all have arrived."""
     rules = _rules(api)
 
     class Ask(api.KeyedBroadcastProcessFunction):
@@ -172,7 +172,7 @@ def keyed_broadcast(api, env, given):
 
 @case("two inputs: broadcast state without keys", inputs=events, order=Order.BY_KEY)
 def broadcast(api, env, given):
-    """What the broadcast side gives of its own state."""
+    """Emit the state of the broadcast side."""
     rules = _rules(api)
 
     class Tell(api.BroadcastProcessFunction):
@@ -193,7 +193,7 @@ def broadcast(api, env, given):
 
 @case("two inputs: broadcast state over several tasks", inputs=events, order=Order.NONE)
 def broadcast_parallel(api, env, given):
-    """Every task gets every rule."""
+    """Send every rule to every task."""
     rules = _rules(api)
 
     class Tell(api.BroadcastProcessFunction):

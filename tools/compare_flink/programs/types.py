@@ -1,4 +1,4 @@
-"""Declared types: what they make of values, and how results are printed."""
+"""Declared types: their conversion of values, and the text of results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _row(api, value):
 
 
 def _type(name, values, of, make=_as_it_is, collected=None, text=None):
-    """Three cases: the values that come out of a task with the type, their text, and what the next task sees.
+    """Make three cases: the values that leave a task with the type, their text, and the values in the next task.
 
     ``collected`` and ``text`` are settings of the first two.
     """
@@ -27,17 +27,17 @@ def _type(name, values, of, make=_as_it_is, collected=None, text=None):
 
     @case(f"types: {name}, collected", **(collected or {}))
     def collect(api, env, given):
-        """By execute_and_collect."""
+        """Collect by execute_and_collect."""
         return stream(api, env)
 
     @case(f"types: {name}, as text", shape=Shape.TEXT, **(text or {}))
     def write(api, env, given):
-        """By a sink of text."""
+        """Write by a sink of text."""
         return stream(api, env)
 
     @case(f"types: {name}, seen by the next task")
     def see(api, env, given):
-        """By a function."""
+        """Read by a function."""
         return stream(api, env).rebalance().map(lambda value: [value])
 
 
@@ -95,19 +95,19 @@ _type("PICKLED_BYTE_ARRAY", [("a", 1), {1, 2}, Decimal("1.5")], lambda t: t.PICK
 
 @case("types: BIG_INT", only_here="PyFlink fails at such numbers")
 def big(api, env, given):
-    """Any size."""
+    """Return a number of any size."""
     return env.from_collection([1]).map(lambda number: 10**40, api.Types.BIG_INT())
 
 
 @case("types: ROW of tuples", only_here="PyFlink takes only a Row for one")
 def of_tuples(api, env, given):
-    """Fields by position."""
+    """Return fields by position."""
     return env.from_collection([1]).map(lambda number: ("a", number), api.Types.ROW([api.Types.STRING(), api.Types.LONG()]))
 
 
 @case("types: rows that a function makes")
 def rows(api, env, given):
-    """With names, without, and of a kind."""
+    """Return rows with names, without names, and with a kind."""
 
     def row(number):
         match number:
@@ -125,7 +125,7 @@ def rows(api, env, given):
 
 @case("types: rows of a kind, with a declared type", shape=Shape.TEXT)
 def kinds(api, env, given):
-    """The kind is in the text."""
+    """Write the kind of rows as text."""
 
     def row(number):
         found = api.Row("a", number)
@@ -137,7 +137,7 @@ def kinds(api, env, given):
 
 @case("types: rows by name in any order")
 def by_name(api, env, given):
-    """A declared type says the order of the fields."""
+    """Return fields in any order; the declared type determines it."""
     of = api.Types.ROW_NAMED(["name", "number"], [api.Types.STRING(), api.Types.LONG()])
     return (
         env.from_collection([1]).map(lambda number: api.Row(name="a", number=number), of).map(lambda row: (row.name, row[1], row))
@@ -146,19 +146,19 @@ def by_name(api, env, given):
 
 @case("types: instants", shape=Shape.TEXT)
 def instants(api, env, given):
-    """Seconds and nanoseconds."""
+    """Write seconds and nanoseconds as text."""
     return env.from_collection([0, 1]).map(lambda number: api.Instant.of_epoch_milli(number * 1_500), api.Types.INSTANT())
 
 
 @case("types: instants, collected", only_here="PyFlink cannot collect instants")
 def instants_collected(api, env, given):
-    """Seconds and nanoseconds."""
+    """Collect seconds and nanoseconds."""
     return env.from_collection([1]).map(lambda number: api.Instant.of_epoch_milli(number * 1_500), api.Types.INSTANT())
 
 
 @case("types: state with a declared type")
 def state(api, env, given):
-    """The type of a state coerces what is put."""
+    """Store values, which the type of the state converts."""
 
     class Short(api.KeyedProcessFunction):
         def open(self, runtime_context):
@@ -179,7 +179,7 @@ def state(api, env, given):
     differs="PyFlink does not apply it where it runs the two together",
 )
 def between(api, env, given):
-    """Each declared type coerces."""
+    """Convert values by each declared type."""
     of = api.Types.TUPLE([api.Types.STRING(), api.Types.SHORT()])
     stream = env.from_collection([("a", 40_000), ("b", 2)]).map(lambda pair: pair, of)
     return stream.map(lambda pair: api.Row(pair[1], pair[0]), api.Types.ROW([api.Types.LONG(), api.Types.STRING()]))

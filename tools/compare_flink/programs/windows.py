@@ -1,4 +1,4 @@
-"""Windows of every kind, and the functions over them."""
+"""Programs with windows of every kind, and the functions over them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _contents(api):
 def _of_time(name, assigner, delay=4):
     @case(f"windows: {name}", inputs=events, order=Order.BY_KEY)
     def program(api, env, given):
-        """The contents of each window."""
+        """Emit the contents of each window."""
         return _keyed(api, env, given, delay).window(assigner(api)).process(_contents(api))
 
     return program
@@ -44,7 +44,7 @@ _of_time("sessions, long", lambda api: api.EventTimeSessionWindows.with_gap(api.
 
 @case("windows: sessions with a gap of each element", inputs=events, order=Order.BY_KEY)
 def dynamic(api, env, given):
-    """A number says how long."""
+    """Use gaps whose length is a number of the element."""
 
     class Gap(api.SessionWindowTimeGapExtractor):
         def extract(self, element):
@@ -55,21 +55,21 @@ def dynamic(api, env, given):
 
 @case("windows: by count", inputs=events, order=Order.BY_KEY)
 def by_count(api, env, given):
-    """Only full ones."""
+    """Emit full windows only."""
     stream = env.from_collection(given).key_by(lambda event: event[0])
     return stream.count_window(3).reduce(lambda a, b: (a[0], b[1], a[2] + b[2]))
 
 
 @case("windows: by count, sliding", inputs=events, order=Order.BY_KEY)
 def by_count_sliding(api, env, given):
-    """Only full ones."""
+    """Emit full windows only."""
     stream = env.from_collection(given).key_by(lambda event: event[0])
     return stream.count_window(3, 2).reduce(lambda a, b: (a[0], b[1], a[2] + b[2]))
 
 
 @case("windows: by count, apply", inputs=events, order=Order.BY_KEY)
 def by_count_apply(api, env, given):
-    """A window of a count has a number."""
+    """Read the number of a count window."""
 
     class Sum(api.WindowFunction):
         def apply(self, key, window, inputs):
@@ -80,7 +80,7 @@ def by_count_apply(api, env, given):
 
 @case("windows: global, with a trigger that counts and purges", inputs=events, order=Order.BY_KEY)
 def of_all_time(api, env, given):
-    """The window without an end."""
+    """Use the window without an end."""
 
     class Contents(api.ProcessWindowFunction):
         def process(self, key, context, elements):
@@ -92,7 +92,7 @@ def of_all_time(api, env, given):
 
 @case("windows: global, without a trigger, never fire", inputs=events)
 def never(api, env, given):
-    """Not even at the end."""
+    """Fire nothing, also at the end."""
     windows = _keyed(api, env, given).window(api.GlobalWindows.create())
     return windows.reduce(lambda a, b: b)
 
@@ -107,13 +107,13 @@ def _add(a, b):
 
 @case("windows: reduce", inputs=events, order=Order.BY_KEY)
 def reduce(api, env, given):
-    """With a function."""
+    """Reduce with a function."""
     return _ten(api, env, given).reduce(_add)
 
 
 @case("windows: reduce with a function for the window", inputs=events, order=Order.BY_KEY)
 def reduce_apply(api, env, given):
-    """It gets one element."""
+    """Pass one element to the window function."""
 
     class Around(api.WindowFunction):
         def apply(self, key, window, inputs):
@@ -125,7 +125,7 @@ def reduce_apply(api, env, given):
 
 @case("windows: reduce with a function for window and context", inputs=events, order=Order.BY_KEY)
 def reduce_process(api, env, given):
-    """It gets one element."""
+    """Pass one element to the window function."""
     return _ten(api, env, given).reduce(_add, window_function=_contents(api))
 
 
@@ -148,33 +148,33 @@ def _mean(api):
 
 @case("windows: aggregate", inputs=events, order=Order.BY_KEY)
 def aggregate(api, env, given):
-    """An accumulator of another type."""
+    """Use an accumulator with another type."""
     return _ten(api, env, given).aggregate(_mean(api))
 
 
 @case("windows: aggregate with a function for the window", inputs=events, order=Order.BY_KEY)
 def aggregate_process(api, env, given):
-    """It gets the result."""
+    """Pass the result to the window function."""
     return _ten(api, env, given).aggregate(_mean(api), window_function=_contents(api))
 
 
 @case("windows: aggregate over sessions that merge", inputs=events, order=Order.BY_KEY)
 def aggregate_sessions(api, env, given):
-    """Accumulators merge."""
+    """Merge accumulators."""
     windows = _keyed(api, env, given, 15).window(api.EventTimeSessionWindows.with_gap(api.Time.milliseconds(6)))
     return windows.aggregate(_mean(api), window_function=_contents(api))
 
 
 @case("windows: reduce over sessions that merge", inputs=events, order=Order.BY_KEY)
 def reduce_sessions(api, env, given):
-    """Elements that fill a gap."""
+    """Merge sessions by elements that fill a gap."""
     windows = _keyed(api, env, given, 15).window(api.EventTimeSessionWindows.with_gap(api.Time.milliseconds(6)))
     return windows.reduce(_add)
 
 
 @case("windows: apply", inputs=events, order=Order.BY_KEY)
 def apply(api, env, given):
-    """All elements, in the order in which they came."""
+    """Emit all elements, in order of arrival."""
 
     class Apply(api.WindowFunction):
         def apply(self, key, window, inputs):
@@ -185,7 +185,7 @@ def apply(api, env, given):
 
 @case("windows: process with state of the window and of the key", inputs=events, order=Order.BY_KEY)
 def states(api, env, given):
-    """State of a window ends with it."""
+    """Use state of a window, which ends with it."""
 
     class States(api.ProcessWindowFunction):
         def process(self, key, context, elements):
@@ -206,7 +206,7 @@ def states(api, env, given):
     differs="they are two states here, and one in PyFlink",
 )
 def states_of_one_name(api, env, given):
-    """The same descriptor for both."""
+    """Use the same descriptor for both states."""
 
     class States(api.ProcessWindowFunction):
         def process(self, key, context, elements):
@@ -224,33 +224,33 @@ def states_of_one_name(api, env, given):
 
 @case("windows: late elements are dropped", inputs=events, order=Order.BY_KEY)
 def late(api, env, given):
-    """Watermarks without delay."""
+    """Drop late elements, with watermarks without delay."""
     return _ten(api, env, given, 0).process(_contents(api))
 
 
 @case("windows: lateness that is allowed fires again", inputs=events, order=Order.BY_KEY)
 def lateness(api, env, given):
-    """Each late element gives the contents again."""
+    """Emit the contents again for each late element."""
     return _ten(api, env, given, 0).allowed_lateness(12).process(_contents(api))
 
 
 @case("windows: sliding, with lateness that is allowed", inputs=events, order=Order.BY_KEY)
 def sliding_lateness(api, env, given):
-    """One of two windows may be late."""
+    """Process elements that are late for one of two windows."""
     assigner = api.SlidingEventTimeWindows.of(api.Time.milliseconds(12), api.Time.milliseconds(6))
     return _keyed(api, env, given, 0).window(assigner).allowed_lateness(7).process(_contents(api))
 
 
 @case("windows: sessions, with lateness that is allowed", inputs=events, order=Order.BY_KEY)
 def session_lateness(api, env, given):
-    """A late element may join a session that has fired."""
+    """Add a late element to a session that has fired."""
     windows = _keyed(api, env, given, 0).window(api.EventTimeSessionWindows.with_gap(api.Time.milliseconds(5)))
     return windows.allowed_lateness(8).process(_contents(api))
 
 
 @case("windows: over windows", inputs=events, order=Order.BY_KEY)
 def over_windows(api, env, given):
-    """The timestamp of a result is the last of its window."""
+    """Use the timestamp of a result, which is the last of its window."""
     sums = _ten(api, env, given).reduce(_add)
     return (
         sums.key_by(lambda event: event[0])
@@ -261,7 +261,7 @@ def over_windows(api, env, given):
 
 @case("windows: timestamps of results that a timer made", inputs=events, order=Order.BY_KEY)
 def timestamps(api, env, given):
-    """The last one of the window."""
+    """Read the timestamps of results, which are the last of the window."""
 
     class Stamp(api.ProcessFunction):
         def process_element(self, value, ctx):
@@ -277,7 +277,7 @@ def timestamps(api, env, given):
     differs="it is the last timestamp of the window here, and that of the element in PyFlink",
 )
 def timestamps_of_elements(api, env, given):
-    """A window that fires by count."""
+    """Read the timestamps of results of windows that fire by count."""
 
     class Stamp(api.ProcessFunction):
         def process_element(self, value, ctx):
@@ -288,7 +288,7 @@ def timestamps_of_elements(api, env, given):
 
 @case("windows: of a union", inputs=events, order=Order.BY_KEY)
 def of_union(api, env, given):
-    """Two streams with event time; nothing is late."""
+    """Unite two streams with event time, of which nothing is late."""
     one, two = api.timed(env.from_collection(given[::2]), delay=100), api.timed(env.from_collection(given[1::2]), delay=100)
     windows = one.union(two).key_by(lambda event: event[0]).window(api.TumblingEventTimeWindows.of(api.Time.milliseconds(10)))
     return windows.reduce(_add)
@@ -296,34 +296,34 @@ def of_union(api, env, given):
 
 @case("windows: of several tasks", inputs=events, order=Order.BY_KEY)
 def parallel(api, env, given):
-    """Keys are spread."""
+    """Distribute keys over tasks."""
     return _ten(api, env, given).process(_contents(api)).set_parallelism(3)
 
 
 @case("windows: without keys, reduce", inputs=events)
 def all_reduce(api, env, given):
-    """One window for all."""
+    """Reduce in one window for all keys."""
     windows = api.timed(env.from_collection(given)).window_all(api.TumblingEventTimeWindows.of(api.Time.milliseconds(10)))
     return windows.reduce(_add)
 
 
 @case("windows: without keys, aggregate", inputs=events)
 def all_aggregate(api, env, given):
-    """One window for all."""
+    """Aggregate in one window for all keys."""
     windows = api.timed(env.from_collection(given)).window_all(api.TumblingEventTimeWindows.of(api.Time.milliseconds(10)))
     return windows.aggregate(_mean(api))
 
 
 @case("windows: accumulators of an element between two sessions", differs="PyFlink loses the accumulator of one of them")
 def aggregate_between(api, env, given):
-    """Times 0, 8 and 4 with a gap of 5."""
+    """Merge two sessions by an element between them: times 0, 8 and 4 with a gap of 5."""
     windows = _keyed(api, env, [("a", 0, 1), ("a", 8, 2), ("a", 4, 6)], 100)
     return windows.window(api.EventTimeSessionWindows.with_gap(api.Time.milliseconds(5))).aggregate(_mean(api))
 
 
 @case("windows: without keys, apply and process", inputs=events, order=Order.BY_KEY)
 def all_functions(api, env, given):
-    """Functions without a key."""
+    """Apply functions without a key."""
 
     class Apply(api.AllWindowFunction):
         def apply(self, window, inputs):
@@ -342,7 +342,7 @@ def all_functions(api, env, given):
 
 @case("windows: an assigner of the program", inputs=events, order=Order.BY_KEY)
 def own_assigner(api, env, given):
-    """Windows by the number of the element."""
+    """Assign windows by the number of the element."""
 
     class ByNumber(api.WindowAssigner):
         def assign_windows(self, element, timestamp, context):

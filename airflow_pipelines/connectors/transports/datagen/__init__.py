@@ -1,1 +1,1 @@
-"""The transport ``datagen``: rows that are made up."""
+"""The transport ``datagen``: generated rows."""

@@ -1,4 +1,4 @@
-"""From a column's type and its settings to what makes its values."""
+"""The choice of the maker of a column's values from its type and its settings."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ from airflow_pipelines.rows.types import INTEGER_BOUNDS, ColumnType
 _Bound = TypeVar("_Bound", int, float)
 
 _LENGTHS: Final = (0, 5)
-"""Of collections, when no range is given."""
+"""The default range for the lengths of collections."""
 _TEXT_LENGTHS: Final = (0, 25)
 _HOW_MANY: Final = (1, 10)
-"""Words, sentences or paragraphs."""
+"""The default range for the number of words, sentences or paragraphs."""
 _DAY_MS: Final = 86_400_000
 _DAYS: Final = (0, (dt.date(2100, 1, 1) - dt.date(1970, 1, 1)).days)
 _GREATEST: Final = {"REAL": float.fromhex("0x1.fffffep+127"), "DOUBLE": float.fromhex("0x1.fffffffffffffp+1023")}
 
 
 def maker_of(kind: ColumnType, options: FieldOptions, where: str, seed: int) -> Maker:
-    """What makes the values of a column, or of one part of them.
+    """Return the maker of the values of a column, or of one part of them.
 
-    :param kind: their type
-    :param options: how they are to be
-    :param where: what they are for, for messages
-    :param seed: what texts that look real are chosen by
+    :param kind: the type of the values
+    :param options: the settings of the values
+    :param where: the description of the column or part, for messages
+    :param seed: the seed of the texts that look real
     :raises PlanProblem: when such values cannot be made
     """
     maker = _maker(kind, options, where, seed) if options.values is None else _one_of(kind, options, where)
@@ -103,11 +103,13 @@ def _scalar(kind: ColumnType, options: FieldOptions, where: str) -> Maker:
 
 
 def settings_by_name(settings: Mapping[str, FieldOptions], names: Iterable[str], where: str) -> dict[str, FieldOptions]:
-    """Settings by the columns (or fields) that they are for, which match in any case where no other is spelt exactly so.
+    """Return the settings by the columns (or fields) that they are for.
 
-    :param settings: as they were written
-    :param names: the columns that there are
-    :param where: what they are columns of, for messages
+    Names match in any case where no other is spelt exactly so.
+
+    :param settings: the settings as they were written
+    :param names: the names of the columns
+    :param where: the description of the table or struct, for messages
     :raises PlanProblem: when there is no such column
     """
     known = list(names)
@@ -130,7 +132,7 @@ def _one_of(kind: ColumnType, options: FieldOptions, where: str) -> Maker:
     values = []
     for value in options.values:
         try:
-            values.append(None if value is None else _moment(kind, value) if _is_number(value) else read(_exactly(value)))
+            values.append(None if value is None else _moment(kind, value) if _is_number(value) else read(_to_decimals(value)))
         except RecordProblem as problem:
             raise PlanProblem(f"{where}: 'values': {problem}") from problem
         if value is None and not kind.nullable:
@@ -140,23 +142,23 @@ def _one_of(kind: ColumnType, options: FieldOptions, where: str) -> Maker:
 
 
 def _moment(kind: ColumnType, value: Any) -> Any:
-    """A value that is written as a number: dates, times and timestamps are days or milliseconds from zero."""
+    """Return a value that is written as a number; dates, times and timestamps are days or milliseconds from zero."""
     if kind.is_temporal:
         return dt.date(1970, 1, 1) + dt.timedelta(days=value) if kind.is_date else json_converter(kind, PANDAS_FORMS)(value)
-    return json_converter(kind)(_exactly(value))
+    return json_converter(kind)(_to_decimals(value))
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _exactly(value: Any) -> Any:
-    """JSON with its fractions as decimals, which is what records are read from."""
+def _to_decimals(value: Any) -> Any:
+    """Return JSON with its fractions as decimals, as the reader of records expects it."""
     if isinstance(value, float):
         return Decimal(repr(value))
     if isinstance(value, (list, tuple)):
-        return [_exactly(item) for item in value]
-    return {name: _exactly(item) for name, item in value.items()} if isinstance(value, dict) else value
+        return [_to_decimals(item) for item in value]
+    return {name: _to_decimals(item) for name, item in value.items()} if isinstance(value, dict) else value
 
 
 def _texts(kind: ColumnType, options: FieldOptions, where: str, seed: int) -> Maker:
@@ -189,7 +191,7 @@ def _lengths(options: FieldOptions, default: tuple[int, int], longest: int | Non
 
 
 def _exact(kind: ColumnType, options: FieldOptions, where: str) -> Maker:
-    """Integers and decimals."""
+    """Return the maker of integers or decimals."""
     stored = arrow_type(kind)
     if kind.is_integer:
         least, most = kind.bounds
@@ -211,7 +213,7 @@ def _exact(kind: ColumnType, options: FieldOptions, where: str) -> Maker:
     if increments and options.range is None and step < 0:
         if least == 0:
             raise PlanProblem(f"{where}: 'scale' is {options.scale}, but {kind} cannot hold negative numbers")
-        # Down from zero, as they go up with a positive scale.
+        # Count down from zero, as numbers count up with a positive scale.
         step, factor = -step, -1
     numbers = WholeNumbers(start, end, options.strategy, int(step) if step == int(step) else step, options.e)
     scaled = Factor(factor, least, most)
@@ -228,7 +230,7 @@ def _floats(kind: ColumnType, options: FieldOptions, where: str) -> Maker:
 
 
 def _times(kind: ColumnType, options: FieldOptions, where: str) -> Maker:
-    """Dates in days, intervals of months in months, all else in milliseconds."""
+    """Return the maker of dates (in days), intervals of months (in months), or other times (in milliseconds)."""
     read = json_converter(kind)
     unit = 1000
     match kind.name:

@@ -1,4 +1,4 @@
-"""Which numbers a strategy picks: whole numbers and floating-point numbers from a range."""
+"""The numbers that a strategy picks: whole numbers and floating-point numbers from a range."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _NO_OVERFLOW = 2**62
 
 @dataclass(frozen=True, slots=True)
 class WholeNumbers:
-    """Picks whole numbers of a range.
+    """A picker of whole numbers from a range.
 
     :param start: the least number
-    :param end: the one after the greatest
+    :param end: the number after the greatest
     :param strategy: ``increment``, ``uniform`` or ``zipf``
-    :param step: from one number to the next, for ``increment``
-    :param exponent: of a Zipf distribution
+    :param step: the step from one number to the next, for ``increment``
+    :param exponent: the exponent of a Zipf distribution
     """
 
     start: int
@@ -37,10 +37,10 @@ class WholeNumbers:
     exponent: float = 1.0
 
     def pick(self, rows: Rows, random: Random) -> npt.NDArray[Any]:
-        """One number for each row.
+        """Pick a number for each row.
 
-        :param rows: their numbers
-        :param random: where chance comes from
+        :param rows: the numbers of the rows
+        :param random: the random number generator
         :returns: eight-byte integers, or Python's where these are too small
         """
         if self.strategy is Strategy.INCREMENT:
@@ -83,13 +83,13 @@ class WholeNumbers:
 
 @dataclass(frozen=True, slots=True)
 class FloatingNumbers:
-    """Picks floating-point numbers of a range.
+    """A picker of floating-point numbers from a range.
 
     :param start: the least number
-    :param end: what all stay below
+    :param end: the bound that all numbers stay below
     :param strategy: ``increment``, ``uniform`` or ``zipf``
-    :param scale: the step of ``increment``, and what numbers of ``uniform`` are multiplied by
-    :param exponent: of a Zipf distribution
+    :param scale: the step of ``increment``, and the factor for numbers of ``uniform``
+    :param exponent: the exponent of a Zipf distribution
     """
 
     start: float
@@ -99,12 +99,12 @@ class FloatingNumbers:
     exponent: float = 1.0
 
     def pick(self, rows: Rows, random: Random) -> npt.NDArray[np.floating[Any]]:
-        """One number for each row.
+        """Pick a number for each row.
 
-        :param rows: their numbers
-        :param random: where chance comes from
+        :param rows: the numbers of the rows
+        :param random: the random number generator
         """
-        # Halves, because the width of the whole range of a type is infinite.
+        # Compute with halves, because the width of the whole range of a type is infinite.
         half = self.end / 2 - self.start / 2
         if self.strategy is Strategy.INCREMENT:
             offsets = rows * self.scale
@@ -117,15 +117,15 @@ class FloatingNumbers:
 
 
 def zipf_ranks(count: int, exponent: float, size: int, random: Random) -> npt.NDArray[np.int64]:
-    """Ranks from 1 to ``count``, each as likely as ``rank ** -exponent`` says.
+    """Draw ranks from 1 to ``count``, each with a probability proportional to ``rank ** -exponent``.
 
     This is rejection-inversion (W. Hörmann, G. Derflinger: Rejection-inversion to generate variates from monotone discrete
     distributions, 1996), for which no table of ``count`` entries is needed.
 
     :param count: the greatest rank
-    :param exponent: 0 makes all equally likely
-    :param size: how many ranks
-    :param random: where chance comes from
+    :param exponent: the exponent; 0 makes all equally likely
+    :param size: the number of ranks
+    :param random: the random number generator
     """
 
     def integral(x: Any) -> Any:

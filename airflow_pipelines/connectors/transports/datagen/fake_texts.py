@@ -1,4 +1,4 @@
-"""Texts that look like names, addresses, sentences and the like."""
+"""Generated texts that look like names, addresses, sentences and the like."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 from airflow_pipelines.connectors.transports.datagen.options import Strategy
 
 POOL: Final = 4096
-"""How many texts are made at most. Rows pick from these, since making one takes up to a tenth of a millisecond."""
+"""The number of texts that are made. Rows pick from these, since making one takes up to a tenth of a millisecond."""
 
 _INDUSTRIES: Final = (
     "Agriculture", "Automotive", "Banking", "Chemicals", "Construction", "Education", "Electronics", "Energy", "Entertainment",
@@ -28,7 +28,7 @@ _SEVERAL: Final[Mapping[Strategy, Callable[[Any, int], str]]] = {
     Strategy.PARAGRAPHS: lambda fake, count: "\n".join(fake.paragraphs(count)),
 }
 SEVERAL: Final = frozenset(_SEVERAL)
-"""The strategies of which the range says how many."""
+"""The strategies whose range is the number of words, sentences or paragraphs."""
 
 _SINGLE: Final[Mapping[Strategy, Callable[[Any], object]]] = {
     Strategy.TITLE: lambda fake: fake.prefix(),
@@ -56,7 +56,7 @@ _SINGLE: Final[Mapping[Strategy, Callable[[Any], object]]] = {
     Strategy.ISBN: lambda fake: fake.isbn13(),
     Strategy.DIR_PATH: lambda fake: posixpath.dirname(fake.file_path(depth=3)),
 }
-"""What is not called as its strategy."""
+"""The functions for strategies whose name is not that of the library's method."""
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,9 @@ class FakeTexts:
     """Texts of one kind.
 
     :param strategy: the kind
-    :param seed: the same texts come for the same seed
-    :param least: how many words, sentences or paragraphs there are at least
-    :param most: how many at most
+    :param seed: the seed; the same seed gives the same texts
+    :param least: the minimum number of words, sentences or paragraphs
+    :param most: the maximum number of words, sentences or paragraphs
     """
 
     strategy: Strategy
@@ -76,8 +76,8 @@ class FakeTexts:
 
     @cached_property
     def pool(self) -> pa.Array:
-        """The texts, made when they are first asked for."""
-        # It takes long to import, and few pipelines need it.
+        """The texts, made on first use."""
+        # Import late: it takes long, and few pipelines need it.
         from faker import Faker
 
         fake: Any = Faker("en_US", use_weighting=False)

@@ -19,10 +19,10 @@ Offsets = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True)
 class Arrays:
-    """Arrays; the elements of each are numbered from 0.
+    """A maker of arrays; the elements of each are numbered from 0.
 
-    :param lengths: picks how many elements they have
-    :param elements: makes them
+    :param lengths: the picker of the number of elements
+    :param elements: the maker of the elements
     :param kind: the Arrow type
     """
 
@@ -31,18 +31,18 @@ class Arrays:
     kind: pa.DataType
 
     def make(self, rows: Rows, random: Random) -> pa.Array:
-        """One array for each row."""
-        offsets, places = _laid_out(self.lengths, rows, random)
+        """Make an array for each row."""
+        offsets, places = _lay_out(self.lengths, rows, random)
         return pa.ListArray.from_arrays(pa.array(offsets), self.elements.make(places, random), type=self.kind)
 
 
 @dataclass(frozen=True, slots=True)
 class Binaries:
-    """Binary values.
+    """A maker of binary values.
 
-    :param lengths: picks how many bytes they have
-    :param elements: makes the bytes
-    :param least: shorter ones are filled up with zeros
+    :param lengths: the picker of the number of bytes
+    :param elements: the maker of the bytes
+    :param least: the minimum number of bytes; shorter values are padded with zeros
     """
 
     lengths: WholeNumbers
@@ -50,8 +50,8 @@ class Binaries:
     least: int
 
     def make(self, rows: Rows, random: Random) -> pa.Array:
-        """One binary value for each row."""
-        offsets, places = _laid_out(self.lengths, rows, random)
+        """Make a binary value for each row."""
+        offsets, places = _lay_out(self.lengths, rows, random)
         data = self.elements.make(places, random).to_numpy(zero_copy_only=False).astype(np.uint8)
         values = pa.BinaryArray.from_buffers(pa.binary(), len(rows), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
         return pa.array([value.ljust(self.least, b"\0") for value in values.to_pylist()], pa.binary()) if self.least else values
@@ -59,11 +59,11 @@ class Binaries:
 
 @dataclass(frozen=True, slots=True)
 class Maps:
-    """Maps.
+    """A maker of maps.
 
-    :param lengths: picks how many pairs they have, of which a second one with the same key is left out
-    :param keys: makes keys
-    :param items: makes values
+    :param lengths: the picker of the number of pairs; pairs that repeat a key are then left out
+    :param keys: the maker of keys
+    :param items: the maker of values
     :param kind: the Arrow type
     """
 
@@ -73,11 +73,11 @@ class Maps:
     kind: pa.MapType
 
     def make(self, rows: Rows, random: Random) -> pa.Array:
-        """One map for each row."""
-        offsets, places = _laid_out(self.lengths, rows, random)
+        """Make a map for each row."""
+        offsets, places = _lay_out(self.lengths, rows, random)
         keys, items = self.keys.make(places, random), self.items.make(places, random)
         if len(keys):
-            kept = _first_of_each(keys, np.repeat(np.arange(len(rows)), np.diff(offsets)))
+            kept = _find_first_of_each(keys, np.repeat(np.arange(len(rows)), np.diff(offsets)))
             offsets = np.searchsorted(kept, offsets).astype(np.int32)
             keys, items = keys.take(pa.array(kept)), items.take(pa.array(kept))
         return pa.MapArray.from_arrays(pa.array(offsets), keys, items, type=self.kind)
@@ -85,9 +85,9 @@ class Maps:
 
 @dataclass(frozen=True, slots=True)
 class Structs:
-    """Structs.
+    """A maker of structs.
 
-    :param fields: what makes each field
+    :param fields: the maker of each field
     :param kind: the Arrow type
     """
 
@@ -95,15 +95,15 @@ class Structs:
     kind: pa.StructType
 
     def make(self, rows: Rows, random: Random) -> pa.Array:
-        """One struct for each row."""
+        """Make a struct for each row."""
         return pa.StructArray.from_arrays([maker.make(rows, random) for maker in self.fields], fields=list(self.kind))
 
 
 @dataclass(frozen=True, slots=True)
 class Variants:
-    """Variants.
+    """A maker of variants.
 
-    :param contents: makes the numbers or texts in them
+    :param contents: the maker of the numbers or texts in them
     :param kind: the Arrow type
     """
 
@@ -111,26 +111,26 @@ class Variants:
     kind: pa.DataType
 
     def make(self, rows: Rows, random: Random) -> pa.Array:
-        """One variant for each row."""
+        """Make a variant for each row."""
         made = self.contents.make(rows, random).to_pylist()
         return pa.array([None if value is None else variant.encode(_as_json(value)) for value in made], self.kind)
 
 
 def _as_json(value: Any) -> Any:
-    """A value as the JSON reader gives it: floating-point numbers are decimals there."""
+    """Return a value as the JSON reader gives it, with floating-point numbers as decimals."""
     return Decimal(repr(value)) if isinstance(value, float) else value
 
 
-def _laid_out(lengths: WholeNumbers, rows: Rows, random: Random) -> tuple[Offsets, Rows]:
-    """Where the elements of each row's collection begin (and the last ends), and their numbers within their collections."""
+def _lay_out(lengths: WholeNumbers, rows: Rows, random: Random) -> tuple[Offsets, Rows]:
+    """Return the offsets of the collections of all rows, and the numbers of the elements within their collections."""
     sizes = lengths.pick(rows, random)
     offsets = np.zeros(len(rows) + 1, np.int32)
     np.cumsum(sizes, out=offsets[1:])
     return offsets, np.arange(offsets[-1], dtype=np.int64) - np.repeat(offsets[:-1], sizes)
 
 
-def _first_of_each(keys: pa.Array, maps: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The places of the keys that come for the first time in their map, in order."""
+def _find_first_of_each(keys: pa.Array, maps: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the indices of the keys that are the first of their kind in their map, in order."""
     try:
         codes = keys.dictionary_encode().indices.to_numpy()
     except (pa.ArrowNotImplementedError, AttributeError):

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class Strategy(StrEnum):
-    """How values are picked: in order, or at random; for strings also by what they are to look like."""
+    """The way in which values are picked: in order or at random; for strings also the kind of text."""
 
     INCREMENT = "increment"
     UNIFORM = "uniform"
@@ -81,18 +81,18 @@ class Strategy(StrEnum):
 
     @property
     def is_for_strings(self) -> bool:
-        """Whether only strings can be made by it."""
+        """True if the strategy makes only strings."""
         return self not in (Strategy.INCREMENT, Strategy.UNIFORM, Strategy.ZIPF)
 
 
 class FieldOptions(BaseModel):
-    """How the values of one column, or of a part of it, are made.
+    """The settings for the values of one column, or of a part of it.
 
-    :param strategy: how a value is picked
-    :param range: from the first value up to, and without, the second; for texts and collections it limits their length
-    :param values: what is picked from, in place of a range
-    :param scale: what numbers and steps are multiplied by
-    :param null_percentage: how many of 100 values are NULL
+    :param strategy: the way in which a value is picked
+    :param range: the first value and the end, which is not included; for texts and collections it limits their length
+    :param values: the values to pick from, in place of a range
+    :param scale: the factor of numbers and steps
+    :param null_percentage: the percentage of values that are NULL
     :param e: the exponent of a Zipf distribution
     :param fields: the settings of a struct's fields
     :param key: the settings of a map's keys
@@ -113,12 +113,12 @@ class FieldOptions(BaseModel):
 
 
 class PlanOptions(BaseModel):
-    """One plan.
+    """The options of one plan.
 
-    :param limit: how many rows are made, None for no end
-    :param rate: how many of them in a second, None for as many as can be
-    :param worker_chunk_size: how many are made at a time
-    :param fields: how the values of columns are made
+    :param limit: the number of rows to make; None for no end
+    :param rate: the number of rows per second; None for as many as possible
+    :param worker_chunk_size: the number of rows that are made at a time
+    :param fields: the settings for the values of columns
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -130,12 +130,12 @@ class PlanOptions(BaseModel):
 
 
 class DatagenOptions(BaseModel):
-    """Options of the transport.
+    """The options of the transport.
 
-    :param plan: what is made, one plan after the other
-    :param workers: how many threads make rows
-    :param seed: the same rows come for the same seed
-    :param transaction_size: how many rows are one transaction, fewer at the end; None or 0 for no transactions
+    :param plan: the plans, which are carried out one after the other
+    :param workers: the number of threads that make rows
+    :param seed: the seed; the same seed gives the same rows
+    :param transaction_size: the number of rows of a transaction, fewer at the end; None or 0 for no transactions
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -1,4 +1,4 @@
-"""Plans that can be carried out: from numbers of rows to rows."""
+"""Executable plans, which turn numbers of rows into rows."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _LARGEST_CHUNK = 10_000
 class Plan:
     """One plan for one table.
 
-    The rows of a plan are made in chunks, which begin at multiples of ``chunk``. What a chunk has follows from the seed and its
-    number alone, so that any part of a plan can be made again.
+    The rows of a plan are made in chunks, which begin at multiples of ``chunk``. The contents of a chunk follow from the seed and
+    its number alone, so that any part of a plan can be made again.
 
-    :param number: its place among the plans
-    :param limit: how many rows it has, None for no end
-    :param rate: how many of them are to come in a second, None for as many as can be
-    :param chunk: how many rows are made at a time
-    :param seed: where chance begins
-    :param schema: of the changes that are made
-    :param makers: one for each column
+    :param number: the index of the plan
+    :param limit: the number of its rows; None for no end
+    :param rate: the number of rows per second; None for as many as possible
+    :param chunk: the number of rows that are made at a time
+    :param seed: the seed of the random numbers
+    :param schema: the schema of the changes that are made
+    :param makers: the maker of each column
     """
 
     number: int
@@ -44,7 +44,7 @@ class Plan:
     makers: tuple[Maker, ...]
 
     def rows(self, chunk: int) -> pa.Table:
-        """The rows of the chunk with a number, as inserts."""
+        """Make the rows of the chunk with a number, as inserts."""
         first = chunk * self.chunk
         size = self.chunk if self.limit is None else min(self.chunk, self.limit - first)
         numbers = np.arange(first, first + size, dtype=np.int64)
@@ -56,11 +56,11 @@ class Plan:
 
 
 def plans_for(options: DatagenOptions, schema: RelationSchema, seed: int) -> list[Plan]:
-    """The plans of a connector.
+    """Return the plans of a connector.
 
-    :param options: its options
+    :param options: the options of the connector
     :param schema: the table
-    :param seed: where chance begins
+    :param seed: the seed of the random numbers
     :raises PlanProblem: when one of them cannot be carried out; it says which part
     """
     return [_plan(plan, number, schema, seed, len(options.plan)) for number, plan in enumerate(options.plan)]
@@ -81,7 +81,7 @@ def _plan(options: PlanOptions, number: int, schema: RelationSchema, seed: int, 
 
 
 def size_in_bytes(columns: Sequence[pa.ChunkedArray]) -> int:
-    """About how large values are: texts and binary values as long as they are, all others eight bytes each."""
+    """Return the approximate size of values: texts and binary values by their length, all others eight bytes each."""
     return sum(_size(chunk) for column in columns for chunk in column.chunks)
 
 

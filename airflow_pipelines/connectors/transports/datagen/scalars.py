@@ -19,11 +19,11 @@ _DIGITS = np.array([place for place in range(36) if place not in _HYPHENS])
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """What whole numbers are multiplied by; products beyond the range of a type begin again at its other end.
+    """A factor for whole numbers; products beyond the range of a type wrap around to its other end.
 
     :param factor: the factor
     :param least: the least number of the type
-    :param most: the greatest
+    :param most: the greatest number of the type
     """
 
     factor: int | float
@@ -31,7 +31,7 @@ class Factor:
     most: int
 
     def times(self, numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The products, without fractions."""
+        """Return the products, without fractions."""
         if self.factor == 1 or not len(numbers):
             return numbers
         farthest = max(abs(int(numbers.max())), abs(int(numbers.min()))) * abs(self.factor)
@@ -44,11 +44,11 @@ class Factor:
 
 @dataclass(frozen=True, slots=True)
 class Integers:
-    """Integers.
+    """A maker of integers.
 
-    :param numbers: picks them
+    :param numbers: the picker of the numbers
     :param kind: an Arrow type of integers
-    :param factor: what they are multiplied by
+    :param factor: the factor for the numbers
     """
 
     numbers: WholeNumbers
@@ -56,18 +56,18 @@ class Integers:
     factor: Factor
 
     def make(self, rows: Rows, random: Random) -> pa.Array:
-        """One number for each row."""
+        """Make a number for each row."""
         numbers = self.factor.times(self.numbers.pick(rows, random))
         return pa.array(numbers.astype(self.kind.to_pandas_dtype()))
 
 
 @dataclass(frozen=True, slots=True)
 class Decimals:
-    """Decimals, and integers that are stored as such, by their digits without the point.
+    """A maker of decimals, and of integers stored as such, from their digits without the point.
 
-    :param numbers: picks the digits
+    :param numbers: the picker of the digits
     :param kind: a decimal Arrow type
-    :param factor: what they are multiplied by
+    :param factor: the factor for the digits
     """
 
     numbers: WholeNumbers
@@ -75,7 +75,7 @@ class Decimals:
     factor: Factor
 
     def make(self, rows: Rows, random: Random) -> pa.Array:
-        """One number for each row."""
+        """Make a number for each row."""
         numbers = self.factor.times(self.numbers.pick(rows, random))
         if numbers.dtype == object:
             return pa.array([Decimal(number).scaleb(-self.kind.scale) for number in numbers.tolist()], self.kind)
@@ -87,9 +87,9 @@ class Decimals:
 
 @dataclass(frozen=True, slots=True)
 class Floats:
-    """Floating-point numbers.
+    """A maker of floating-point numbers.
 
-    :param numbers: picks them
+    :param numbers: the picker of the numbers
     :param kind: an Arrow type of floating-point numbers
     """
 
@@ -97,32 +97,32 @@ class Floats:
     kind: pa.DataType
 
     def make(self, rows: Rows, random: Random) -> pa.Array:
-        """One number for each row."""
+        """Make a number for each row."""
         with np.errstate(over="ignore"):
             return pa.array(self.numbers.pick(rows, random).astype(self.kind.to_pandas_dtype()))
 
 
 @dataclass(frozen=True, slots=True)
 class Booleans:
-    """True for odd numbers.
+    """A maker of booleans: True for odd numbers.
 
-    :param numbers: picks them
+    :param numbers: the picker of the numbers
     """
 
     numbers: WholeNumbers
 
     def make(self, rows: Rows, random: Random) -> pa.Array:
-        """One truth value for each row."""
+        """Make a boolean for each row."""
         return pa.array(self.numbers.pick(rows, random) % 2 == 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Dates, times, timestamps and intervals by the number that stores them.
+    """A maker of dates, times, timestamps and intervals from the number that stores them.
 
-    :param numbers: picks how many units they are from zero
+    :param numbers: the picker of the number of units from zero
     :param kind: an Arrow type of four or eight bytes
-    :param unit: what one is in the units of the type
+    :param unit: the size of a unit, in the units of the type
     """
 
     numbers: WholeNumbers
@@ -130,22 +130,22 @@ class Times:
     unit: int
 
     def make(self, rows: Rows, random: Random) -> pa.Array:
-        """One point in time for each row."""
+        """Make a point in time for each row."""
         stored = np.int32 if self.kind.bit_width == 32 else np.int64
         return pa.array((self.numbers.pick(rows, random) * self.unit).astype(stored)).view(self.kind)
 
 
 @dataclass(frozen=True, slots=True)
 class UuidsOfNumbers:
-    """UUIDs that are numbers.
+    """A maker of UUIDs that are numbers.
 
-    :param numbers: picks them
+    :param numbers: the picker of the numbers
     """
 
     numbers: WholeNumbers
 
     def make(self, rows: Rows, random: Random) -> pa.Array:
-        """One UUID for each row."""
+        """Make a UUID for each row."""
         raw = np.zeros((len(rows), 16), np.uint8)
         raw[:, 8:] = self.numbers.pick(rows, random).astype(">i8").view(np.uint8).reshape(-1, 8)
         return _uuid_texts(raw)
@@ -153,10 +153,10 @@ class UuidsOfNumbers:
 
 @dataclass(frozen=True, slots=True)
 class RandomUuids:
-    """UUIDs of version 4."""
+    """A maker of UUIDs of version 4."""
 
     def make(self, rows: Rows, random: Random) -> pa.Array:
-        """One UUID for each row."""
+        """Make a UUID for each row."""
         raw = np.frombuffer(random.bytes(16 * len(rows)), np.uint8).reshape(-1, 16).copy()
         raw[:, 6] = raw[:, 6] & 0x0F | 0x40
         raw[:, 8] = raw[:, 8] & 0x3F | 0x80

@@ -16,11 +16,13 @@ _LETTERS = np.frombuffer(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopq
 
 @dataclass(frozen=True, slots=True)
 class NumberTexts:
-    """Numbers as texts, with zeros in front or without their first digits where they are too short or too long.
+    """A maker of numbers as texts.
 
-    :param step: from one number to the next
-    :param shortest: the least length
-    :param longest: the greatest
+    Texts that are too short get zeros in front, and those that are too long lose their first digits.
+
+    :param step: the step from one number to the next
+    :param shortest: the minimum length
+    :param longest: the maximum length
     """
 
     step: int | float
@@ -28,7 +30,7 @@ class NumberTexts:
     longest: int
 
     def make(self, rows: Rows, random: Random) -> pa.Array:
-        """One text for each row."""
+        """Make a text for each row."""
         numbers = WholeNumbers(0, MOST, step=self.step).pick(rows, random)
         texts = pc.cast(pa.array(numbers.astype(np.int64)), pa.string())
         if self.shortest > 1:
@@ -40,15 +42,15 @@ class NumberTexts:
 
 @dataclass(frozen=True, slots=True)
 class RandomTexts:
-    """Random letters and digits.
+    """A maker of random letters and digits.
 
-    :param lengths: picks how many
+    :param lengths: the picker of the number of characters
     """
 
     lengths: WholeNumbers
 
     def make(self, rows: Rows, random: Random) -> pa.Array:
-        """One text for each row."""
+        """Make a text for each row."""
         offsets = np.zeros(len(rows) + 1, np.int32)
         np.cumsum(self.lengths.pick(rows, random), out=offsets[1:])
         letters = _LETTERS[random.integers(0, len(_LETTERS), int(offsets[-1]), dtype=np.uint8)]
@@ -57,17 +59,17 @@ class RandomTexts:
 
 @dataclass(frozen=True, slots=True)
 class FakedTexts:
-    """Texts that look like names, addresses and the like, picked at random from a few thousand.
+    """A maker of texts that look like names, addresses and the like, picked at random from a few thousand.
 
-    :param texts: makes those that are picked from
-    :param longest: the greatest length, None for no limit
+    :param texts: the texts to pick from
+    :param longest: the maximum length; None for no limit
     """
 
     texts: FakeTexts
     longest: int | None
 
     def make(self, rows: Rows, random: Random) -> pa.Array:
-        """One text for each row."""
+        """Make a text for each row."""
         pool = self.texts.pool
         if self.longest is not None:
             pool = pc.utf8_slice_codeunits(pool, 0, self.longest)

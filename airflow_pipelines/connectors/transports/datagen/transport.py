@@ -1,4 +1,4 @@
-"""Makes up rows: as many as are asked for, as fast as is asked for, and the same ones for the same seed."""
+"""An input of generated rows: as many and as fast as requested, and the same for the same seed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from airflow_pipelines.rows.formats.option_errors import InvalidOptionError
 from airflow_pipelines.rows.schema import RelationSchema
 
 _CATCHES_UP_S = 1.0
-"""A plan that has fallen behind its rate by more than this goes on from now, instead of making up for all of it."""
+"""The maximum time, in seconds, that a plan makes up for after it has fallen behind its rate."""
 _SEED_BITS = 64
 
 
@@ -38,15 +38,15 @@ class _Part:
 
 
 class Datagen:
-    """An input of made-up rows.
+    """An input of generated rows.
 
-    A position names the seed, the plan and its row that comes next, so that a restart goes on with the row that would have come.
+    A position has the seed, the plan and its next row, so that a restart resumes with the row that would have come next.
     """
 
     def __init__(self, options: DatagenOptions, schema: RelationSchema) -> None:
         """Make an input that is not open yet.
 
-        :param options: what is to be made
+        :param options: the options that say what to generate
         :param schema: the table that the rows are for
         """
         self._options = options
@@ -57,13 +57,13 @@ class Datagen:
         self._row = 0
         self._due = 0.0
         self._in_transaction = 0
-        """Rows of the transaction that is open. Each begins where a position is, since positions move with commits."""
+        """The number of rows of the open transaction. A transaction begins at a position, since positions move with commits."""
         self._kept: tuple[Plan, int, pa.Table] | None = None
         self._pool = ThreadPoolExecutor(options.workers, "datagen") if options.workers > 1 else None
         self._closed = threading.Event()
 
     def open(self, position: Position | None) -> None:
-        """Go to ``position``."""
+        """Set the next row to that of ``position``."""
         if position is not None:
             self._seed, self._plan, self._row = (int(position[name]) for name in ("seed", "plan", "row"))
         else:
@@ -72,12 +72,12 @@ class Datagen:
         self._due = time.monotonic()
 
     def read(self, max_records: int, timeout_s: float) -> InputChunk | None:
-        """The rows that are due, or None when that are none within ``timeout_s``."""
+        """Return the rows that are due, or None if there are none within ``timeout_s``."""
         if not self._wait(timeout_s):
             return None
         size = self._options.transaction_size
         parts = list(self._due_parts(min(max_records, size - self._in_transaction) if size else max_records))
-        tables = list(map(self._made, parts) if self._pool is None else self._pool.map(self._made, parts))
+        tables = list(map(self._make_rows, parts) if self._pool is None else self._pool.map(self._make_rows, parts))
         self._skip_finished()
         rows = pa.concat_tables(tables) if tables else None
         ended = self._plan == len(self._plans)
@@ -91,13 +91,13 @@ class Datagen:
         )
 
     def close(self) -> None:
-        """Make no more rows; a read in another thread comes back."""
+        """Stop making rows; a read in another thread then returns."""
         self._closed.set()
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _place_in_transaction(self, rows: int, *, ended: bool) -> ChunkInTransaction | None:
-        """Where a chunk of some rows stands in the transaction that it belongs to."""
+        """Return the place of a chunk in the transaction that it belongs to."""
         self._in_transaction += rows
         if not self._options.transaction_size or not self._in_transaction:
             return None
@@ -107,7 +107,7 @@ class Datagen:
         return ChunkInTransaction.MORE
 
     def _wait(self, timeout_s: float) -> bool:
-        """Wait until rows are due; returns whether they are."""
+        """Wait until rows are due, at most ``timeout_s``. Return True if they are."""
         self._skip_finished()
         if self._plan == len(self._plans) or self._plans[self._plan].rate is None:
             return True
@@ -119,7 +119,7 @@ class Datagen:
         return wait <= timeout_s and not self._closed.is_set()
 
     def _due_parts(self, most: int) -> Iterator[_Part]:
-        """What is to be made now, ``most`` rows of one plan at most, each part within one chunk."""
+        """Yield the parts to make now: at most ``most`` rows of one plan, each part within one chunk."""
         if self._plan == len(self._plans):
             return
         plan, now = self._plans[self._plan], time.monotonic()
@@ -134,7 +134,7 @@ class Datagen:
             if plan.rate is not None:
                 self._due += rows / plan.rate
 
-    def _made(self, part: _Part) -> pa.Table:
+    def _make_rows(self, part: _Part) -> pa.Table:
         kept = self._kept
         if kept is not None and kept[0] is part.plan and kept[1] == part.chunk:
             table = kept[2]
@@ -144,7 +144,7 @@ class Datagen:
         return table.slice(part.offset, part.rows)
 
     def _skip_finished(self) -> None:
-        """Go on to the next plan when all rows of this one have been made."""
+        """Go on to the next plan once all rows of this one have been made."""
         while self._plan < len(self._plans):
             limit = self._plans[self._plan].limit
             if limit is None or self._row < limit:

@@ -1,1 +1,1 @@
-"""Tables of Delta Lake, read and written with the ``deltalake`` package."""
+"""Inputs from and outputs to tables of Delta Lake, with the ``deltalake`` package."""

@@ -1,4 +1,4 @@
-"""What an output does with its table before it writes: makes it, empties it, or finds out whether it can go on with it."""
+"""The preparation of a table by an output: it makes or empties the table, or checks that it can go on with it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NEW: Final = "Give the connector another name or 'uri' to start a new table"
 
 
 def existing(uri: str, storage: Mapping[str, str]) -> DeltaTable | None:
-    """The newest version of a table, None when there is none."""
+    """Return the newest version of a table, or None if there is none."""
     try:
         return DeltaTable(uri, storage_options=dict(storage))
     except TableNotFoundError:
@@ -32,11 +32,11 @@ def existing(uri: str, storage: Mapping[str, str]) -> DeltaTable | None:
 
 
 def first_version(options: DeltaOutputOptions, schema: pa.Schema, ledger: Ledger) -> DeltaTable:
-    """The table as the first start of an output leaves it.
+    """Prepare the table at the first start of an output, and return it.
 
-    :param options: those of the connector
-    :param schema: that of the rows
-    :param ledger: its books
+    :param options: the options of the connector
+    :param schema: the schema of the rows
+    :param ledger: the ledger of the output
     :raises ConnectorFailure: when a table is there that it cannot or may not write
     """
     table = existing(options.uri, options.storage_options)
@@ -51,7 +51,7 @@ def first_version(options: DeltaOutputOptions, schema: pa.Schema, ledger: Ledger
             commit_properties=ledger.beginning(began_empty=True),
         )
     if options.mode is Beginning.ERROR_IF_EXISTS:
-        # A start that was broken off after it had made the table is no reason to refuse.
+        # Do not refuse a table that an interrupted start has made.
         if ledger.step(table) == -1 and _is_empty(table):
             check_columns(table, options, schema)
             return table
@@ -78,11 +78,11 @@ def first_version(options: DeltaOutputOptions, schema: pa.Schema, ledger: Ledger
 
 
 def next_version(options: DeltaOutputOptions, schema: pa.Schema, ledger: Ledger) -> DeltaTable:
-    """The table as a later start of an output finds it.
+    """Prepare the table at a later start of an output, and return it.
 
-    :param options: those of the connector
-    :param schema: that of the rows
-    :param ledger: its books
+    :param options: the options of the connector
+    :param schema: the schema of the rows
+    :param ledger: the ledger of the output
     :raises ConnectorFailure: when it is not the one that the output wrote
     """
     table = existing(options.uri, options.storage_options)
@@ -100,7 +100,7 @@ def next_version(options: DeltaOutputOptions, schema: pa.Schema, ledger: Ledger)
 
 
 def _name_other_properties(table: DeltaTable, options: DeltaOutputOptions) -> None:
-    """Say which options are for new tables only, where a table that is there has other properties."""
+    """Log which options an existing table does not follow, since they are for new tables only."""
     has = table.metadata().configuration
     other = [name for name, value in options.properties().items() if has.get(name) != value]
     if other:
@@ -113,7 +113,7 @@ def _name_other_properties(table: DeltaTable, options: DeltaOutputOptions) -> No
 
 
 def check_columns(table: DeltaTable, options: DeltaOutputOptions, schema: pa.Schema) -> None:
-    """Find out whether rows can go into a table that is there.
+    """Check that rows can go into an existing table.
 
     :raises ConnectorFailure: naming each column that does not fit
     """

@@ -1,4 +1,4 @@
-"""Whether a Delta table that is there can take rows of other columns."""
+"""The comparison of an existing Delta table's columns with those of the rows to write."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 
 def differences(wanted: Mapping[str, Any], there: Mapping[str, Any], partitions: Sequence[str]) -> list[str]:
-    """Why rows of a schema cannot go into a table that is there already; empty when they can.
+    """Return the reasons why rows of a schema cannot go into an existing table; empty if they can.
 
     :param wanted: the schema of the rows, in Delta's JSON form
-    :param there: that of the table
-    :param partitions: the columns that the connector asks for as the table's partitions
+    :param there: the schema of the table, in the same form
+    :param partitions: the columns that the connector requests as the table's partitions
     """
     found = []
     have = {field["name"].lower(): field for field in there["fields"]}
@@ -36,7 +36,7 @@ def differences(wanted: Mapping[str, Any], there: Mapping[str, Any], partitions:
 
 
 def _plain(kind: Any) -> Any:
-    """A type without what it says of NULL."""
+    """Return a type without its nullability."""
     if isinstance(kind, list):
         return [_plain(each) for each in kind]
     if not isinstance(kind, dict):
@@ -49,7 +49,7 @@ def _plain(kind: Any) -> Any:
 
 
 def _shown(kind: Any) -> str:
-    """A type as people write it."""
+    """Return a type in readable form."""
     if not isinstance(kind, dict):
         return str(kind)
     match kind["type"]:

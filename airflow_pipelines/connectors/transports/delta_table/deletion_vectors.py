@@ -1,4 +1,4 @@
-"""Deletion vectors: which rows of a data file are deleted, as Delta's protocol describes it."""
+"""Deletion vectors, which mark rows of a data file as deleted, in the format of Delta's protocol."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ _ID_CHARACTERS: Final = 20
 
 
 class BrokenVectorError(ValueError):
-    """What is there is no deletion vector, or one of a kind that is not known."""
+    """The error for data that is no deletion vector, or one of an unknown kind."""
 
 
 def deleted_rows(descriptor: Mapping[str, Any], read: Callable[[str], bytes]) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    """The numbers of the rows that are deleted, in order.
+    """Return the numbers of the rows that are deleted, in order.
 
-    :param descriptor: what the log says of the vector
-    :param read: gives the bytes of a file of the table by its path
+    :param descriptor: the descriptor of the vector in the log
+    :param read: a function that returns the bytes of a file of the table by its path
     :raises BrokenVectorError: when it cannot be understood
     """
     kind, place = descriptor["storageType"], descriptor["pathOrInlineDv"]
     if kind == "i":
-        return _rows(_z85(place))
+        return _rows(_decode_z85(place))
     if kind == "u":
-        identifier = UUID(bytes=_z85(place[-_ID_CHARACTERS:]))
+        identifier = UUID(bytes=_decode_z85(place[-_ID_CHARACTERS:]))
         prefix = place[:-_ID_CHARACTERS]
         path = f"{prefix}/deletion_vector_{identifier}.bin" if prefix else f"deletion_vector_{identifier}.bin"
     elif kind == "p":
@@ -54,13 +54,13 @@ def deleted_rows(descriptor: Mapping[str, Any], read: Callable[[str], bytes]) ->
     return _rows(data)
 
 
-def _z85(text: str) -> bytes:
-    # Python's alphabet is another one with the same numbers.
+def _decode_z85(text: str) -> bytes:
+    # Python's alphabet has other characters for the same numbers.
     return base64.b85decode(text.translate(_TO_B85))
 
 
 def _rows(data: bytes) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    """The numbers in a map of bitmaps by the upper 32 bits."""
+    """Return the numbers in a map of bitmaps, whose keys are the upper 32 bits."""
     magic, count = struct.unpack_from("<iq", data, 0)
     if magic != _MAGIC:
         raise BrokenVectorError(f"deletion vectors of the form {magic} are not known")
@@ -68,13 +68,13 @@ def _rows(data: bytes) -> np.ndarray[Any, np.dtype[np.uint64]]:
     parts = []
     for _ in range(count):
         (upper,) = struct.unpack_from("<i", data, at)
-        lower, at = _bitmap(data, at + 4)
+        lower, at = _read_bitmap(data, at + 4)
         parts.append(lower.astype(np.uint64) + np.uint64(upper << 32))
     return np.concatenate(parts) if parts else np.array([], np.uint64)
 
 
-def _bitmap(data: bytes, begin: int) -> tuple[np.ndarray[Any, Any], int]:
-    """The numbers in a 32 bit Roaring bitmap in its portable form, and where it ends."""
+def _read_bitmap(data: bytes, begin: int) -> tuple[np.ndarray[Any, Any], int]:
+    """Return the numbers in a 32 bit Roaring bitmap in its portable form, and the offset of its end."""
     (cookie,) = struct.unpack_from("<I", data, begin)
     at = begin + 4
     has_run = np.zeros(0, bool)
@@ -94,13 +94,13 @@ def _bitmap(data: bytes, begin: int) -> tuple[np.ndarray[Any, Any], int]:
         at += 4 * count
     parts = []
     for (key, less_one), runs in zip(heads, has_run if len(has_run) else [False] * count, strict=True):
-        values, at = _container(data, at, int(less_one) + 1, runs=bool(runs))
+        values, at = _read_container(data, at, int(less_one) + 1, runs=bool(runs))
         parts.append(values.astype(np.uint32) + np.uint32(int(key) << 16))
     return (np.concatenate(parts) if parts else np.array([], np.uint32)), at
 
 
-def _container(data: bytes, at: int, cardinality: int, *, runs: bool) -> tuple[np.ndarray[Any, Any], int]:
-    """The lower 16 bits of the numbers of a container, and where it ends."""
+def _read_container(data: bytes, at: int, cardinality: int, *, runs: bool) -> tuple[np.ndarray[Any, Any], int]:
+    """Return the lower 16 bits of the numbers of a container, and the offset of its end."""
     if runs:
         (count,) = struct.unpack_from("<H", data, at)
         pairs = np.frombuffer(data, "<u2", 2 * count, at + 2).reshape(count, 2).astype(np.uint32)

@@ -1,4 +1,4 @@
-"""What the client library's errors mean to those who run a pipeline."""
+"""The translation of the client library's errors into failures of a connector."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ _GONE = re.compile(r"(?i)not ?found|no such (file|key)|does not exist|status\D{0
 
 
 def in_words(error: BaseException) -> str:
-    """An error's message on one line; the client library draws trees."""
+    """Return an error's message on one line; the client library draws trees."""
     lines = [_COLOURS.sub("", line).strip().lstrip("↳").strip() for line in str(error).splitlines()]
     return ": ".join(line for line in lines if line) or type(error).__name__
 
 
 def is_missing(error: BaseException) -> bool:
-    """Whether an error says that a file is not there."""
+    """Return True if an error says that a file does not exist."""
     return isinstance(error, FileNotFoundError) or _GONE.search(str(error)) is not None
 
 
 def is_denied(error: BaseException) -> bool:
-    """Whether an error says that the store refuses whoever asks."""
+    """Return True if an error says that the store denies access."""
     return isinstance(error, PermissionError) or _DENIED.search(str(error)) is not None
 
 
 def is_of_store(error: BaseException) -> bool:
-    """Tell whether an error is that of the place where the table is, whatever is written."""
+    """Return True if an error comes from the store of the table, whatever is written."""
     text = str(error)
     if _REFUSED_ROWS in text:
-        # It shows some of them, which may say anything.
+        # The message quotes some rows, which may contain any text.
         return False
     return is_denied(error) or is_missing(error) or any(pattern.search(text) for pattern in (_FULL, _UNREACHABLE))
 
 
 def failure(what: str, error: BaseException) -> ConnectorFailure:
-    """What a connector raises for an error of the client library.
+    """Return the failure of a connector for an error of the client library.
 
-    :param what: the connector, the table and what it was doing
+    :param what: a text with the connector, the table and what it was doing
     """
     text = in_words(error)
     if is_denied(error):

@@ -1,4 +1,4 @@
-"""The files of a Delta table, as Arrow reads them."""
+"""The files of a Delta table, through file systems of Arrow."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _DURATION: Final = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h)(?:ec|ecs|econds
 
 
 def table_files(uri: str, storage: Mapping[str, str]) -> pafs.FileSystem:
-    """The files of a table's folder.
+    """Return the file system of a table's folder.
 
-    :param uri: of the folder
-    :param storage: how the store is reached
+    :param uri: the URI of the folder
+    :param storage: the options for access to the store
     """
     parts = urlsplit(uri)
     if parts.scheme in {"", "file"}:
         return pafs.SubTreeFileSystem(unquote(parts.path) if parts.scheme else uri, pafs.LocalFileSystem())
     if parts.scheme in {"s3", "s3a"}:
-        # Arrow's own client lets other threads go on while it waits, which that of the library does not.
+        # Arrow's client does not block other threads while it waits; the library's client does.
         return pafs.SubTreeFileSystem(f"{parts.netloc}{parts.path}".rstrip("/"), _s3(storage))
     return pafs.PyFileSystem(DeltaStorageHandler(uri, dict(storage)))
 

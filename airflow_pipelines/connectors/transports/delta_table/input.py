@@ -1,4 +1,4 @@
-"""Reads a Delta table: a version, what later ones change, or both."""
+"""An input that reads a Delta table: a version, the changes of later versions, or both."""
 
 from __future__ import annotations
 
@@ -53,20 +53,20 @@ logger = logging.getLogger(__name__)
 _POLL_S: Final = 1.0
 _MAX_KEPT_ERRORS: Final = 100
 _COUNTED_COMMITS: Final = 100
-"""So many commits that were not read yet are looked into, to say how much is in them."""
+"""The maximum number of unread commits that are read to measure the lag."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where an input stands.
+    """The place of an input in its table.
 
-    :param version: the one that is read, or was read
-    :param whole: whether its rows are read, rather than what it changed
+    :param version: the version that is, or was, read
+    :param whole: True if all rows of the version are read, rather than its changes
     :param until: the newest version when the input began
-    :param part: how many of its parts are done
-    :param row: how many rows of the next one are
-    :param done: whether all of it is
-    :param mark: tells the version from that of a table that was made again, as far as it is known
+    :param part: the number of its parts that are done
+    :param row: the number of rows of the next part that are done
+    :param done: True if all of the version is done
+    :param mark: the mark that distinguishes the version from that of a table that was made again, as far as it is known
     """
 
     version: int
@@ -83,10 +83,10 @@ class _Slice:
     """Some rows of a part.
 
     :param rows: the rows
-    :param ops: what they do
-    :param begin: where they stand
-    :param after: what comes next
-    :param ends_part: whether the part has no more
+    :param ops: the operations of the rows
+    :param begin: the place of the first row
+    :param after: the place after the last row
+    :param ends_part: True if the part has no more rows
     """
 
     rows: pa.Table
@@ -102,8 +102,8 @@ class DeltaTableInput:
     def __init__(self, options: DeltaInputOptions, context: InputContext) -> None:
         """Make an input that is not open yet.
 
-        :param options: which table, and what of it
-        :param context: of the connector
+        :param options: the options that say which table to read, and what of it
+        :param context: the context of the connector
         """
         self._options = options
         self._context = context
@@ -120,22 +120,22 @@ class DeltaTableInput:
         self._closed = threading.Event()
 
     def open(self, position: Position | None) -> None:
-        """Find the table, and go to ``position``.
+        """Open the table, and seek to ``position``.
 
         :raises ConnectorFailure: when it cannot be read
         """
         with self._access("open"):
             table = self._table = SourceTable(self._options.uri, self._options.storage_options)
-            self._place = self._beginning(table) if position is None else _Place(**position)
+            self._place = self._find_beginning(table) if position is None else _Place(**position)
             if not (self._place.done and self._has_ended):
                 self._check_version_read(table)
             self._check_columns(table)
             self._reading(table, whole=self._place.whole)
-            self._deletes(table)
+            self._plan_deletes(table)
         self._pool = ThreadPoolExecutor(self._options.num_parsers, thread_name_prefix=f"parser {self._context.endpoint}")
 
     def read(self, max_records: int, timeout_s: float) -> InputChunk | None:
-        """The next rows, or None when there was nothing new within ``timeout_s``."""
+        """Return the next rows, or None if there was nothing new within ``timeout_s``."""
         table, pool = self._table, self._pool
         if table is None or pool is None or self._closed.is_set():
             return None
@@ -149,16 +149,16 @@ class DeltaTableInput:
             return self._next_chunk(table, pool, max_records)
 
     def lag(self) -> Lag | None:
-        """How many rows of the table were not read yet, as its log says, when the input looked last."""
+        """Return the number of unread rows of the table, from its log, when the input last looked."""
         return self._lag
 
     def close(self) -> None:
-        """Let go of the table; a read in another thread comes back."""
+        """Close the input; a read in another thread then returns."""
         self._closed.set()
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _beginning(self, table: SourceTable) -> _Place:
+    def _find_beginning(self, table: SourceTable) -> _Place:
         options = self._options
         version = table.newest
         if options.version is not None:
@@ -176,18 +176,18 @@ class DeltaTableInput:
         )
 
     def _check_version_read(self, table: SourceTable) -> None:
-        """Make sure that the table has the version of the place, and know it from now on.
+        """Check that the table has the version of the place, and remember its mark.
 
         :raises ConnectorFailure: when it is another table
         """
         place = self._place
         table.check_mark(place.version, place.mark)
         if place.done and place.mark is None:
-            # A place of an earlier release.
+            # A place of an earlier release has no mark.
             self._place = replace(place, mark=table.mark(place.version))
 
     def _check_columns(self, table: SourceTable) -> None:
-        """Refuse a table without which no row can be made."""
+        """Refuse a table that lacks columns that every row needs."""
         given = {name for name in table.schema.names if self._parser.takes(name)}
         places = {name.lower() for name in given}
         missing = [
@@ -208,20 +208,20 @@ class DeltaTableInput:
         columns = tuple(name for name in table.schema.names if self._parser.takes(name))
         return Reading(table.filesystem, table.schema, columns, while_reading, rest)
 
-    def _deletes(self, table: SourceTable) -> Expression | RowCondition | None:
-        """The condition that deletes of a change log meet."""
+    def _plan_deletes(self, table: SourceTable) -> Expression | RowCondition | None:
+        """Return the condition that deletes of a change log meet."""
         text = self._options.cdc_delete_filter
         return None if text is None else plan_condition(text, table.schema)
 
     @property
     def _has_ended(self) -> bool:
-        """Whether there is no more, once this place is done."""
+        """True if nothing follows once this place is done."""
         if self._options.mode is DeltaMode.SNAPSHOT:
             return True
         return self._options.end_version is not None and self._place.version >= self._options.end_version
 
     def _go_on(self, table: SourceTable) -> bool:
-        """Go to the next version, if there is one."""
+        """Go to the next version. Return False if there is none."""
         if self._place.version >= table.newest:
             if time.monotonic() < self._next_look:
                 return False
@@ -256,9 +256,9 @@ class DeltaTableInput:
         if self._slices is None:
             self._slices = self._all_slices(self._parts(table), max_records)
         while len(self._ahead) < self._options.num_parsers and (found := next(self._slices, None)) is not None:
-            self._ahead.append((found, pool.submit(self._parsed, found)))
+            self._ahead.append((found, pool.submit(self._parse, found)))
         if not self._ahead:
-            # Nothing in it is for the table.
+            # The version has no rows for the table.
             self._place = replace(self._place, done=True)
             return self._chunk(None)
         taken, future = self._ahead.popleft()
@@ -270,10 +270,10 @@ class DeltaTableInput:
         return self._chunk(parsed, taken)
 
     def _parts(self, table: SourceTable) -> list[Part]:
-        """What is to be read of the version."""
+        """Return the parts of the version that are to be read."""
         place, options = self._place, self._options
         if not place.whole:
-            # Columns may have come since.
+            # Columns may have been added since.
             table.forget_schema()
         reading = self._reading(table, whole=place.whole)
         if place.whole:
@@ -291,10 +291,10 @@ class DeltaTableInput:
     def _changes(self, table: SourceTable, pieces: list[Piece], reading: Reading) -> ChangesPart:
         order = [] if self._options.cdc_order_by is None else read_order(self._options.cdc_order_by)
         known = [(find_column(name, table.schema), direction) for name, direction in order]
-        return ChangesPart(pieces, reading, known, self._deletes(table))
+        return ChangesPart(pieces, reading, known, self._plan_deletes(table))
 
     def _all_slices(self, parts: list[Part], max_records: int) -> Iterator[_Slice]:
-        """The rows from the place on, a chunk at a time. The last one says that all is done."""
+        """Yield the rows from the place on, a chunk at a time. The place after the last one is marked as done."""
         before: _Slice | None = None
         for found in self._cut(parts, self._place, max_records):
             if before is not None:
@@ -315,20 +315,20 @@ class DeltaTableInput:
                     yield _Slice(some, ops if isinstance(ops, Op) else ops.slice(begin, max_records), here, after, ends_part=False)
                 row += rows.num_rows
 
-    def _parsed(self, taken: _Slice) -> Parsed:
-        """The rows as changes of the table."""
-        # Each thread has one of its own: a parser has the time of the batch that it works on.
+    def _parse(self, taken: _Slice) -> Parsed:
+        """Return the rows as changes of the table."""
+        # Use a parser per call: a parser holds the time of its current batch, and several threads parse.
         parser = TableParser(self._context.schema, self._context.now)
         problems = taken.rows.column(PROBLEM) if PROBLEM in taken.rows.column_names else None
         if problems is not None and problems.null_count < len(problems):
-            return self._parsed_by_row(parser, taken, problems.to_pylist())
+            return self._parse_by_row(parser, taken, problems.to_pylist())
         parsed = parser.parse_sized(taken.rows, taken.begin.row, taken.rows.nbytes)
         if parsed.num_errors and not isinstance(taken.ops, Op):
-            return self._parsed_by_row(parser, taken)
+            return self._parse_by_row(parser, taken)
         return parsed if parsed.changes is None else _with_ops(parsed, taken.ops)
 
-    def _parsed_by_row(self, parser: TableParser, taken: _Slice, problems: Sequence[str | None] = ()) -> Parsed:
-        """The same where some rows are malformed, so that others are not where they were: each row by itself."""
+    def _parse_by_row(self, parser: TableParser, taken: _Slice, problems: Sequence[str | None] = ()) -> Parsed:
+        """Parse each row by itself: if some rows are malformed, the others are no longer at their index."""
         parts = []
         for row in range(taken.rows.num_rows):
             number = taken.begin.row + row
@@ -358,21 +358,21 @@ class DeltaTableInput:
         )
 
     def _transaction(self, taken: _Slice | None) -> ChunkInTransaction | None:
-        """Where rows stand in a transaction."""
+        """Return the place of a chunk in its transaction."""
         mode, place = self._options.transaction_mode, self._place
         if mode is TransactionMode.CATCHUP and place.version <= place.until:
             return ChunkInTransaction.LAST if place.done and place.version == place.until else ChunkInTransaction.MORE
         is_one = mode is TransactionMode.ALWAYS or (mode is TransactionMode.SNAPSHOT and place.whole)
         if taken is None or not is_one:
             return None
-        # In order of time, what is put in order at once is what is read as one.
+        # With a timestamp column, the rows that are sorted together form one transaction.
         in_order = place.whole and self._options.timestamp_column is not None
         ends = place.done or (in_order and taken.ends_part)
         return ChunkInTransaction.LAST if ends else ChunkInTransaction.MORE
 
     @contextmanager
     def _access(self, doing: str) -> Iterator[None]:
-        """Say what is wrong with the table, its store or its files."""
+        """Turn errors of the table, its store or its files into those of a connector."""
         what = f"delta_table_input cannot {doing} {self._options.uri}"
         try:
             yield

@@ -1,4 +1,4 @@
-"""Options of ``delta_table_input``."""
+"""The options of ``delta_table_input``."""
 
 from __future__ import annotations
 
@@ -17,45 +17,45 @@ _CONDITIONS = ("filter", "snapshot_filter", "cdc_delete_filter")
 
 
 class DeltaMode(Enum):
-    """What is read of a table."""
+    """The part of a table that is read."""
 
     SNAPSHOT = "snapshot"
     """The rows of one version."""
     FOLLOW = "follow"
-    """What later versions change."""
+    """The changes of later versions."""
     SNAPSHOT_AND_FOLLOW = "snapshot_and_follow"
-    """Both."""
+    """The rows of one version, and the changes of later ones."""
     CDC = "cdc"
     """The rows that later versions append, which are changes themselves."""
 
 
 class TransactionMode(Enum):
-    """What is read as one transaction."""
+    """The extent of a transaction."""
 
     NONE = "none"
-    """Nothing."""
+    """No transactions."""
     SNAPSHOT = "snapshot"
     """The rows of the snapshot."""
     CATCHUP = "catchup"
-    """The rows of the snapshot, and what changed up to the version that was the newest when the connector started."""
+    """The rows of the snapshot, and the changes up to the version that was the newest when the connector started."""
     ALWAYS = "always"
     """The rows of the snapshot, and then the changes of each version."""
 
 
 class DeltaInputOptions(DeltaOptions):
-    """Options of the transport.
+    """The options of the transport.
 
-    :param mode: what is read
+    :param mode: the part of the table that is read
     :param version: the version to read, or after which to follow; the newest one without it
-    :param datetime: the same by time: the version that was the newest then. RFC 3339; UTC where it says nothing else
-    :param end_version: following ends after this version
-    :param timestamp_column: a column in whose order the rows of the snapshot come
+    :param datetime: the same by time: the version that was the newest then. RFC 3339; UTC if it has no time zone
+    :param end_version: the version after which following ends
+    :param timestamp_column: the column in whose order the rows of the snapshot come
     :param filter: a condition that all rows meet
-    :param snapshot_filter: one that rows of the snapshot meet as well
-    :param transaction_mode: what is one transaction
-    :param cdc_delete_filter: a condition that changes meet which are deletes
-    :param cdc_order_by: columns by which the changes of one version are in order
-    :param num_parsers: how many threads make rows of what is read
+    :param snapshot_filter: a condition that rows of the snapshot meet as well
+    :param transaction_mode: the extent of a transaction
+    :param cdc_delete_filter: a condition that is met by changes that are deletes
+    :param cdc_order_by: the columns by which the changes of one version are ordered
+    :param num_parsers: the number of threads that parse rows
     """
 
     mode: DeltaMode
@@ -90,15 +90,15 @@ class DeltaInputOptions(DeltaOptions):
 
     @property
     def has_snapshot(self) -> bool:
-        """Whether the rows of a version are read."""
+        """True if the rows of a version are read."""
         return self.mode in {DeltaMode.SNAPSHOT, DeltaMode.SNAPSHOT_AND_FOLLOW}
 
 
 def check_input(options: DeltaInputOptions, schema: RelationSchema) -> None:
-    """Find out whether the conditions can be read.
+    """Check that the conditions can be read.
 
-    :param options: those of the connector
-    :param schema: that of the table
+    :param options: the options of the connector
+    :param schema: the schema of the table
     :raises InvalidOptionError: when they cannot
     """
     for name in _CONDITIONS:

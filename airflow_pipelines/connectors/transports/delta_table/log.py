@@ -1,4 +1,4 @@
-"""What a commit of a Delta table did, as its log says: which files came, which went, which hold its changes."""
+"""The commits in the log of a Delta table, with the files that they added, removed, or that hold their changes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ import pyarrow.fs as pafs
 class FileAction:
     """A file that a commit added or removed, or that holds changes.
 
-    :param path: in the table's folder
+    :param path: the path in the table's folder
     :param partition: the values of partition columns, as texts; None where the log leaves them out
-    :param size: in bytes; 0 where the log leaves it out
-    :param records: how many rows it has, as far as the log says
-    :param vector: describes the deletion vector, where it has one
+    :param size: the size in bytes; 0 where the log leaves it out
+    :param records: the number of its rows, as far as the log says
+    :param vector: the descriptor of the deletion vector, where it has one
     """
 
     path: str
@@ -32,14 +32,14 @@ class FileAction:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What one commit did to the rows of a table.
+    """The changes of one commit to the rows of a table.
 
-    :param version: the one that it made
-    :param timestamp: when, in milliseconds since 1970
-    :param added: files whose rows came
-    :param removed: files whose rows went
-    :param changes: files that have what changed row by row; where there are any, they say all
-    :param mark: tells it from a commit of another table
+    :param version: the version that it made
+    :param timestamp: the time, in milliseconds since 1970
+    :param added: the files whose rows were inserted
+    :param removed: the files whose rows were deleted
+    :param changes: the files that have the changes row by row; if there are any, they are complete
+    :param mark: the mark that distinguishes it from a commit of another table
     """
 
     version: int
@@ -51,25 +51,25 @@ class Commit:
 
     @property
     def records(self) -> int:
-        """About how many rows it changed, as far as the log says."""
+        """The approximate number of rows that it changed, as far as the log says."""
         return sum(action.records or 0 for action in self.changes or (*self.added, *self.removed))
 
     @property
     def size_bytes(self) -> int:
-        """How much there is to read of it, as far as the log says."""
+        """The number of bytes to read for it, as far as the log says."""
         return sum(action.size for action in self.changes or (*self.added, *self.removed))
 
 
 def commit_path(version: int) -> str:
-    """Where a commit is in a table's folder."""
+    """Return the path of a commit in a table's folder."""
     return f"_delta_log/{version:020}.json"
 
 
 def history(files: pafs.FileSystem, newest: int) -> Iterator[Mapping[str, Any]]:
-    """What the commits of a table say of themselves, newest first, with ``version``, for as long as its log has them.
+    """Yield the information of the commits of a table, newest first, with ``version``, for as long as its log has them.
 
-    :param files: of the table's folder
-    :param newest: the first version
+    :param files: the file system of the table's folder
+    :param newest: the version to start with
     """
     for version in range(newest, -1, -1):
         try:
@@ -83,10 +83,10 @@ def history(files: pafs.FileSystem, newest: int) -> Iterator[Mapping[str, Any]]:
 
 
 def read_commit(version: int, content: bytes) -> Commit:
-    """A commit.
+    """Return a commit.
 
-    :param version: the one that it made
-    :param content: of its file
+    :param version: the version that it made
+    :param content: the content of its file
     """
     added: list[FileAction] = []
     removed: list[FileAction] = []
@@ -109,9 +109,9 @@ def read_commit(version: int, content: bytes) -> Commit:
 
 
 def mark_of(content: bytes) -> str:
-    """Make what tells a commit from one of another table.
+    """Return the mark that distinguishes a commit from one of another table.
 
-    :param content: of its file
+    :param content: the content of its file
     """
     return hashlib.blake2b(content, digest_size=8).hexdigest()
 

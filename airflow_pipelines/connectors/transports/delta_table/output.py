@@ -1,4 +1,4 @@
-"""Writes a view, or its changes, to a Delta table: one commit for each step, with the step's number in it."""
+"""An output that writes a view, or its changes, to a Delta table: one commit for each step, with the step's number in it."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ from airflow_pipelines.rows.schema import RelationSchema
 logger = logging.getLogger(__name__)
 
 _CONFLICTS_S: Final = 60.0
-"""For how long a step is tried again while others commit changes of the same rows."""
+"""The time, in seconds, for which a step is retried while others commit changes of the same rows."""
 _LONGEST_PAUSE_S: Final = 2.0
 
 
 class DeltaTableOutput:
-    """An output whose table says which steps it has."""
+    """An output whose table records the steps that it has."""
 
     def __init__(
         self,
@@ -56,12 +56,12 @@ class DeltaTableOutput:
     ) -> None:
         """Make an output that is not open yet.
 
-        :param options: those of the connector
-        :param schema: that of the view
+        :param options: the options of the connector
+        :param schema: the schema of the view
         :param key: the columns of the connector's index; empty without one
-        :param owner: names the output among all that may write the table, also under another name of the pipeline
+        :param owner: the name of the output among all that may write the table, also under another name of the pipeline
         :param fence: the epoch of the run that writes; None where there is no other
-        :param left_out: gets the rows that the table does not take; None where nobody asks for them
+        :param left_out: the collector of the rows that the table does not take; None where nobody asks for them
         """
         self._options = options
         self._columns = schema.columns
@@ -76,7 +76,7 @@ class DeltaTableOutput:
         self._step = -1
 
     def open(self, resumed: bool) -> None:
-        """Make or empty the table at the first start; find out at others whether it is the one that was written.
+        """Make or empty the table at the first start; at others, check that it is the table that was written before.
 
         :raises ConnectorFailure: when the table cannot be written, or has other columns
         :raises OvertakenError: when a later run of the pipeline writes it
@@ -118,13 +118,13 @@ class DeltaTableOutput:
         return self._options.log_columns([] if table is None else [field.name for field in table.schema().fields])
 
     def committed_step(self) -> int | None:
-        """The last step that is in the table; None when there is none."""
+        """Return the last step in the table, or None if there is none."""
         return None if self._step < 0 else self._step
 
     def rewind(self, step: int) -> None:
-        """Restore the table to what it was after a step.
+        """Restore the table to its state after a step.
 
-        :param step: its number
+        :param step: the number of the step
         :raises ConnectorFailure: when that cannot be done and the table would not be equal to the view
         :raises OvertakenError: when a later run of the pipeline writes the table
         """
@@ -147,7 +147,7 @@ class DeltaTableOutput:
         self._step = step
 
     def _go_on_in_spite_of(self, table: DeltaTable, ledger: Ledger, step: int, problem: Exception) -> None:
-        """Have a change log say again what it says already; give up a table that is to be equal to the view."""
+        """Let a change log repeat steps that cannot be taken back; raise an error for a table that is to be equal to the view."""
         text = f"steps {step + 1} to {self._step} in it come again and cannot be taken back: {in_words(problem)}"
         found = failure(self._what("restore"), problem)
         if isinstance(found, TransientConnectorFailure):
@@ -164,7 +164,7 @@ class DeltaTableOutput:
     def write(self, step: int, changes: Changes) -> tuple[int, int]:
         """Commit a step's changes with its number, unless the table has the step.
 
-        :returns: how many changes were written, and how many bytes they took in memory
+        :returns: the number of changes that were written, and the number of bytes that they took in memory
         :raises ConnectorFailure: when they cannot be written
         :raises OvertakenError: when a later run of the pipeline writes the table
         """
@@ -176,14 +176,14 @@ class DeltaTableOutput:
             except (DeltaError, ValueError) as error:
                 if isinstance(error, TableNotFoundError | CommitFailedError) or is_of_store(error):
                     raise
-                # Maybe it is some of the rows that the table does not take.
-                written = self._committed_what_fits(step, changes)
+                # Maybe the table refuses some of the rows.
+                written = self._commit_what_fits(step, changes)
         except (DeltaError, OSError, ValueError) as error:
             raise failure(self._what("write"), error) from error
         self._step = step
         return written.records, written.size_bytes
 
-    def _committed_what_fits(self, step: int, changes: Changes) -> Written:
+    def _commit_what_fits(self, step: int, changes: Changes) -> Written:
         """Commit a step without the rows that the table does not take."""
         table, _, writer = self._opened()
         trial = TrialTable(table, writer.rows)
@@ -194,7 +194,7 @@ class DeltaTableOutput:
         return self._committed(step, fitting)
 
     def _committed(self, step: int, changes: Changes) -> Written:
-        """Commit a step, again and again while commits of others come between."""
+        """Commit a step, and retry while commits of others conflict with it."""
         table, ledger, writer = self._opened()
         deadline = time.monotonic() + _CONFLICTS_S
         pause_s = 0.05
@@ -220,7 +220,7 @@ class DeltaTableOutput:
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
     def close(self) -> None:
-        """Let go of the table; everything is in it."""
+        """Release the table; everything is in it."""
         self._table = None
         self._writer = None
 

@@ -1,4 +1,4 @@
-"""Options of ``delta_table_output``."""
+"""The options of ``delta_table_output``."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from airflow_pipelines.rows.schema import RelationSchema
 
 OP_COLUMN: Final = "__feldera_op"
 TS_COLUMN: Final = "__feldera_ts"
-"""The names that programs which merge change logs expect."""
+"""The name, like that of :data:`OP_COLUMN`, that programs which merge change logs expect."""
 FORMER_OP_COLUMN: Final = "__op"
 FORMER_TS_COLUMN: Final = "__ts"
 _INTERVAL: Final = re.compile(r"interval \d+ (nanosecond|microsecond|millisecond|second|minute|hour|day|week)s?")
 _NEVER: Final = 2**31 - 1
-"""Readers of Delta tables take no interval of 0."""
+"""The interval that stands for no checkpoints, since readers of Delta tables take no interval of 0."""
 _FLAT: Final = "rows are told apart by all of their columns, which needs an index where one is an array, a map or a row"
 
 
 class DeltaOutputOptions(DeltaOptions, TableOutputOptions):
-    """Options of the transport.
+    """The options of the transport.
 
     :param op_column: see :class:`TableOutputOptions`
     :param ts_column: see there
-    :param partition_by: columns by which a new table is partitioned
-    :param checkpoint_interval: after how many commits a new table has a checkpoint of its log; 0 for none
-    :param log_retention_duration: for how long a new table keeps its log
-    :param enable_expired_log_cleanup: whether a new table loses what its log keeps no longer
+    :param partition_by: the columns by which a new table is partitioned
+    :param checkpoint_interval: the number of commits after which a new table has a checkpoint of its log; 0 for none
+    :param log_retention_duration: the time for which a new table keeps its log
+    :param enable_expired_log_cleanup: True if a new table removes the expired part of its log
     """
 
     op_column: str = Field(default=OP_COLUMN, min_length=1)
@@ -51,7 +51,7 @@ class DeltaOutputOptions(DeltaOptions, TableOutputOptions):
         return value
 
     def properties(self) -> dict[str, str]:
-        """The properties that the options ask of a new table."""
+        """Return the properties that the options set on a new table."""
         given = {
             "delta.checkpointInterval": None if self.checkpoint_interval is None else str(self.checkpoint_interval or _NEVER),
             "delta.logRetentionDuration": self.log_retention_duration,
@@ -62,9 +62,9 @@ class DeltaOutputOptions(DeltaOptions, TableOutputOptions):
         return {name: value for name, value in given.items() if value is not None}
 
     def log_columns(self, there: Collection[str]) -> tuple[str, str]:
-        """The two columns of a change log: those of earlier releases where nobody names others and the table has them.
+        """Return the two columns of a change log: those of earlier releases if the options name none and the table has them.
 
-        :param there: the columns of the table that is there; empty when there is none
+        :param there: the columns of the existing table; empty when there is none
         """
         is_told = bool(self.model_fields_set & {"op_column", "ts_column"})
         if is_told or OP_COLUMN in there or not {FORMER_OP_COLUMN, FORMER_TS_COLUMN} <= set(there):
@@ -73,11 +73,11 @@ class DeltaOutputOptions(DeltaOptions, TableOutputOptions):
 
 
 def check_output(options: DeltaOutputOptions, schema: RelationSchema, *, has_index: bool) -> None:
-    """Find out whether a Delta table can have what the view has.
+    """Check that a Delta table can have what the view has.
 
-    :param options: those of the connector
-    :param schema: that of the view
-    :param has_index: whether the connector names an index
+    :param options: the options of the connector
+    :param schema: the schema of the view
+    :param has_index: True if the connector names an index
     :raises InvalidOptionError: when it cannot
     """
     try:

@@ -1,4 +1,4 @@
-"""What is read of a version of a Delta table, in parts: of each the rows come in the same order whenever it is read."""
+"""The parts in which a version of a Delta table is read; the rows of each part always come in the same order."""
 
 from __future__ import annotations
 
@@ -20,44 +20,44 @@ from airflow_pipelines.rows.zsets import WEIGHT, can_group, consolidate, consoli
 from airflow_pipelines.sql.conditions import Expression
 
 NET_BYTES: Final = 64 << 20
-"""Up to so many bytes of files are compared in memory, so that rows which only moved to another file are no changes."""
+"""The maximum size of files, in bytes, that are compared in memory, so that rows that only moved to another file are no changes."""
 SPAN_ROWS: Final = 500_000
-"""About so many rows of a snapshot are put in order of their time at once."""
+"""The approximate number of rows of a snapshot that are sorted by time at once."""
 _SAMPLE: Final = 5_000_000
 
 Ops: TypeAlias = Op | pa.Array
-"""What rows do: the same for all, or an array of numbers."""
+"""The operations of rows: the same for all, or an array of numbers."""
 
 
 class Part(Protocol):
-    """Some rows, which are always the same and in the same order."""
+    """A part with rows that are always the same and in the same order."""
 
     def rows(self) -> Iterator[tuple[pa.Table, Ops]]:
-        """The rows and what they do."""
+        """Yield the rows and their operations."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilePart:
-    """The rows of one file."""
+    """A part with the rows of one file."""
 
     piece: Piece
     reading: Reading
 
     def rows(self) -> Iterator[tuple[pa.Table, Ops]]:
-        """The rows and what they do."""
+        """Yield the rows and their operations."""
         for table in self.reading.rows(self.piece):
             yield table, self.piece.op
 
 
 @dataclass(frozen=True, slots=True)
 class NetPart:
-    """What a commit changed that wrote files anew: the difference of their rows."""
+    """A part with the net changes of a commit that rewrote files: the difference of their rows."""
 
     pieces: Sequence[Piece]
     reading: Reading
 
     def rows(self) -> Iterator[tuple[pa.Table, Ops]]:
-        """The rows that went, and then those that came."""
+        """Yield the deleted rows, and then the inserted ones."""
         found = []
         for piece in self.pieces:
             for table in self.reading.rows(piece):
@@ -75,14 +75,14 @@ class NetPart:
 
 @dataclass(frozen=True, slots=True)
 class OrderedPart:
-    """Rows of a snapshot of which a column is in some span, in the order of this column."""
+    """A part with the rows of a snapshot whose value of a column is in a range, in the order of this column."""
 
     pieces: Sequence[Piece]
     reading: Reading
     column: str
 
     def rows(self) -> Iterator[tuple[pa.Table, Ops]]:
-        """The rows in order."""
+        """Yield the rows in order."""
         columns = tuple(dict.fromkeys((*self.reading.columns, self.column)))
         wider = replace(self.reading, columns=columns)
         found = [table for piece in self.pieces if wider.may_have(piece) for table in wider.rows(piece)]
@@ -94,9 +94,9 @@ class OrderedPart:
 
 @dataclass(frozen=True, slots=True)
 class ChangesPart:
-    """Rows that are changes themselves, in the order of some columns.
+    """A part with rows that are changes themselves, in the order of some columns.
 
-    :param order: columns with ``ascending`` or ``descending``
+    :param order: the columns with ``ascending`` or ``descending``
     :param deletes: a condition that deletes meet
     """
 
@@ -106,7 +106,7 @@ class ChangesPart:
     deletes: Expression | RowCondition | None
 
     def rows(self) -> Iterator[tuple[pa.Table, Ops]]:
-        """The rows in order, and what they do."""
+        """Yield the rows in order, and their operations."""
         every = replace(self.reading, columns=tuple(self.reading.schema.names))
         found = [
             table.append_column(WEIGHT, pa.array(np.full(table.num_rows, int(piece.op))))
@@ -117,7 +117,7 @@ class ChangesPart:
             return
         rows = pa.concat_tables(found)
         if any(piece.op is Op.DELETE for piece in self.pieces):
-            # Files that were written anew have old rows. Who deletes some from the log takes none back.
+            # Rewritten files contain old rows again. Deleting rows from the log does not undo their changes.
             rows = _repeated(consolidate(rows))
         rows = rows.drop_columns([WEIGHT])
         if self.order:
@@ -126,15 +126,15 @@ class ChangesPart:
         ops: Ops = Op.INSERT
         names = self.reading.names
         if self.deletes is not None:
-            chosen, rows = self._chosen(self.deletes, rows)
+            chosen, rows = self._find_deletes(self.deletes, rows)
             names = [name for name in rows.column_names if name in {*names, PROBLEM}]
             ops = pc.if_else(pc.fill_null(chosen, False), int(Op.DELETE), int(Op.INSERT)).cast(pa.int8())
             ops = ops.combine_chunks() if isinstance(ops, pa.ChunkedArray) else ops
         yield rows.select(names), ops
 
     @staticmethod
-    def _chosen(deletes: Expression | RowCondition, rows: pa.Table) -> tuple[pa.Array, pa.Table]:
-        """Which of some rows are deletes, and the rows, which may have got a problem."""
+    def _find_deletes(deletes: Expression | RowCondition, rows: pa.Table) -> tuple[pa.Array, pa.Table]:
+        """Return a boolean for each row, True if it is a delete, and the rows, possibly with a column of problems."""
         if isinstance(deletes, RowCondition):
             decided = deletes.decide(rows)
             return decided.is_met, add_problems(rows, decided.problems)
@@ -142,16 +142,16 @@ class ChangesPart:
 
 
 def _repeated(rows: pa.Table) -> pa.Table:
-    """The rows that come, each as often as its weight says."""
+    """Return the inserted rows, each as often as its weight says."""
     weights = rows.column(WEIGHT).to_numpy()
     return rows.take(pa.array(np.repeat(np.arange(rows.num_rows), np.maximum(weights, 0))))
 
 
 def parts_of_commit(pieces: Sequence[Piece], reading: Reading) -> list[Part]:
-    """What a commit changed.
+    """Return the parts of a commit's changes.
 
-    :param pieces: the files whose rows went and came
-    :param reading: how they are read
+    :param pieces: the files whose rows were deleted and inserted
+    :param reading: the settings for reading them
     """
     ops = {piece.op for piece in pieces if not piece.change_types}
     wanted = pa.schema([reading.schema.field(name) for name in reading.columns])
@@ -161,11 +161,11 @@ def parts_of_commit(pieces: Sequence[Piece], reading: Reading) -> list[Part]:
 
 
 def parts_in_order(pieces: Sequence[Piece], reading: Reading, column: str) -> list[Part]:
-    """A snapshot in the order of a column.
+    """Return the parts of a snapshot in the order of a column.
 
-    :param pieces: its files
-    :param reading: how they are read
-    :param column: such as a time
+    :param pieces: the files of the snapshot
+    :param reading: the settings for reading them
+    :param column: a column such as a time
     :raises ConnectorFailure: when the column has no order
     """
     kind = reading.schema.field(column).type
@@ -186,7 +186,7 @@ def parts_in_order(pieces: Sequence[Piece], reading: Reading, column: str) -> li
 
 
 def _bounds(pieces: Sequence[Piece], reading: Reading, column: str, kind: pa.DataType) -> list[int]:
-    """Values between which there are about :data:`SPAN_ROWS` rows each."""
+    """Return values with about :data:`SPAN_ROWS` rows between each two of them."""
     only = replace(reading, columns=(column,))
     kept: list[np.ndarray[Any, Any]] = []
     rows = count = 0
@@ -208,5 +208,5 @@ def _bounds(pieces: Sequence[Piece], reading: Reading, column: str, kind: pa.Dat
 
 
 def _number(kind: pa.DataType) -> pa.DataType:
-    """The integers that values are stored as."""
+    """Return the type of the integers as which values are stored."""
     return pa.int32() if pa.types.is_date32(kind) else pa.int64()

@@ -1,4 +1,4 @@
-"""What an input reads of a Delta table, file by file, always in the same order."""
+"""The pieces, file by file, that an input reads of a Delta table, always in the same order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from airflow_pipelines.rows.changes import Op
 from airflow_pipelines.sql.conditions import Expression
 
 CHANGE_TYPE: Final = "_change_type"
-"""The column of files of changes that says what a row is."""
+"""The column of files of changes that has the type of a row."""
 _COMING: Final = ("insert", "update_postimage")
 _GOING: Final = ("delete", "update_preimage")
 _PARQUET: Final = pads.ParquetFileFormat(coerce_int96_timestamp_unit="us")
@@ -28,17 +28,17 @@ _NONE: Final = np.array([], np.uint64)
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A file of which rows come or go.
+    """A file whose rows are inserted or deleted.
 
-    :param path: in the table's folder
+    :param path: the path in the table's folder
     :param partition: the values of the columns that are not in the file
-    :param op: what its rows are
-    :param size: in bytes
-    :param records: how many rows it has, as far as is known
-    :param known: what is known of all of its rows
-    :param deleted: the numbers of rows that are not meant
-    :param only: the numbers of the rows that are meant; None for all
-    :param change_types: of a file of changes, those that are meant
+    :param op: the operation of its rows
+    :param size: the size in bytes
+    :param records: the number of its rows, as far as is known
+    :param known: the condition that all of its rows are known to meet
+    :param deleted: the numbers of rows that are excluded
+    :param only: the numbers of the rows that are included; None for all
+    :param change_types: the types of rows that are included, for a file of changes
     """
 
     path: str
@@ -54,13 +54,13 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How pieces are read.
+    """The settings for reading pieces.
 
-    :param filesystem: that of the table's folder
-    :param schema: of the table
-    :param columns: those that are wanted
-    :param condition: what rows have to meet
-    :param row_conditions: what they have to meet as well, which is evaluated after they were read
+    :param filesystem: the file system of the table's folder
+    :param schema: the schema of the table
+    :param columns: the columns that are wanted
+    :param condition: the condition that rows have to meet
+    :param row_conditions: the conditions that they have to meet as well, which are evaluated after they were read
     """
 
     filesystem: pafs.FileSystem
@@ -75,11 +75,11 @@ class Reading:
         return [*self.columns, *([PROBLEM] if self.row_conditions else [])]
 
     def within(self, condition: Expression) -> Reading:
-        """The same for rows that meet another condition as well."""
+        """Return the same settings for rows that meet another condition as well."""
         return replace(self, condition=condition if self.condition is None else self.condition & condition)
 
     def may_have(self, piece: Piece) -> bool:
-        """Whether a piece may have rows that are wanted, by what is known of it."""
+        """Return True if a piece may have rows that are wanted, by what is known of it."""
         fragment = self._fragment(piece)
         if self.condition is None:
             return True
@@ -87,7 +87,7 @@ class Reading:
         return any(True for _ in dataset.get_fragments(filter=self.condition))
 
     def rows(self, piece: Piece) -> Iterator[pa.Table]:
-        """The rows of a piece that are wanted, in the order of the file, and those of which a condition cannot tell."""
+        """Yield the wanted rows of a piece in the order of the file, and those for which a condition cannot be evaluated."""
         wanted = tuple(dict.fromkeys([*self.columns, *(name for each in self.row_conditions for name in each.columns)]))
         for table in self._read(piece, wanted):
             for each in self.row_conditions:
@@ -100,14 +100,14 @@ class Reading:
             schema = self.schema.append(pa.field(CHANGE_TYPE, pa.string()))
             chosen = pc.field(CHANGE_TYPE).isin(list(piece.change_types))
             condition = chosen if self.condition is None else self.condition & chosen
-            yield from _scanned(fragment, schema, columns, condition)
+            yield from _scan(fragment, schema, columns, condition)
         elif piece.deleted is None and piece.only is None:
-            yield from _scanned(fragment, self.schema, columns, self.condition)
+            yield from _scan(fragment, self.schema, columns, self.condition)
         else:
-            # The numbers are those of the rows in the file, so all of its rows have to be counted.
+            # The row numbers count all rows of the file, so it has to be read without a condition.
             row = 0
-            for table in _scanned(fragment, self.schema, tuple(self.schema.names), None):
-                meant = table.filter(pa.array(_meant(piece, row, table.num_rows)))
+            for table in _scan(fragment, self.schema, tuple(self.schema.names), None):
+                meant = table.filter(pa.array(_select_rows(piece, row, table.num_rows)))
                 row += table.num_rows
                 yield (meant if self.condition is None else meant.filter(self.condition)).select(columns)
 
@@ -118,16 +118,14 @@ class Reading:
         return _PARQUET.make_fragment(piece.path, filesystem=self.filesystem, partition_expression=known)
 
 
-def _scanned(
-    fragment: pads.Fragment, schema: pa.Schema, columns: tuple[str, ...], condition: Expression | None
-) -> Iterator[pa.Table]:
+def _scan(fragment: pads.Fragment, schema: pa.Schema, columns: tuple[str, ...], condition: Expression | None) -> Iterator[pa.Table]:
     for batch in fragment.to_batches(schema=schema, columns=list(columns), filter=condition, batch_size=_SCANNED_ROWS):
         if batch.num_rows:
             yield pa.Table.from_batches([batch])
 
 
-def _meant(piece: Piece, row: int, count: int) -> np.ndarray[Any, Any]:
-    """Which of some rows of a file are meant."""
+def _select_rows(piece: Piece, row: int, count: int) -> np.ndarray[Any, Any]:
+    """Return a boolean for each of some rows of a file, True if it is included."""
     if piece.only is not None:
         meant = np.zeros(count, bool)
         chosen = piece.only
@@ -140,18 +138,18 @@ def _meant(piece: Piece, row: int, count: int) -> np.ndarray[Any, Any]:
 
 
 Deleted: TypeAlias = Callable[[FileAction], np.ndarray[Any, Any] | None]
-"""Gives the numbers of the rows that are deleted in a file, in order; None when it has no deletion vector."""
+"""A function that returns the numbers of the deleted rows of a file, in order, or None if it has no deletion vector."""
 
 
 def pieces_of_commit(
     commit: Commit, schema: pa.Schema, deleted: Deleted, partition_before: Callable[[str], Mapping[str, pa.Scalar]]
 ) -> list[Piece]:
-    """The files whose rows a commit took away, and then those whose rows it brought.
+    """Return the files whose rows a commit deleted, and then those whose rows it inserted.
 
-    :param commit: what it did
-    :param schema: of the table
-    :param deleted: gives deleted rows
-    :param partition_before: gives the partition of a removed file, for which the log need not say it
+    :param commit: the commit
+    :param schema: the schema of the table
+    :param deleted: a function that returns deleted rows
+    :param partition_before: a function that returns the partition of a removed file, which the log need not contain
     """
 
     def piece(action: FileAction, op: Op, **rest: Any) -> Piece:
@@ -160,7 +158,7 @@ def pieces_of_commit(
 
     if commit.changes:
         files = sorted(commit.changes, key=lambda action: action.path)
-        # A row may go in one file and come in another, as when it moves to another partition.
+        # A row may be deleted in one file and inserted in another, as when it moves to another partition.
         return [
             *(piece(action, Op.DELETE, change_types=_GOING) for action in files),
             *(piece(action, Op.INSERT, change_types=_COMING) for action in files),
@@ -184,7 +182,7 @@ def pieces_of_commit(
 
 
 def partition_values(texts: Mapping[str, str | None], schema: pa.Schema) -> dict[str, pa.Scalar]:
-    """The values of partition columns, of which the log has texts."""
+    """Return the values of partition columns from their texts in the log."""
     return {name: _partition_value(text, schema.field(name).type) for name, text in texts.items()}
 
 

@@ -1,6 +1,6 @@
-"""Restores a Delta table to an older version, in a process of its own.
+"""The restoring of a Delta table to an older version, in a process of its own.
 
-The library lets no other thread of its process go on while it restores, which takes as long as the store takes to answer.
+The library holds up all threads of its process while it restores, which takes as long as the store takes to answer.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ except Exception as error:
 
 
 class NotRestoredError(Exception):
-    """The table was not restored: why."""
+    """The error for a table that was not restored; its message says why."""
 
 
 def restore(uri: str, storage: Mapping[str, str], newest: int, version: int, properties: Mapping[str, Any]) -> None:
     """Restore a table.
 
     :param uri: the table
-    :param storage: how its store is reached
-    :param newest: its newest version
-    :param version: the one to restore
+    :param storage: the options for access to its store
+    :param newest: the newest version of the table
+    :param version: the version to restore
     :param properties: ``metadata`` and ``transactions`` of the commit
     :raises NotRestoredError: when that cannot be done, or others have committed meanwhile
     """

@@ -1,4 +1,4 @@
-"""Conditions on rows that DataFusion evaluates after the rows were read: any expression of its SQL, row by row."""
+"""Conditions that DataFusion evaluates after the rows were read: any expression of its SQL, row by row."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from datafusion import SessionContext
 
 PROBLEM: Final = "__problem"
-"""A column that says why a condition cannot be evaluated for a row; NULL where it can."""
+"""The column with the reason why a condition cannot be evaluated for a row; NULL where it can."""
 _ROWS: Final = "rows"
 _OF_ROWS: Final = frozenset({"Projection", "Filter", "TableScan", "EmptyRelation"})
-"""The parts of a plan that looks at nothing but each row."""
+"""The nodes of a plan that evaluates each row by itself."""
 _UNKNOWN: Final = re.compile(r"No field named (\"(?:[^\"]|\"\")+\"|[^\s.]+)")
 _AROUND: Final = re.compile(r"^DataFusion error: |Optimizer rule '\w+' failed\s+caused by\s+|\s+at Line: \d+, Column: \d+")
 _LONGEST: Final = 200
 
 
 def check_syntax(text: str) -> None:
-    """Find out whether a text is an expression.
+    """Check that a text is an expression.
 
     :param text: the condition
     :raises ConditionProblem: when it is none
@@ -34,7 +34,7 @@ def check_syntax(text: str) -> None:
     try:
         check_condition(text)
     except NotWhileReadingError as problem:
-        # DataFusion knows more than that parser.
+        # DataFusion accepts more than that parser.
         try:
             context = _context(text)
         except ConditionProblem:
@@ -48,10 +48,10 @@ def check_syntax(text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """The decision on each of some rows.
+    """The results of a condition for some rows.
 
-    :param is_met: for each row whether it meets the condition, which NULL does not
-    :param problems: for each row why the condition cannot be evaluated for it, or NULL
+    :param is_met: a boolean for each row, True if it meets the condition, which NULL does not
+    :param problems: for each row the reason why the condition cannot be evaluated for it, or NULL
     """
 
     is_met: pa.Array
@@ -61,8 +61,8 @@ class Decided:
 def add_problems(rows: pa.Table, problems: pa.Array) -> pa.Table:
     """Add :data:`PROBLEM` to rows as the last column.
 
-    :param rows: which may have that column already
-    :param problems: for each row why a condition cannot be evaluated for it, or NULL
+    :param rows: the rows, which may have that column already
+    :param problems: for each row the reason why a condition cannot be evaluated for it, or NULL
     """
     if PROBLEM in rows.column_names:
         return rows.drop_columns([PROBLEM]).append_column(PROBLEM, pc.coalesce(rows.column(PROBLEM), problems))
@@ -73,34 +73,34 @@ class RowCondition:
     """A condition on the rows of a table."""
 
     def __init__(self, text: str, schema: pa.Schema) -> None:
-        """Plan it.
+        """Plan the condition.
 
-        :param text: in DataFusion's SQL; names without quotes have no case
-        :param schema: of the rows
+        :param text: the condition in DataFusion's SQL; names without quotes have no case
+        :param schema: the schema of the rows
         :raises ConditionProblem: when it is no condition on a row, or names a column that is not there
         """
         self._text = text
         self._context = _context(text)
         self._folded = {name: name.lower() for name in schema.names if name.lower() not in schema.names}
-        self.columns = self._planned(schema)
+        self.columns = self._plan(schema)
         """The columns that it reads."""
 
     def filter_rows(self, rows: pa.Table) -> pa.Table:
-        """Leave out the rows that do not meet the condition.
+        """Remove the rows that do not meet the condition.
 
-        :param rows: with at least its columns, and maybe with :data:`PROBLEM` of another condition
-        :returns: the others, and those for which nobody knows, which column :data:`PROBLEM` tells apart
+        :param rows: the rows, with at least its columns, and maybe with :data:`PROBLEM` of another condition
+        :returns: the other rows, and those for which it cannot be evaluated, which have a value in the column :data:`PROBLEM`
         """
         decided = self.decide(rows)
         found = add_problems(rows, decided.problems)
         return found.filter(pc.or_(decided.is_met, pc.is_valid(found.column(PROBLEM))))
 
     def decide(self, rows: pa.Table) -> Decided:
-        """Find out which rows meet the condition.
+        """Evaluate the condition for each row.
 
-        :param rows: with at least its columns
+        :param rows: the rows, with at least its columns
         """
-        # A table without columns has no rows for DataFusion.
+        # DataFusion sees no rows in a table without columns.
         read = rows.select(self.columns) if self.columns else pa.table({"__row": pa.nulls(rows.num_rows, pa.int8())})
         parts = list(self._parts(read))
         met = pa.concat_arrays([pa.array([], pa.bool_()), *(part.is_met for part in parts)])
@@ -112,7 +112,7 @@ class RowCondition:
         except Exception as error:  # noqa: BLE001
             # The library has no other class for errors of values.
             if rows.num_rows < 2:
-                problem = f"the condition {_short(self._text)!r} cannot be evaluated: {_words(error)}"
+                problem = f"the condition {_shorten(self._text)!r} cannot be evaluated: {_describe_error(error)}"
                 yield Decided(pa.array([False] * rows.num_rows), pa.array([problem] * rows.num_rows, pa.string()))
                 return
             middle = rows.num_rows // 2
@@ -126,23 +126,23 @@ class RowCondition:
         found = self._context.sql(f"SELECT (\n{self._text}\n) AS is_met FROM {_ROWS}").to_arrow_table()
         return pc.fill_null(found.column("is_met").combine_chunks().cast(pa.bool_()), False)
 
-    def _planned(self, schema: pa.Schema) -> tuple[str, ...]:
+    def _plan(self, schema: pa.Schema) -> tuple[str, ...]:
         try:
             self._register(schema.empty_table())
             self._context.table(_ROWS).parse_sql_expr(self._text)
             chosen = self._context.sql(f"SELECT 1 FROM {_ROWS} WHERE (\n{self._text}\n)")
-            # What has no meaning for a row, such as a window, shows only when it is evaluated.
+            # Evaluate it: an expression that cannot be used for a single row, such as a window, fails only then.
             chosen.collect()
         except Exception as error:
             raise self._problem(error, schema) from error
         nodes = list(_nodes(chosen.optimized_logical_plan()))
         foreign = [type(node).__name__ for node in nodes if type(node).__name__ not in _OF_ROWS]
         if foreign:
-            raise ConditionProblem(f"{_short(self._text)!r} is no condition on a row: it has a query in it")
+            raise ConditionProblem(f"{_shorten(self._text)!r} is no condition on a row: it has a query in it")
         given = {number: name for number, name in enumerate([*schema.names, *self._folded])}
         scans = [node for node in nodes if type(node).__name__ == "TableScan"]
         used = {given[number] for scan in scans for number, _ in scan.projection()}
-        # A name has to be there also where the plan does without its column, as in x = NULL.
+        # A name must also exist if the plan does not read its column, as in x = NULL.
         text = self._text.replace('""', '"')
         return tuple(name for name in schema.names if name in used or _has_word(text, name))
 
@@ -160,14 +160,14 @@ class RowCondition:
             return ConditionProblem(
                 f"the table has no column {unknown[1].strip(chr(34))!r}; its columns: {', '.join(schema.names)}"
             )
-        return ConditionProblem(f"{_short(self._text)!r} is no condition on rows of the table: {_words(error)}")
+        return ConditionProblem(f"{_shorten(self._text)!r} is no condition on rows of the table: {_describe_error(error)}")
 
 
 def split_conditions(texts: Iterable[str], schema: pa.Schema) -> tuple[Expression | None, tuple[RowCondition, ...]]:
-    """Split conditions into what is evaluated while files are read, and what after that.
+    """Split conditions into those that are evaluated while files are read, and those that are evaluated after that.
 
     :param texts: the conditions, all of which rows have to meet
-    :param schema: of the rows
+    :param schema: the schema of the rows
     :raises ConditionProblem: when one is no condition, or names a column that is not there
     """
     every: Expression | None = None
@@ -182,10 +182,10 @@ def split_conditions(texts: Iterable[str], schema: pa.Schema) -> tuple[Expressio
 
 
 def plan_condition(text: str, schema: pa.Schema) -> Expression | RowCondition:
-    """Find what evaluates a condition as a whole: Arrow where it can, DataFusion otherwise.
+    """Return an object that evaluates a condition as a whole: Arrow's where possible, DataFusion's otherwise.
 
     :param text: the condition
-    :param schema: of the rows
+    :param schema: the schema of the rows
     :raises ConditionProblem: when it is none, or names a column that is not there
     """
     part = push_condition(text, schema)
@@ -197,9 +197,9 @@ def _context(text: str) -> SessionContext:
         from datafusion import SessionConfig, SessionContext
     except ModuleNotFoundError as error:
         raise ConditionProblem(
-            f"{_short(text)!r} needs the package datafusion: pip install 'airflow-pipelines[delta]', or use comparisons only"
+            f"{_shorten(text)!r} needs the package datafusion: pip install 'airflow-pipelines[delta]', or use comparisons only"
         ) from error
-    # Rows stay in their order where one thread evaluates them.
+    # A single partition keeps the order of the rows.
     return SessionContext(SessionConfig().with_target_partitions(1))
 
 
@@ -213,10 +213,10 @@ def _has_word(text: str, word: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE) is not None
 
 
-def _words(error: Exception) -> str:
-    return _short(_AROUND.sub("", str(error)).partition("\n")[0]) or type(error).__name__
+def _describe_error(error: Exception) -> str:
+    return _shorten(_AROUND.sub("", str(error)).partition("\n")[0]) or type(error).__name__
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 3]}..."

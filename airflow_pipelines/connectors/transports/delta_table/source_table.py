@@ -1,4 +1,4 @@
-"""A Delta table that is read: its versions, its files, and what its commits did."""
+"""A Delta table that is read: its versions, its files, and its commits."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ _READ_FEATURES: Final = frozenset(
         "typeWidening-preview",
     }
 )
-"""What tables may ask of readers: what this one can do, or does not meet."""
+"""The reader features that a table may require: those that this reader has, or never needs."""
 _LAST_CHECKPOINT: Final = "_delta_log/_last_checkpoint"
 _MAPPING: Final = "delta.columnMapping.mode"
 
 
 class SourceTable:
-    """A table at one address. It is looked at anew when it is asked to be."""
+    """A table at one address. Its state is refreshed only on request."""
 
     def __init__(self, uri: str, storage: Mapping[str, str]) -> None:
         """Open the newest version.
 
-        :param uri: of the table's folder
-        :param storage: how it is reached
-        :raises ConnectorFailure: when the table asks for what this reader cannot do
+        :param uri: the URI of the table's folder
+        :param storage: the options for access to the store
+        :raises ConnectorFailure: when the table requires features that this reader does not have
         """
         self._uri = uri
         self._storage = dict(storage)
@@ -69,21 +69,24 @@ class SourceTable:
 
     @property
     def newest(self) -> int:
-        """The newest version, as it was when the table was looked at last."""
+        """The newest version when the table was last looked at."""
         return int(self._newest.version())
 
     def mark(self, version: int) -> str | None:
-        """Make what tells a version from that of a table that was made again; None when the log no longer has it."""
+        """Return the mark that distinguishes a version from that of a table that was made again.
+
+        It is None if the log no longer has the version.
+        """
         try:
             return mark_of(self._read(commit_path(version)))
         except FileNotFoundError:
             return None
 
     def check_mark(self, version: int, mark: str | None) -> None:
-        """Make sure that the log has the version that was read.
+        """Check that the version in the log is the one that was read.
 
         :param version: the version
-        :param mark: what :meth:`mark` gave of it; None when that is not known
+        :param mark: the result of :meth:`mark` for it; None when that is not known
         :raises ConnectorFailure: when it is that of another table
         """
         if version > self.newest:
@@ -108,14 +111,14 @@ class SourceTable:
         )
 
     def look(self) -> None:
-        """Find out whether there is a newer version.
+        """Look for newer versions.
 
-        :raises ConnectorFailure: when the table is gone, of which the client library says nothing
+        :raises ConnectorFailure: when the table is gone, which the client library does not report
         """
         before = self.newest
         self._newest.update_incremental()
         self._check_readable()
-        if self.newest == before and not any(map(self._has, (commit_path(before), _LAST_CHECKPOINT))):
+        if self.newest == before and not any(map(self._has_file, (commit_path(before), _LAST_CHECKPOINT))):
             raise ConnectorFailure(
                 f"delta_table_input: the log of the table at {self._uri} no longer has version {before}: the table was dropped, or "
                 "made again. Bring it back, or load the new one into a connector with another name."
@@ -131,9 +134,9 @@ class SourceTable:
         self.__dict__.pop("schema", None)
 
     def version_at(self, text: str) -> int:
-        """The version that was the newest at a time.
+        """Return the version that was the newest at a time.
 
-        :param text: the time, one of UTC where it says nothing else
+        :param text: the time; UTC if it has no time zone
         :raises ConnectorFailure: when there was none yet
         """
         at = datetime.fromisoformat(text)
@@ -149,9 +152,9 @@ class SourceTable:
         return first.version
 
     def check_version(self, version: int) -> None:
-        """Find out whether a version is there.
+        """Check that a version exists.
 
-        :raises ConnectorFailure: when it is not
+        :raises ConnectorFailure: when it does not
         """
         if version > self.newest:
             raise ConnectorFailure(
@@ -160,14 +163,14 @@ class SourceTable:
             )
 
     def files(self, version: int) -> list[Piece]:
-        """The files of a version.
+        """Return the files of a version.
 
         :raises ConnectorFailure: when the table no longer has it
         """
         table = self._newest if version == self.newest else self._at(version)
         actions = pa.table(table.get_add_actions())
         partitions = [field.name for field in _struct(actions, "partition")]
-        deleted = self._deleted_in(table)
+        deleted = self._find_deleted_rows(table)
         found = []
         for row, path in enumerate(actions.column("path").to_pylist()):
             partition = {name: _part(actions, "partition", name, row) for name in partitions}
@@ -192,7 +195,7 @@ class SourceTable:
             raise self._expired(version, in_words(error)) from error
 
     def _known(self, actions: pa.Table, row: int) -> Expression | None:
-        """What the log knows of all rows of a file."""
+        """Return a condition that all rows of a file meet, from its statistics in the log, or None if there are none."""
         found: Expression | None = None
         for column in self.schema.names:
             if not _has_plain_order(self.schema.field(column).type):
@@ -209,8 +212,8 @@ class SourceTable:
             found = known if found is None else found & known
         return found
 
-    def _deleted_in(self, table: DeltaTable) -> dict[str, np.ndarray[Any, Any]]:
-        """The deleted rows of each file of a version that has a deletion vector."""
+    def _find_deleted_rows(self, table: DeltaTable) -> dict[str, np.ndarray[Any, Any]]:
+        """Return the deleted rows of a version, by the path of each file that has a deletion vector."""
         if "deletionVectors" not in (table.protocol().reader_features or ()):
             return {}
         found = {}
@@ -222,7 +225,7 @@ class SourceTable:
         return found
 
     def commit(self, version: int) -> Commit:
-        """What the commit of a version did.
+        """Return the commit of a version.
 
         :raises ConnectorFailure: when the log no longer has it
         """
@@ -234,16 +237,16 @@ class SourceTable:
 
     @property
     def deleted(self) -> Deleted:
-        """Gives the deleted rows of a file that a commit names."""
+        """The function that returns the deleted rows of a file that a commit names."""
         return lambda action: None if action.vector is None else deleted_rows(action.vector, self._read)
 
     def partition_before(self, version: int, path: str) -> Mapping[str, pa.Scalar]:
-        """The partition of a file that a version has no more."""
+        """Return the partition of a file that a version no longer has."""
         if not self._newest.metadata().partition_columns:
             return {}
         return next((piece.partition for piece in self.files(version - 1) if piece.path == path), {})
 
-    def _has(self, path: str) -> bool:
+    def _has_file(self, path: str) -> bool:
         return bool(self.filesystem.get_file_info(path).type != FileType.NotFound)
 
     def _read(self, path: str) -> bytes:
@@ -258,7 +261,7 @@ class SourceTable:
         )
 
     def gone(self, version: int, path: str) -> ConnectorFailure:
-        """What to raise when a file of a version is not there."""
+        """Return the failure for a file of a version that does not exist."""
         return self._expired(version, f"its file {path} is gone, as after VACUUM")
 
 
@@ -268,7 +271,7 @@ def _struct(actions: pa.Table, name: str) -> list[pa.Field]:
 
 
 def _part(actions: pa.Table, name: str, field: str, row: int) -> pa.Scalar:
-    """What the log says of a column of one file; NULL when it says nothing."""
+    """Return the value that the log has for a column of one file, or NULL if it has none."""
     place = actions.schema.get_field_index(name)
     if place < 0 or actions.schema.field(place).type.get_field_index(field) < 0:
         return pa.scalar(None)
@@ -277,5 +280,5 @@ def _part(actions: pa.Table, name: str, field: str, row: int) -> pa.Scalar:
 
 
 def _has_plain_order(kind: pa.DataType) -> bool:
-    """Whether least and greatest values of the log are those of the rows: texts may be cut, and NaN is not counted."""
+    """Return True if the log has the least and greatest values of the rows; texts may be cut, and NaN is not counted."""
     return bool(pa.types.is_integer(kind) or pa.types.is_date(kind) or pa.types.is_decimal(kind))

@@ -1,4 +1,4 @@
-"""Ways to put the changes of a step into a Delta table, each as one commit."""
+"""Writers that put the changes of a step into a Delta table, each step as one commit."""
 
 from __future__ import annotations
 
@@ -28,42 +28,42 @@ from airflow_pipelines.rows.zsets import WEIGHT
 logger = logging.getLogger(__name__)
 
 _ACTION: Final = "__action"
-"""The column of a MERGE's source that says what becomes of a row."""
+"""The column of a MERGE's source that has the action for a row."""
 _COUNT: Final = "__count"
 Properties: TypeAlias = Callable[[dict[str, int]], CommitProperties]
-"""Makes what goes with the commit of a step from what is to be noted beside it."""
+"""A function that takes additional entries and returns the properties of the commit of a step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """How many changes a commit has, and how many bytes they took in memory."""
+    """The number of changes in a commit, and their number of bytes in memory."""
 
     records: int
     size_bytes: int
 
 
 class StepWriter(Protocol):
-    """Puts the changes of a step into a table."""
+    """A writer that puts the changes of a step into a table."""
 
     def write(self, table: DeltaTable, changes: Changes, properties: Properties) -> Written:
         """Commit the changes.
 
-        :param table: its newest version
-        :param changes: those of the step
-        :param properties: makes what goes with the commit
+        :param table: the table in its newest version
+        :param changes: the changes of the step
+        :param properties: a function that returns the properties of the commit
         """
 
     def rows(self, changes: pa.Table) -> pa.Table:
         """Make the rows of some changes as the table has them.
 
-        :param changes: rows with a weight of 1 or -1 as the last column, and maybe with updates
+        :param changes: the rows with a weight of 1 or -1 as the last column, and maybe with updates
         """
 
 
 class ChangeLogWriter:
-    """Appends each change as a row.
+    """A writer that appends each change as a row.
 
-    :param log: makes the rows
+    :param log: the change log that makes the rows
     """
 
     def __init__(self, log: ChangeLog) -> None:
@@ -78,19 +78,19 @@ class ChangeLogWriter:
         return Written(logged.records, logged.size_bytes)
 
     def rows(self, changes: pa.Table) -> pa.Table:
-        """All of them."""
+        """Return a row for each change."""
         return self.log.rows(changes)
 
 
 class _MergedWriter:
-    """What both ways to keep a table equal to a view do with changes that only add rows."""
+    """The common part of both writers that keep a table equal to a view: the treatment of changes that only add rows."""
 
     def __init__(self, columns: Sequence[Column], schema: pa.Schema) -> None:
         self._columns = columns
         self.table_schema = schema
 
     def rows(self, changes: pa.Table) -> pa.Table:
-        """The rows that come."""
+        """Return the inserted rows."""
         rows = table_rows(changes, self._columns, self.table_schema).filter(pc.greater(changes.column(WEIGHT), 0))
         check_texts(rows)
         return rows
@@ -113,12 +113,12 @@ class _MergedWriter:
 
 
 class MergedByKeyWriter(_MergedWriter):
-    """Keeps the table equal to a view in which each key of an index has one row.
+    """A writer that keeps the table equal to a view in which each key of an index has one row.
 
-    :param columns: those of the view
-    :param schema: of the table
+    :param columns: the columns of the view
+    :param schema: the schema of the table
     :param key: the columns of the index
-    :param only_ours: whether the table has nothing but what this output wrote, so that a new key is not in it
+    :param only_ours: True if the table has only what this output wrote, so that a new key is not in it
     """
 
     def __init__(self, columns: Sequence[Column], schema: pa.Schema, key: Sequence[str], only_ours: bool) -> None:
@@ -134,10 +134,10 @@ class MergedByKeyWriter(_MergedWriter):
         assigned = {_quoted(name): f"change.{_quoted(name)}" for name in self.table_schema.names}
         merge = table.merge(
             source,
-            _same(source, self._key),
+            _build_same_condition(source, self._key),
             source_alias="change",
             target_alias="kept",
-            # Lets the library leave out files whose keys are all smaller, or all greater, than those that changed.
+            # Without streaming, the library can skip files whose keys are all smaller, or all greater, than those that changed.
             streamed_exec=False,
             commit_properties=properties({}),
         )
@@ -151,7 +151,7 @@ class MergedByKeyWriter(_MergedWriter):
         return Written(source.num_rows, source.nbytes)
 
     def _source(self, changes: Changes) -> pa.Table:
-        """One row for each key that changed: the new one, or the old one of a key that has none any more."""
+        """Return one row for each key that changed: the new row, or the old one of a key that has none any more."""
         parts = [self.table_schema.append(pa.field(_ACTION, pa.string())).empty_table()]
         for rows in changes.tables():
             rows, actions = with_operations(rows)
@@ -184,17 +184,17 @@ class MergedByKeyWriter(_MergedWriter):
 
 
 class MergedByRowWriter(_MergedWriter):
-    """Keeps the table equal to a view without keys: each row is in it as often as in the view."""
+    """A writer that keeps the table equal to a view without keys: each row is in it as often as in the view."""
 
     def write(self, table: DeltaTable, changes: Changes, properties: Properties) -> Written:
-        """Insert rows, and put fewer of those that became fewer."""
+        """Insert new rows, and reduce the number of copies of deleted ones."""
         if _only_adds(changes):
             return self._append(table, changes, properties)
         names = self.table_schema.names
         comes, goes = come_and_gone(changes, lambda rows: table_rows(rows, self._columns, self.table_schema), self.table_schema)
         check_texts(comes)
         gone = drop_unreadable(goes).group_by(names).aggregate([([], "count_all")]).rename_columns([*names, _COUNT])
-        puts = [comes, _remaining(table, gone, names)]
+        puts = [comes, _find_remaining(table, gone, names)]
         put = pa.concat_tables([part.select(names) for part in puts])
         source = pa.concat_tables(
             [
@@ -202,8 +202,8 @@ class MergedByRowWriter(_MergedWriter):
                 put.append_column(_ACTION, pa.array(["i"] * put.num_rows, pa.string())),
             ]
         )
-        # All copies of a row that goes match and are deleted; rows to put match nothing.
-        predicate = f"({_same(source, names)}) AND change.{_ACTION} = 'd'"
+        # All copies of a deleted row match, and are deleted; rows to insert match nothing.
+        predicate = f"({_build_same_condition(source, names)}) AND change.{_ACTION} = 'd'"
         (
             table.merge(
                 source, predicate, source_alias="change", target_alias="kept", streamed_exec=False, commit_properties=properties({})
@@ -217,9 +217,9 @@ class MergedByRowWriter(_MergedWriter):
         return Written(comes.num_rows + goes.num_rows, source.nbytes)
 
 
-def _remaining(table: DeltaTable, gone: pa.Table, names: Sequence[str]) -> pa.Table:
-    """The copies that stay of rows of which some go."""
-    # Rows of a few keys are told from the rest by values of their first columns, before they are compared as a whole.
+def _find_remaining(table: DeltaTable, gone: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Return the copies that stay of rows of which some are deleted."""
+    # Filter by the values of the first columns, before the remaining rows are compared as a whole.
     found = []
     for batch in pa.RecordBatchReader.from_stream(table.scan(columns=list(names))):
         rows = pa.Table.from_batches([batch]).select(names).cast(gone.select(names).schema)
@@ -247,9 +247,9 @@ def _only_adds(changes: Changes) -> bool:
     return all(pc.min(rows.column(WEIGHT)).as_py() > 0 for rows in changes.tables() if rows.num_rows)
 
 
-def _same(source: pa.Table, names: Sequence[str]) -> str:
-    """The condition that a row of the table is one of the source; NULL is equal to NULL."""
-    # Without NULL the plain comparison is the faster one.
+def _build_same_condition(source: pa.Table, names: Sequence[str]) -> str:
+    """Return the condition that a row of the table equals one of the source; NULL is equal to NULL."""
+    # The plain comparison is faster, and sufficient without NULL.
     equal = "IS NOT DISTINCT FROM" if any(source.column(name).null_count for name in names) else "="
     return " AND ".join(f"(kept.{_quoted(name)} {equal} change.{_quoted(name)})" for name in names)
 

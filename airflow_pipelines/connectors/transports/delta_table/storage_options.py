@@ -1,4 +1,4 @@
-"""How the store of a table is reached: options that stand beside those of the connector, as the client library knows them."""
+"""The options for access to the store of a table, which stand beside those of the connector, as the client library knows them."""
 
 from __future__ import annotations
 
@@ -89,14 +89,14 @@ STORAGE_NAMES: Final = frozenset(
         "delta_dynamo_table_name",
     }
 )
-"""Names of options of object stores that may stand beside those of a connector, in small or capital letters."""
+"""The names of options of object stores that may stand beside those of a connector, in small or capital letters."""
 
 
 class DeltaOptions(BaseModel):
-    """What both ways have in common.
+    """The options that inputs and outputs have in common.
 
     :param uri: the table's folder: a path, or a URL such as ``s3://bucket/table``, ``az://...`` or ``gs://...``
-    :param storage_options: how the store is reached; those of :data:`STORAGE_NAMES` may also stand beside ``uri``
+    :param storage_options: the options for access to the store; those of :data:`STORAGE_NAMES` may also stand beside ``uri``
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -125,7 +125,7 @@ class DeltaOptions(BaseModel):
 
 
 def _text(value: Any) -> Any:
-    """A value as the client library takes it."""
+    """Return a value in the form that the client library takes."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value) if isinstance(value, int | float) else value

@@ -1,4 +1,7 @@
-"""Finds out which rows a Delta table does not take: on an empty one like it, since each try with the table itself is a commit."""
+"""A trial of rows on an empty copy of a Delta table, to find those that the table does not take.
+
+Each try with the table itself would be a commit.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +20,10 @@ _CONSTRAINT: Final = "delta.constraints."
 
 
 class TrialTable:
-    """Takes the rows that a table takes.
+    """An empty table that takes the same rows as another one.
 
-    :param table: the table
-    :param as_rows: makes of changes the rows that are to be in it
+    :param table: the other table
+    :param as_rows: a function that turns changes into the rows that are to be in it
     """
 
     def __init__(self, table: DeltaTable, as_rows: Callable[[pa.Table], pa.Table]) -> None:
@@ -29,12 +32,12 @@ class TrialTable:
         self._folder = tempfile.TemporaryDirectory(prefix="airflow-pipelines-trial-")
         found = {name: text for name, text in table.metadata().configuration.items() if name.startswith(_CONSTRAINT)}
         # The library does not say which of several constraints a row violates.
-        self._tables = dict(self._made({name.removeprefix(_CONSTRAINT): text for name, text in found.items()}))
+        self._tables = dict(self._make_tables({name.removeprefix(_CONSTRAINT): text for name, text in found.items()}))
 
     def check(self, changes: pa.Table) -> None:
-        """Find out whether the table takes changes.
+        """Check that the table takes changes.
 
-        :param changes: rows with a weight of 1 or -1 as the last column, and maybe with updates
+        :param changes: the rows with a weight of 1 or -1 as the last column, and maybe with updates
         :raises RowProblem: when it does not take all of them
         """
         rows = self._as_rows(changes)
@@ -48,10 +51,10 @@ class TrialTable:
                 raise RowProblem(what or f"the table does not take it: {in_words(error)}") from error
 
     def close(self) -> None:
-        """Remove it."""
+        """Delete the table."""
         self._folder.cleanup()
 
-    def _made(self, constraints: dict[str, str]) -> Iterator[tuple[str, DeltaTable]]:
+    def _make_tables(self, constraints: dict[str, str]) -> Iterator[tuple[str, DeltaTable]]:
         yield "", self._new(0)
         for number, (name, text) in enumerate(constraints.items(), 1):
             table = self._new(number)

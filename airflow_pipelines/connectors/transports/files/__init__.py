@@ -1,1 +1,1 @@
-"""Inputs over many files: finding them, fetching them ahead, unpacking them, and knowing how far each was read."""
+"""Inputs and outputs over files: listing them, fetching them ahead, decompressing, reading, writing, and tracking progress."""

@@ -1,4 +1,4 @@
-"""Compressed text files: which ones they are, and reading them from a byte of the text on."""
+"""Compressed text files: recognising their compression, and reading them from a byte offset of the text."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from typing import Any, Final
 import pyarrow as pa
 
 _AT_ONCE: Final = 64 << 10
-"""What is unpacked at a time. Where a file is cut off, the text before is lost from the last multiple of this on."""
+"""The number of bytes that are decompressed at a time.
+
+Where a file is cut off, the text before is lost from the last multiple of this on.
+"""
 
 
 class Compression(StrEnum):
-    """How a file is compressed; ``AUTO`` looks at the end of its name."""
+    """The compression of a file; ``AUTO`` looks at the end of its name."""
 
     AUTO = "auto"
     NONE = "none"
@@ -34,10 +37,10 @@ _ENDINGS: Final[Mapping[str, Compression]] = {
 
 
 def compression_of(name: str, chosen: Compression) -> Compression:
-    """How a file is compressed.
+    """Return the compression of a file.
 
-    :param name: its name
-    :param chosen: what the connector's option says
+    :param name: the name of the file
+    :param chosen: the value of the connector's option
     """
     if chosen is not Compression.AUTO:
         return chosen
@@ -46,7 +49,7 @@ def compression_of(name: str, chosen: Compression) -> Compression:
 
 
 class DamagedFileError(Exception):
-    """A compressed file is none, or ends before its end."""
+    """The error for a compressed file that is not one, or is cut off."""
 
 
 class Decompressed:
@@ -56,13 +59,13 @@ class Decompressed:
         """Make a reader at the beginning of the text.
 
         :param handle: the file, at its beginning
-        :param compression: how it is compressed
+        :param compression: the compression of the file
         """
         self._handle = handle
         self._stream = pa.CompressedInputStream(pa.PythonFile(handle, mode="r"), compression.value)
 
     def seek(self, offset: int) -> None:
-        """Go on at a byte of the text; called once, at the beginning. All before it is unpacked again.
+        """Skip to a byte offset of the text. Called once, at the beginning; all text before the offset is decompressed again.
 
         :raises DamagedFileError: when the text ends before it
         """
@@ -74,18 +77,18 @@ class Decompressed:
             left -= passed
 
     def read(self, size: int) -> bytes:
-        """The next bytes of the text, at most so many; none at the end.
+        """Return the next bytes of the text, at most ``size``; none at the end.
 
-        :raises DamagedFileError: when what is there is not compressed as it should be, or is cut off
+        :raises DamagedFileError: when the data is not compressed as it should be, or is cut off
         """
         try:
             return bytes(self._stream.read(min(size, _AT_ONCE)))
         except OSError as error:
             if error.errno is not None:
-                # The file cannot be read, which says nothing of what is in it.
+                # The file cannot be read, which does not mean that its contents are damaged.
                 raise
             raise DamagedFileError(str(error)) from error
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._handle.close()

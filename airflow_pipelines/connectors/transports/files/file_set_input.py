@@ -1,4 +1,4 @@
-"""Reads many files one after the other: once, or following what is added."""
+"""An input that reads many files one after the other, either once or following what is added."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ from airflow_pipelines.rows.formats.tables import TableParser
 _POLL_S: Final = 0.2
 _REMOTE_POLL_S: Final = 2.0
 _SHARE_OF_LISTING: Final = 0.2
-"""At most this share of the time is spent with listings that find nothing new."""
+"""The maximum share of the time that is spent on listings that find nothing new."""
 _MAX_KEPT_ERRORS: Final = 100
 _CHUNK_S: Final = 0.1
-"""Small files are put together for so long."""
+"""The time, in seconds, for which small files are put together into one chunk."""
 _CLOSE_S: Final = 1.0
 _KNOWN_AHEAD: Final = 32
-"""How many of the next files are known before they are needed."""
+"""The number of next files that are known before they are needed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How files are read.
+    """The settings for reading files.
 
-    :param context: of the connector: its format, and the table that the rows are for
-    :param follow: whether to go on with what is added
-    :param compression: of text files
-    :param block_bytes: how much of a text is parsed at a time
+    :param context: the context of the connector: its format, and the table that the rows are for
+    :param follow: True to go on with what is added
+    :param compression: the compression of text files
+    :param block_bytes: the number of bytes of a text that are parsed at a time
     """
 
     context: InputContext
@@ -60,9 +60,9 @@ class FileSetInput:
     def __init__(self, store: FileStore, listing: Listing, reading: Reading) -> None:
         """Make an input that stands at the beginning.
 
-        :param store: opens the files
-        :param listing: finds them
-        :param reading: how they are read
+        :param store: the store that opens the files
+        :param listing: the listing that finds the files
+        :param reading: the settings for reading them
         """
         self._store = store
         self._listing = listing
@@ -72,14 +72,14 @@ class FileSetInput:
         self._queue: deque[Found] = deque()
         self._reader: FileReader | None = None
         self._sizes: dict[str, int | None] = {}
-        """Of files that are not done: the size at which there was nothing more to read."""
+        """The size at which a file had nothing more to read, for each file that is not done."""
         self._unread = _Unread()
         self._next_listing = 0.0
         self._lock = threading.Lock()
         self._closed = threading.Event()
 
     def start(self, position: Position | None) -> None:
-        """Go to ``position`` and find the files.
+        """Seek to ``position`` and find the files.
 
         :raises ConnectorFailure: when there is nothing to read, or it may not be read
         """
@@ -90,11 +90,11 @@ class FileSetInput:
         if not self._queue and self._progress.is_empty and not (self._reading.follow and self._listing.can_grow):
             self._listing.check()
         if self._queue:
-            # What may not be read is found out now rather than from the thread that reads.
+            # Report now, and not in the reading thread, that a file may not be read.
             self._opened(self._queue[0])
 
     def read(self, max_records: int, timeout_s: float) -> InputChunk | None:
-        """The next records of the files, or None when nothing came within ``timeout_s``."""
+        """Return the next records of the files, or None if nothing came within ``timeout_s``."""
         deadline = time.monotonic() + timeout_s
         while not self._closed.is_set():
             with self._lock:
@@ -110,15 +110,15 @@ class FileSetInput:
         return None
 
     def lag(self) -> Lag | None:
-        """How many bytes the files have that were found and not read; None where a size is not known."""
+        """Return the number of bytes that were found and not read yet, or None if the size of a file is not known."""
         left = self._unread.bytes
         return None if left is None else Lag(bytes=left)
 
     def close(self) -> None:
-        """Close all files; a read in another thread comes back."""
+        """Close all files; a read in another thread then returns."""
         self._closed.set()
         if self._lock.acquire(timeout=_CLOSE_S):
-            # Else a read waits for another machine, and lets go of everything when it is back.
+            # Else a read waits for another machine, and releases everything when it returns.
             self._lock.release()
             self._release()
 
@@ -127,14 +127,14 @@ class FileSetInput:
         self._store.close()
 
     def _next_chunk(self, max_records: int) -> InputChunk | None:
-        """What the next files have, put together as long as they are small."""
+        """Return the next records, and put those of several files together as long as they are small."""
         taken = _Taken()
         ended = False
         try:
             self._take(taken, max_records)
             ended = not self._reading.follow and self._next_file() is None
         except ConnectorFailure:
-            # What was read before comes first; then the failure comes again.
+            # Return what was read before; the next read raises the failure again.
             if not taken.parts:
                 raise
         return taken.chunk(self._progress.to_position(), ended) if taken.parts or ended else None
@@ -152,7 +152,7 @@ class FileSetInput:
                 return
 
     def _read_some(self, found: Found, max_records: int) -> tuple[Parsed, int] | None:
-        """What a file has next; it is left when that is all."""
+        """Read the next records of a file. Go on to the next file if there are no more."""
         try:
             reader = self._opened(found)
             outcome = reader.read(max_records)
@@ -166,7 +166,7 @@ class FileSetInput:
             self._let_go()
             raise ConnectorFailure(f"file {found.path} cannot be read: {error}") from error
         except BaseException:
-            # It is opened again where it stands if somebody tries once more.
+            # A retry opens the file again at its place.
             self._let_go()
             raise
         self._progress.stands(found.name, reader.place())
@@ -189,17 +189,17 @@ class FileSetInput:
         return self._queue[0] if self._queue else None
 
     def _list(self) -> None:
-        """Begin to look for files anew."""
+        """Start a new listing of the files."""
         self._pages = iter(self._listing.pages(self._progress.through))
 
     def _look_ahead(self) -> None:
-        """Take over what the next pages of the listing have, until some files are known."""
+        """Queue the files of the next pages of the listing until enough files are known."""
         begin = time.monotonic()
         while self._pages is not None and len(self._queue) < _KNOWN_AHEAD:
             try:
                 page = next(self._pages, None)
             except BaseException:
-                # Whoever tries once more begins with what is not done.
+                # A retry begins with the files that are not done.
                 self._let_go()
                 self._queue.clear()
                 self._unread = _Unread()
@@ -217,7 +217,7 @@ class FileSetInput:
                     self._count_unread(found)
 
     def _is_new(self, found: Found) -> bool:
-        """Whether a file that is not done has something to read."""
+        """Return True if a file that is not done has something to read."""
         if not self._reading.follow or found.size is None:
             return True
         if found.name in self._sizes:
@@ -226,7 +226,10 @@ class FileSetInput:
         return self._growth(found) is not Growth.APPENDED or found.size != offset
 
     def _count_unread(self, found: Found) -> None:
-        """Note what is left of a file. One whose place is no byte of it counts as a whole until it is done."""
+        """Record the number of unread bytes of a file.
+
+        A file whose place is not a byte offset counts as a whole until it is done.
+        """
         by_bytes = self._reading.context.format not in GROUPED and self._compression(found) is Compression.NONE
         offset = int(self._progress.place(found.name).get("offset", 0)) if by_bytes else 0
         self._unread.note(found.name, None if found.size is None else max(0, found.size - offset))
@@ -280,7 +283,7 @@ class FileSetInput:
 
 
 class _Unread:
-    """How many bytes are left of the files that are queued. Written by the thread that reads, and read by others."""
+    """The number of unread bytes of the queued files. Written by the thread that reads, and read by others."""
 
     def __init__(self) -> None:
         self._left: dict[str, int | None] = {}
@@ -289,18 +292,18 @@ class _Unread:
 
     @property
     def bytes(self) -> int | None:
-        """Of all of them; None when one does not say."""
+        """The total of all files, or None if the size of one is not known."""
         return None if self._unknown else self._sum
 
     def note(self, name: str, left: int | None) -> None:
-        """A file has so many left."""
+        """Record the number of unread bytes of a file."""
         self.forget(name)
         self._left[name] = left
         self._sum += left or 0
         self._unknown += left is None
 
     def forget(self, name: str) -> None:
-        """A file is not queued any more."""
+        """Remove a file that is not queued any more."""
         if name in self._left:
             left = self._left.pop(name)
             self._sum -= left or 0
@@ -308,7 +311,7 @@ class _Unread:
 
 
 class _Taken:
-    """What several reads gave."""
+    """The results of several reads."""
 
     def __init__(self) -> None:
         self.parts: list[Parsed] = []
@@ -317,7 +320,7 @@ class _Taken:
         self._errors: list[ConnectorError] = []
 
     def add(self, name: str, parsed: Parsed, size: int) -> None:
-        """Add what a file gave."""
+        """Add the result of a read of one file."""
         self.parts.append(parsed)
         self.records += parsed.records
         self.size += size
@@ -327,10 +330,10 @@ class _Taken:
         ]
 
     def chunk(self, position: Position, ended: bool) -> InputChunk:
-        """All of it as one."""
+        """Return all results as one chunk."""
         changes = [part.changes for part in self.parts if part.changes is not None]
         return InputChunk(
-            changes=_together(changes) if changes else None,
+            changes=_concat_changes(changes) if changes else None,
             records=self.records,
             size_bytes=self.size,
             position=position,
@@ -340,7 +343,7 @@ class _Taken:
         )
 
 
-def _together(changes: list[TableChanges]) -> TableChanges:
+def _concat_changes(changes: list[TableChanges]) -> TableChanges:
     if len(changes) == 1:
         return changes[0]
     return TableChanges(changes[0].table, pa.concat_tables([each.rows for each in changes], promote_options="default"))

@@ -1,4 +1,4 @@
-"""Writing the changes of a view into one file: JSON or CSV, which may be compressed, or Parquet."""
+"""Writers of the changes of a view to one file: JSON or CSV, which may be compressed, or Parquet."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from airflow_pipelines.rows.formats.json import JsonOptions
 from airflow_pipelines.rows.schema import RelationSchema
 
 OP_COLUMN: Final = "__op"
-"""The column of a Parquet file that says what a change does: ``i``, ``d`` or, for the new row of an update by an index, ``u``."""
+"""The column of a Parquet file with the operation: ``i``, ``d`` or, for the new row of an update by an index, ``u``."""
 _ENDINGS: Final = {
     Compression.GZIP: ".gz",
     Compression.BZ2: ".bz2",
@@ -31,20 +31,20 @@ _ENDINGS: Final = {
 
 
 class ChangesFile(Protocol):
-    """A file that is written."""
+    """A file that is being written."""
 
     rows: int
-    """How many changes it has."""
+    """The number of changes in the file."""
     size: int
-    """How many bytes it has; while it is written, about."""
+    """The size of the file in bytes; while it is written, an estimate."""
 
     @property
     def is_full(self) -> bool:
-        """Whether the next change belongs into another file."""
+        """True if the next change belongs into another file."""
 
     @property
     def room(self) -> int:
-        """How many changes may be added at a time."""
+        """The number of changes that may be added at a time."""
 
     def add(self, changes: pa.Table) -> None:
         """Add changes: rows with a weight of 1 or -1 as the last column, and maybe with updates."""
@@ -55,10 +55,10 @@ class ChangesFile(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FileKind:
-    """What files are like.
+    """The kind of the files to write.
 
-    :param ending: of their names
-    :param begin: makes what writes one into an open file
+    :param ending: the ending of their names
+    :param begin: a function that takes an open file and returns the writer of its contents
     """
 
     ending: str
@@ -67,17 +67,17 @@ class FileKind:
 
 @dataclass(frozen=True, slots=True)
 class FileLimits:
-    """When a file is full.
+    """The limits at which a file is full.
 
-    :param rows: as many changes as it may have; None for any number
-    :param size: about as many bytes
+    :param rows: the maximum number of changes; None for any number
+    :param size: the approximate maximum number of bytes; None for any number
     """
 
     rows: int | None
     size: int | None
 
     def are_reached(self, rows: int, size: int) -> bool:
-        """Whether a file has one of both."""
+        """Return True if a file has reached either limit."""
         return (self.rows is not None and rows >= self.rows) or (self.size is not None and size >= self.size)
 
 
@@ -88,13 +88,13 @@ def text_files(
     limits: FileLimits,
     left_out: LeftOutRows,
 ) -> FileKind:
-    """Files with a line for each change, or with arrays of changes.
+    """Return the kind of files with a line for each change, or with arrays of changes.
 
     :param encoding: the options of the format
-    :param new_encoder: makes what writes the changes of one file
-    :param compression: of the files
-    :param limits: when they are full
-    :param left_out: gets the rows that the format cannot write
+    :param new_encoder: a function that returns the encoder for one file
+    :param compression: the compression of the files
+    :param limits: the limits at which they are full
+    :param left_out: the collector of the rows that the format cannot write
     """
     ending = ("csv" if isinstance(encoding, CsvOptions) else "json") + _ENDINGS.get(compression, "")
     size = encoding.buffer_size_records if isinstance(encoding, JsonOptions) and encoding.array else None
@@ -102,11 +102,11 @@ def text_files(
 
 
 def parquet_files(schema: RelationSchema, limits: FileLimits, left_out: LeftOutRows) -> FileKind:
-    """Parquet files with a column that says what each change does.
+    """Return the kind of Parquet files with a column that has the operation of each change.
 
-    :param schema: of the view
-    :param limits: when they are full
-    :param left_out: gets the rows that such files cannot have
+    :param schema: the schema of the view
+    :param limits: the limits at which they are full
+    :param left_out: the collector of the rows that such files cannot have
     """
     return FileKind("parquet", lambda file: _ParquetFile(file, schema, limits, left_out))
 
@@ -191,7 +191,7 @@ class _ParquetFile:
         return plain.append_column(OP_COLUMN, ops)
 
     def finish(self) -> None:
-        # One group of rows: what is in memory is bounded by the limits, and by what a step brings at a time.
+        # Write one row group: the limits, and the size of a step's batches, bound the rows in memory.
         if self._waiting:
             self._writer.write_table(pa.concat_tables(self._waiting))
         self._writer.close()
@@ -199,7 +199,7 @@ class _ParquetFile:
 
 
 class _KeptOpen:
-    """A file that is not closed together with what is written through it."""
+    """A file that stays open when the writer on top of it is closed."""
 
     closed = False
 
@@ -213,17 +213,17 @@ class _KeptOpen:
         return int(self._file.tell())
 
     def flush(self) -> None:
-        """It is flushed when it is complete."""
+        """Do nothing: the file is flushed when it is complete."""
 
     def writable(self) -> bool:
         return True
 
     def close(self) -> None:
-        """Whoever opened it closes it."""
+        """Do nothing: the owner of the file closes it."""
 
 
 def _complete(file: Any) -> int:
-    """Close a file that has all that belongs into it; how many bytes it has."""
+    """Flush and close a file that is complete, and return its size in bytes."""
     size = int(file.tell())
     flush(file)
     file.close()
@@ -231,10 +231,10 @@ def _complete(file: Any) -> int:
 
 
 def flush(file: Any) -> None:
-    """Have a file on disk where it has one."""
+    """Flush a file, and sync it to disk if it is a file of this machine."""
     file.flush()
     try:
         os.fsync(file.fileno())
     except (AttributeError, OSError, ValueError):
-        # It is none of this machine's.
+        # It is not a file of this machine.
         return

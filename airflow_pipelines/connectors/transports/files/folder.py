@@ -1,4 +1,4 @@
-"""A folder of any file system, in which a file has its name only when it is complete."""
+"""A folder of any file system, in which a file gets its name only when it is complete."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Folder:
     def __init__(self, filesystem: Any, path: str) -> None:
         """Touch nothing yet.
 
-        :param filesystem: of fsspec
-        :param path: of the folder
+        :param filesystem: the fsspec file system
+        :param path: the path of the folder
         """
         self._filesystem = filesystem
         self.path = path.rstrip("/")
@@ -29,7 +29,7 @@ class Folder:
             self._filesystem.makedirs(self.path, exist_ok=True)
 
     def names(self) -> set[str]:
-        """What the folder holds; object stores have none that is empty."""
+        """Return the names of what the folder holds; an object store has no empty folders."""
         self._filesystem.invalidate_cache()
         try:
             return {posixpath.basename(path) for path in self._filesystem.ls(self.path, detail=False)}
@@ -37,25 +37,25 @@ class Folder:
             return set()
 
     def begin(self, name: str) -> Any:
-        """A file to write, which readers do not take for complete before :meth:`show`.
+        """Open a file for writing. Readers do not take it for complete before :meth:`show`.
 
-        :param name: of the file
+        :param name: the name of the file
         """
         return self._filesystem.open(self._path_of(_hidden(name) if self._renames else name), "wb")
 
     def show(self, name: str) -> None:
         """Give a file that was written its name.
 
-        :param name: of the file
+        :param name: the name of the file
         """
         if self._renames:
             self._filesystem.mv(self._path_of(_hidden(name)), self._path_of(name))
 
     def put(self, name: str, data: bytes) -> None:
-        """Have a file with a content from one moment to the next, in place of one that is there.
+        """Create or replace a file atomically.
 
-        :param name: of the file
-        :param data: its content
+        :param name: the name of the file
+        :param data: the content of the file
         """
         if not self._renames:
             self._filesystem.pipe_file(self._path_of(name), data)
@@ -66,18 +66,18 @@ class Folder:
         self.show(name)
 
     def read(self, names: Sequence[str]) -> list[bytes]:
-        """The contents of files.
+        """Return the contents of files.
 
-        :param names: of the files
+        :param names: the names of the files
         """
         # Object stores fetch several at a time.
         found: list[bytes] = self._filesystem.cat_ranges([self._path_of(name) for name in names], None, None, on_error="raise")
         return found
 
     def remove(self, names: Iterable[str]) -> None:
-        """Remove files, as far as they are there.
+        """Remove those of the files that exist.
 
-        :param names: of the files
+        :param names: the names of the files
         """
         paths = [self._path_of(name) for name in names]
         if not paths:
@@ -90,7 +90,7 @@ class Folder:
 
     def _remove(self, paths: Sequence[str]) -> None:
         if len(paths) > 1 and not has_magic(self.path):
-            # Object stores remove many at a time. What looks like a pattern would be one here.
+            # Object stores remove many at a time. A path that looks like a pattern would be expanded here.
             self._filesystem.rm(paths)
             return
         for path in paths:
@@ -98,7 +98,7 @@ class Folder:
 
     @property
     def _renames(self) -> bool:
-        """Whether a file is there as soon as it is begun: object stores have it when it is complete, and cannot rename."""
+        """True if an unfinished file is visible and can be renamed. Object stores show only complete files, and cannot rename."""
         protocol = self._filesystem.protocol
         names = {protocol} if isinstance(protocol, str) else set(protocol)
         return bool(names & {"file", "local", "memory", "sftp", "ssh", "smb", "hdfs", "webhdfs"})

@@ -1,4 +1,7 @@
-"""Writes a view's changes as files of a folder, here or in an object store. A manifest says which files belong to which step."""
+"""An output that writes a view's changes as files of a folder, here or in an object store.
+
+A manifest records which files belong to which step.
+"""
 
 from __future__ import annotations
 
@@ -27,19 +30,19 @@ _DATA: Final = re.compile(r"\.?part-(\d{20})-\d{4}-[0-9a-f]{8}\..+")
 
 
 class FolderOutput:
-    """An output whose folder says which steps it has.
+    """An output whose folder records the steps that it has.
 
-    The files of a step are complete before the manifest names them, which is what commits the step. Files of later steps are what a
-    crash left; the next start removes them.
+    The files of a step are complete before the manifest names them, which commits the step. Files of later steps were left by a
+    crash; the next start removes them.
     """
 
     def __init__(self, filesystem: Any, path: str, kind: FileKind, owner: str, fence: Fence | None) -> None:
         """Make an output that is not open yet.
 
-        :param filesystem: of fsspec
-        :param path: of the folder
-        :param kind: what files are like
-        :param owner: names the output, so that no other one writes the same folder
+        :param filesystem: the fsspec file system
+        :param path: the path of the folder
+        :param kind: the kind of the files
+        :param owner: the name of the output, so that no other one writes the same folder
         :param fence: the epoch of the run that writes; None where there is no other
         """
         self._folder = Folder(filesystem, path)
@@ -49,7 +52,7 @@ class FolderOutput:
         self._step = -1
 
     def open(self, resumed: bool) -> None:
-        """Begin with an empty folder, or with what the folder has from earlier runs when ``resumed``.
+        """Begin with an empty folder, or with the contents from earlier runs if ``resumed``.
 
         :raises ConnectorFailure: when it cannot be written, or another output writes it
         """
@@ -62,13 +65,13 @@ class FolderOutput:
             self._remove_leftovers()
 
     def committed_step(self) -> int | None:
-        """The last step that the manifest has; None when there is none."""
+        """Return the last step of the manifest, or None if there is none."""
         return None if self._step < 0 else self._step
 
     def rewind(self, step: int) -> None:
         """Take back what was written after a step.
 
-        :param step: its number
+        :param step: the number of the step
         """
         self._check_newest()
         with self._access("take back steps of"):
@@ -79,7 +82,7 @@ class FolderOutput:
     def write(self, step: int, changes: Changes) -> tuple[int, int]:
         """Write a step's changes, unless the folder has the step.
 
-        :returns: how many changes and how many bytes were written
+        :returns: the number of changes and the number of bytes that were written
         :raises ConnectorFailure: when they cannot be written
         """
         if step <= self._step:
@@ -94,7 +97,7 @@ class FolderOutput:
         return sum(file.rows for _, file in files), sum(file.size for _, file in files)
 
     def close(self) -> None:
-        """Let go of the folder; everything is in it."""
+        """Do nothing: everything is in the folder already."""
 
     def _files_of(self, step: int, changes: Changes) -> list[tuple[str, ChangesFile]]:
         """Write the files of a step, each up to the size that the options allow."""
@@ -119,7 +122,7 @@ class FolderOutput:
         self._folder.show(name)
 
     def _remove_leftovers(self) -> None:
-        """Remove files of steps that were never committed, or that were taken back: all of them are later than the last one."""
+        """Remove files of steps that were never committed, or were taken back: all of these steps are later than the last one."""
         found = (_DATA.fullmatch(name) for name in self._folder.names())
         left = sorted(match[0] for match in found if match is not None and int(match[1]) > self._step)
         for name in left:
@@ -145,7 +148,7 @@ class FolderOutput:
 
 
 def _cut(changes: pa.Table, most: int) -> pa.Table:
-    """The first changes; both rows of an update stay together."""
+    """Return the first changes, about ``most`` of them; both rows of an update stay together."""
     if most < changes.num_rows and UPDATE in changes.column_names:
         is_second = changes.column(UPDATE)[most].as_py() and changes.column(WEIGHT)[most].as_py() > 0
         most += int(bool(is_second))

@@ -1,4 +1,4 @@
-"""Reading files that describe themselves and hold their rows in groups: Parquet, ORC, Avro."""
+"""Readers of self-describing files that hold their rows in groups: Parquet, ORC, Avro."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from airflow_pipelines.rows.formats.parsed import Parsed, RecordError, RecordPro
 from airflow_pipelines.rows.formats.tables import TableParser
 
 _AVRO_ROWS: Final = 20_000
-"""The blocks of an Avro file are small; about so many rows of them are read at a time."""
+"""The approximate number of rows of an Avro file that are read at a time, since its blocks are small."""
 
 
 class UnreadableError(Exception):
-    """A file is none of its format, or not complete."""
+    """The error for a file that is not of its format, or not complete."""
 
 
 class Groups(Protocol):
     """The rows of an open file, in groups."""
 
     def read(self, number: int) -> tuple[pa.Table, int] | None:
-        """The rows of a group and the number of the next one; None after the last. Called with growing numbers.
+        """Return the rows of a group and the number of the next group, or None after the last. Called with growing numbers.
 
         :raises UnreadableError: when the file is damaged, or not complete
         """
 
 
 class GroupReader:
-    """Reads a file group by group."""
+    """A reader of a file, group by group."""
 
     def __init__(
         self,
@@ -43,13 +43,13 @@ class GroupReader:
         place: Mapping[str, Any],
         growth: Growth = Growth.NONE,
     ) -> None:
-        """Make a reader that goes on somewhere.
+        """Make a reader that starts at a place.
 
-        :param file: the file, which can be read anywhere
-        :param open_groups: opens it as a file of its format
-        :param parser: takes the rows
-        :param place: where to go on, as :meth:`place` gave it
-        :param growth: what may still happen to the file
+        :param file: the file, which can be read in any order
+        :param open_groups: a function that opens it as a file of its format
+        :param parser: the parser of the rows
+        :param place: the place to start at, as :meth:`place` returned it
+        :param growth: the changes that may still happen to the file
         """
         self.done = False
         self._file = file
@@ -58,14 +58,14 @@ class GroupReader:
         self._growth = growth
         self._index = int(place.get("offset", 0))
         self._group = int(place.get("group", 0))
-        # Earlier releases kept the row of the file only.
+        # Earlier releases kept only the row of the file.
         self._row = int(place.get("row", 0 if "group" in place else self._index))
         self._groups: Groups | None = None
         self._current: tuple[pa.Table, int] | None = None
         self._damage: UnreadableError | None = None
 
     def read(self, max_records: int) -> tuple[Parsed, int] | None:
-        """The next rows and how many bytes they took; None while the file's end may be missing."""
+        """Return the next rows and their size in bytes, or None while the end of the file may be missing."""
         try:
             table = self._next_rows(max_records)
         except UnreadableError as error:
@@ -79,11 +79,11 @@ class GroupReader:
         return parsed, table.nbytes
 
     def place(self) -> dict[str, Any]:
-        """Where reading goes on: the group, the row in it, and the row of the file."""
+        """Return the place where reading goes on: the group, the row in it, and the row of the file."""
         return {"offset": self._index, "group": self._group, "row": self._row}
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
 
     def _next_rows(self, max_records: int) -> pa.Table:
@@ -108,7 +108,7 @@ class GroupReader:
         return rows
 
     def _is_last(self, groups: Groups) -> bool:
-        """Whether there are no more rows; a damage comes after those that there are."""
+        """Return True if there are no more rows. Damage is kept for the next read, so that it comes after the rows before it."""
         try:
             self._current = groups.read(self._group)
         except UnreadableError as error:
@@ -121,7 +121,7 @@ class ParquetGroups:
     """The row groups of a Parquet file."""
 
     def __init__(self, file: Any) -> None:
-        """Read the end of a file, which says what is in it.
+        """Read the footer of a file, which describes its contents.
 
         :raises UnreadableError: when that is not there
         """
@@ -131,7 +131,7 @@ class ParquetGroups:
             raise _unreadable("Parquet", error) from error
 
     def read(self, number: int) -> tuple[pa.Table, int] | None:
-        """The rows of a group."""
+        """Return the rows of a group and the number of the next group, or None after the last."""
         if number >= self._file.metadata.num_row_groups:
             return None
         try:
@@ -144,7 +144,7 @@ class OrcGroups:
     """The stripes of an ORC file."""
 
     def __init__(self, file: Any) -> None:
-        """Read the end of a file, which says what is in it.
+        """Read the footer of a file, which describes its contents.
 
         :raises UnreadableError: when that is not there
         """
@@ -156,7 +156,7 @@ class OrcGroups:
             raise _unreadable("ORC", error) from error
 
     def read(self, number: int) -> tuple[pa.Table, int] | None:
-        """The rows of a stripe."""
+        """Return the rows of a stripe and the number of the next stripe, or None after the last."""
         if number >= self._file.nstripes:
             return None
         try:
@@ -192,7 +192,7 @@ class AvroGroups:
         self._damage: UnreadableError | None = None
 
     def read(self, number: int) -> tuple[pa.Table, int] | None:
-        """The rows of the blocks from one on."""
+        """Return the rows of the blocks from ``number`` on and the number of the next block, or None after the last."""
         records: list[Any] = []
         while len(records) < _AVRO_ROWS and self._damage is None:
             try:
@@ -214,11 +214,11 @@ class AvroGroups:
 
 
 GROUPED: Final[Mapping[str, Callable[[Any], Groups]]] = {"avro": AvroGroups, "orc": OrcGroups, "parquet": ParquetGroups}
-"""What opens files of a format that describes itself."""
+"""The functions that open files of self-describing formats, by format."""
 
 
 def _unreadable(kind: str, error: Exception) -> UnreadableError:
-    """What is wrong with a file; an error of the machine, which has a number, is raised as it is."""
+    """Return the error for a damaged file. An error of the machine, which has an error number, is raised as it is."""
     if isinstance(error, OSError) and error.errno is not None:
         raise error
     return UnreadableError(f"not a complete {kind} file: {error}")

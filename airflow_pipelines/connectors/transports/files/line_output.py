@@ -1,4 +1,4 @@
-"""Writes a view's changes to a local file, one line per change."""
+"""An output that writes a view's changes to a local file, one line per change."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from airflow_pipelines.rows.formats.json import JsonOptions
 logger = logging.getLogger(__name__)
 
 LOCK_S = 15.0
-"""How long a run waits for the file of one that it replaces, which notices that within seconds."""
+"""The time, in seconds, that a run waits for the file of the run that it replaces, which notices that within seconds."""
 _TRIES = 3
 _ANEW = "Put it back as it was, or move it away and give the connector another name to start a new file."
 
 
 class FileOutput:
-    """Appends each step's changes to a file, on disk before :meth:`write` returns.
+    """An output that appends each step's changes to a file, on disk before :meth:`write` returns.
 
-    Where each step ends is kept in the pipeline's storage. With it a restarted pipeline takes back what was written after the
-    checkpoint it goes on from (:meth:`rewind`), so that a step is in the file once however often it was computed. The file is
-    locked while it is open, and what others did to it is noticed.
+    The pipeline's storage keeps the end of each step. With it a restarted pipeline takes back what was written after the
+    checkpoint from which it resumes (:meth:`rewind`), so that a step is in the file once, however often it was computed.
+    The file is locked while it is open, and changes that others make to it are detected.
     """
 
     def __init__(
@@ -51,9 +51,9 @@ class FileOutput:
 
         :param path: the file to write, on the machine where the pipeline runs
         :param encoding: the options of its format
-        :param positions: the file in the pipeline's storage that says where steps end; None for a pipeline without storage
+        :param positions: the file in the pipeline's storage that records where steps end; None for a pipeline without storage
         :param fence: the epoch of the run that writes; None where there is no other
-        :param left_out: gets the rows that the format cannot write; None where nobody asks for them
+        :param left_out: the collector of the rows that the format cannot write; None where nobody asks for them
         """
         self._path = Path(path).expanduser().absolute()
         self._positions = positions
@@ -65,7 +65,7 @@ class FileOutput:
         self._file: io.FileIO | None = None
 
     def open(self, resumed: bool) -> None:
-        """Start a new file, or go on with the one that is there when ``resumed``, without what a crash left unfinished.
+        """Start a new file or, if ``resumed``, continue the existing one without what a crash left unfinished.
 
         :raises ConnectorFailure: when the file cannot be written, another output writes it, or it is gone
         :raises OvertakenError: when a later run of the pipeline writes it
@@ -93,19 +93,22 @@ class FileOutput:
             ) from error
 
     def _known(self) -> bool:
-        """Whether it is known what an earlier incarnation wrote."""
+        """Return True if it is known what an earlier incarnation wrote."""
         if self._ends.read():
             return True
         beside = self._path.with_name(self._path.name + ".steps")
         if self._positions is None or self._positions.exists() or not beside.is_file():
             return False
-        # Earlier releases kept it there.
+        # Earlier releases kept the ends of steps there.
         self._positions.parent.mkdir(parents=True, exist_ok=True)
         shutil.move(beside, self._positions)
         return self._ends.read()
 
     def _lock(self, file: io.FileIO, limit_s: float) -> None:
-        """Lock the file. One that this pipeline wrote before may be held by a run that has yet to notice that it was replaced."""
+        """Lock the file.
+
+        A replaced run of this pipeline may still hold the lock, until it notices that it was replaced.
+        """
         deadline = time.monotonic() + limit_s
         while True:
             try:
@@ -123,7 +126,7 @@ class FileOutput:
     def _begin(self, file: io.FileIO, resumed: bool, known: bool) -> None:
         size = os.fstat(file.fileno()).st_size
         if known:
-            # A file that is shorter may be gone on with from an earlier step; the rewind to it, or the next write, looks.
+            # A shorter file may be fine for an earlier step; the rewind to that step, or the next write, checks the size.
             file.truncate(min(size, self._ends.end))
             return
         if resumed and size:
@@ -139,9 +142,9 @@ class FileOutput:
             raise self._failure(f"it has {size} bytes and had {end} after step {step}. {_ANEW}")
 
     def write(self, step: int, changes: Changes) -> tuple[int, int]:
-        """Append a step's changes, in place of what was written for this or a later step before.
+        """Append a step's changes, and replace what was written before for this or a later step.
 
-        :returns: how many changes and how many bytes were written
+        :returns: the number of changes and the number of bytes that were written
         :raises OvertakenError: when a later run of the pipeline writes the file
         """
         file = self._opened()
@@ -152,7 +155,7 @@ class FileOutput:
         try:
             for _ in range(_TRIES):
                 self._check_unchanged(file)
-                records, size = self._appended(file, changes)
+                records, size = self._append_changes(file, changes)
                 os.fsync(file.fileno())
                 self._check_newest()
                 if os.fstat(file.fileno()).st_size == begin + size:
@@ -168,13 +171,13 @@ class FileOutput:
             ) from error
         return records, size
 
-    def _appended(self, file: io.FileIO, changes: Changes) -> tuple[int, int]:
+    def _append_changes(self, file: io.FileIO, changes: Changes) -> tuple[int, int]:
         records = size = 0
         self._left_out.clear()
         for table in changes.tables():
             texts = list(records_that_fit(table, self._texts, self._left_out))
             records += len(texts)
-            size += _append(file, self._framed(texts).encode())
+            size += _append(file, self._frame(texts).encode())
         return records, size
 
     def _check_newest(self) -> None:
@@ -184,7 +187,7 @@ class FileOutput:
     def _check_unchanged(self, file: io.FileIO) -> None:
         """Refuse to go on with a file that somebody deleted, replaced or cut: its readers would miss changes.
 
-        What somebody added is taken back, as it is at a start: a run that was replaced may have had it on its way.
+        What somebody added is taken back, as at a start: it may come from a run that was replaced.
         """
         ours = os.fstat(file.fileno())
         try:
@@ -217,7 +220,7 @@ class FileOutput:
         file.truncate(self._ends.end)
 
     def close(self) -> None:
-        """Let go of the file; everything in it is on disk already."""
+        """Close the file; everything in it is on disk already."""
         if self._file is not None:
             self._file.close()
         self._ends.close()
@@ -231,8 +234,8 @@ class FileOutput:
     def _failure(self, reason: str) -> ConnectorFailure:
         return ConnectorFailure(f"file_output {self._path}: {reason}")
 
-    def _framed(self, texts: Sequence[str]) -> str:
-        """The texts of changes as they are in the file."""
+    def _frame(self, texts: Sequence[str]) -> str:
+        """Return the texts of changes in the form of the file."""
         if isinstance(self._encoding, CsvOptions):
             return "".join(texts)
         if self._encoding.array:
@@ -242,14 +245,14 @@ class FileOutput:
 
 
 def _texts_of(encoding: CsvOptions | JsonOptions) -> Callable[[pa.Table], Iterator[str]]:
-    """What gives the text of each change."""
+    """Return a function that yields the text of each change."""
     if isinstance(encoding, CsvOptions):
         return lambda table: csv_changes(table, encoding.delimiter, encoding.quote)
     return JsonChanges(encoding).texts
 
 
 def _append(file: io.FileIO, data: bytes) -> int:
-    """Write all of ``data``: an unbuffered file may take only a part at a time."""
+    """Write all of ``data``, since an unbuffered file may take only a part at a time. Return its length."""
     view = memoryview(data)
     while view:
         view = view[file.write(view) :]

@@ -1,4 +1,4 @@
-"""Which files there are: one, those of a folder, of a glob, of a list, in the order of their names."""
+"""Listings of files: of one, or those of a folder, a glob or a list, in the order of their names."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _GLOB_CHARACTERS: Final = "*?["
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A file that is there.
+    """A file that exists.
 
-    :param name: relative to what is listed, so that a position survives a move of the whole folder
-    :param path: for the file system
-    :param size: in bytes, None where nobody knows before it has been read
+    :param name: the name relative to what is listed, so that a position survives a move of the whole folder
+    :param path: the path in the file system
+    :param size: the size in bytes; None where it is not known before the file has been read
     """
 
     name: str
@@ -27,53 +27,53 @@ class Found:
 
 
 class Listing(Protocol):
-    """Files, some of which may come later."""
+    """A listing of files, some of which may come later."""
 
     def pages(self, after: str | None) -> Iterator[Sequence[Found]]:
-        """The files that are there now, in the order of their names, as many at a time as come at once.
+        """Yield the files that exist now, in the order of their names, page by page as they become available.
 
-        :param after: names up to this one are not asked for; they may come all the same
-        :raises ConnectorFailure: when it cannot be found out
+        :param after: the name up to which files are not needed; they may come all the same
+        :raises ConnectorFailure: when they cannot be listed
         """
 
     @property
     def can_grow(self) -> bool:
-        """Whether other files may come later."""
+        """True if other files may come later."""
 
     def check(self) -> None:
-        """Find out why there are no files.
+        """Check for a reason why there are no files.
 
         :raises ConnectorFailure: when there is a reason
         """
 
 
 class PathListing:
-    """The files of a path: itself, a folder (without what is hidden, and without subfolders), or a glob.
+    """The files of a path: itself, a folder (without hidden files and subfolders), or a glob.
 
     :ivar base: the folder that names are relative to
     """
 
     def __init__(self, filesystem: Any, path: str) -> None:
-        """Look what the path is.
+        """Find out what the path is.
 
-        :param filesystem: of fsspec
-        :param path: within it
+        :param filesystem: the fsspec file system
+        :param path: the path in the file system
         """
         self._filesystem = filesystem
         self._path = path
         self.base = self._find_base()
 
     def pages(self, after: str | None) -> Iterator[Sequence[Found]]:  # noqa: ARG002 - one listing has them all
-        """The files that are there now."""
+        """Yield the files that exist now, all in one page."""
         yield sorted(self._found(), key=lambda found: found.name)
 
     @property
     def can_grow(self) -> bool:
-        """Whether other files may come later: to a folder, or such as match a glob."""
+        """True if other files may come later: into a folder, or such as match a glob."""
         return self._is_folder() or self._is_glob()
 
     def check(self) -> None:
-        """Find out why there are no files. A folder may be empty."""
+        """Raise an error if the path does not exist or a glob matches nothing. A folder may be empty."""
         if self._is_folder() or next(self._found(), None) is not None:
             return
         kind = "no file matches" if self._is_glob() else "there is no file or folder"

@@ -1,9 +1,9 @@
-"""The manifest of a folder of files: which files belong to which step. What is in it is never shown before it is complete.
+"""The manifest of a folder of files, which records the files of each step. Its files are shown only when they are complete.
 
-A step that is written gets a file of its own in the manifest. Whenever there are many, one file takes the place of the oldest of
+A step that is written gets a file of its own in the manifest. Whenever there are many, one file replaces the oldest of
 them, named by its first and its last step. So the manifest of a pipeline that runs for years stays a small part of its folder.
-Where the steps of one file are within those of another, the larger one counts; the smaller ones stay for a while, so that whoever
-has listed them can read them.
+Where the steps of one file are within those of another, the larger one counts; the smaller ones stay for a while, so that
+readers that have listed them can still read them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from airflow_pipelines.connectors.transports.files.folder import Folder
 MANIFEST: Final = "_commits"
 """The folder of the manifest, below that of the files."""
 STEPS_TOGETHER: Final = 1000
-"""When so many steps have a file each, one takes their place."""
+"""The number of steps with a file each that are compacted into one file."""
 _NAME: Final = re.compile(r"(\d{20})(?:-(\d{20}))?\.json")
 
 
@@ -28,9 +28,9 @@ _NAME: Final = re.compile(r"(\d{20})(?:-(\d{20}))?\.json")
 class ListedFile:
     """A file of a step.
 
-    :param name: of the file
-    :param rows: how many changes it has
-    :param size: in bytes
+    :param name: the name of the file
+    :param rows: the number of changes in it
+    :param size: the size in bytes
     :param step: the step's number
     """
 
@@ -42,7 +42,7 @@ class ListedFile:
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """Steps that one file of the manifest has: one, or all from the first to the last that were written."""
+    """The steps of one file of the manifest: one, or all from the first to the last that were written."""
 
     first: int
     last: int
@@ -64,9 +64,9 @@ class Manifest:
     def __init__(self, folder: Folder, output: str, check_newest: Callable[[], None]) -> None:
         """Touch nothing yet.
 
-        :param folder: that of the manifest
-        :param output: names who writes it
-        :param check_newest: raises when another run writes it now
+        :param folder: the folder of the manifest
+        :param output: the name of the output that writes it
+        :param check_newest: a function that raises if another run writes it now
         """
         self._folder = folder
         self._output = output
@@ -75,13 +75,13 @@ class Manifest:
         self._outdated: list[_Span] = []
 
     def open(self) -> None:
-        """Read which steps there are, and remove what a crash left or newer files have taken the place of.
+        """Read which steps there are, and remove what a crash left and files that newer ones replace.
 
         :raises ConnectorFailure: when another output writes here
         """
         self._folder.make()
         names = self._folder.names()
-        self._spans, self._outdated = _told_apart(_spans_of(names))
+        self._spans, self._outdated = _split_outdated(_spans_of(names))
         if self._spans:
             self._check_output(self._spans[-1])
         self._remove_outdated()
@@ -89,22 +89,22 @@ class Manifest:
 
     @property
     def last_step(self) -> int:
-        """The newest step; -1 when there is none."""
+        """The newest step, or -1 if there is none."""
         return self._spans[-1].last if self._spans else -1
 
     def add(self, step: int, files: Sequence[ListedFile]) -> None:
-        """Commit a step: whoever reads the manifest knows its files now.
+        """Commit a step: readers of the manifest see its files from now on.
 
-        :param step: its number, greater than all before
-        :param files: its files, which are complete
+        :param step: the number of the step, greater than all before
+        :param files: the files of the step, which are complete
         """
         self._put(_Span(step, step), files)
         self._spans.append(_Span(step, step))
 
     def take_back(self, after: int) -> None:
-        """Take back all steps after another one, the newest first, so that what is left always is what there was once.
+        """Take back all steps after another one, the newest first, so that the rest always is a state that existed once.
 
-        :param after: the step
+        :param after: the step after which all are taken back
         """
         self._remove_outdated()
         while self.last_step > after:
@@ -118,8 +118,8 @@ class Manifest:
             self._spans.pop()
 
     def compact(self) -> None:
-        """Have one file in place of those of the oldest steps that have one each, when there are many."""
-        begin = _after_last_of_several(self._spans)
+        """Replace the files of the oldest steps that have one each by one file, when there are many."""
+        begin = _find_end_of_compacted(self._spans)
         single = self._spans[begin : begin + STEPS_TOGETHER]
         if len(single) < STEPS_TOGETHER:
             return
@@ -128,7 +128,7 @@ class Manifest:
         self._check_newest()
         self._put(together, self._files_of(single))
         try:
-            # A run that came meanwhile may have taken some of these steps back.
+            # A run that has started meanwhile may have taken some of these steps back.
             self._check_newest()
         except Exception:
             self._folder.remove([together.name])
@@ -143,7 +143,7 @@ class Manifest:
 
     def _files_of(self, spans: Sequence[_Span]) -> list[ListedFile]:
         return [
-            # Earlier releases had the step of a file beside it only.
+            # Earlier releases did not store the step of each file.
             ListedFile(file["name"], file["rows"], file["bytes"], file.get("step", span.last))
             for span, content in zip(spans, self._contents(spans), strict=True)
             for file in content["files"]
@@ -166,7 +166,7 @@ class Manifest:
             )
 
     def _remove_outdated(self) -> None:
-        """Remove the files whose steps a larger one has. They would count again when steps of that one are taken back."""
+        """Remove the files whose steps a larger one has. They would count again if steps of that one were taken back."""
         if self._outdated:
             self._check_newest()
             self._folder.remove([span.name for span in self._outdated])
@@ -178,8 +178,8 @@ def _spans_of(names: Iterable[str]) -> list[_Span]:
     return [_Span(int(match[1]), int(match[2] or match[1])) for match in found if match is not None]
 
 
-def _told_apart(spans: Iterable[_Span]) -> tuple[list[_Span], list[_Span]]:
-    """The files that count, in order, and those whose steps they have."""
+def _split_outdated(spans: Iterable[_Span]) -> tuple[list[_Span], list[_Span]]:
+    """Return the files that count, in order, and those whose steps they cover."""
     counting: list[_Span] = []
     outdated: list[_Span] = []
     for span in sorted(spans, key=lambda each: (each.first, -each.last)):
@@ -187,6 +187,6 @@ def _told_apart(spans: Iterable[_Span]) -> tuple[list[_Span], list[_Span]]:
     return counting, outdated
 
 
-def _after_last_of_several(spans: Sequence[_Span]) -> int:
-    """Where the files begin after the last one that has several steps."""
+def _find_end_of_compacted(spans: Sequence[_Span]) -> int:
+    """Return the index after the last file that has several steps."""
     return next((place for place in range(len(spans), 0, -1) if not spans[place - 1].is_one_step), 0)

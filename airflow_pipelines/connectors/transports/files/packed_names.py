@@ -1,4 +1,4 @@
-"""Sets of names that grow, in a form that is small in checkpoints and quickly made again after each addition."""
+"""Growing sets of names, in a form that is small in checkpoints and fast to write again after each addition."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 SEGMENT_NAMES: Final = 1000
-"""So many names are packed once and for all."""
+"""The number of names that are packed together, once and for all."""
 
 
 class PackedNames:
-    """Names of files. Each thousand of them is packed when it is full, so that a position costs the names since then only."""
+    """A set of file names. Each thousand is packed when it is full, so that writing a position costs only the names since then."""
 
     def __init__(self) -> None:
         self._names: set[str] = set()
@@ -37,12 +37,12 @@ class PackedNames:
             self._newest = []
 
     def to_json(self) -> dict[str, Any]:
-        """The stored form."""
+        """Return the stored form."""
         return {"packed": list(self._packed), "names": list(self._newest)}
 
     @classmethod
     def from_json(cls, stored: Any) -> PackedNames:
-        """What :meth:`to_json` wrote, or the plain list that earlier releases did."""
+        """Restore a set from the result of :meth:`to_json`, or from the plain list that earlier releases wrote."""
         names = cls()
         packed: Iterable[str] = stored["packed"] if isinstance(stored, dict) else ()
         for segment in packed:
@@ -54,10 +54,10 @@ class PackedNames:
 
 
 def pack(value: Any) -> str:
-    """JSON in few characters."""
+    """Return a value as compressed JSON text."""
     return base64.b64encode(zlib.compress(json.dumps(value, separators=(",", ":")).encode(), 1)).decode("ascii")
 
 
 def unpack(packed: str) -> Any:
-    """What was packed."""
+    """Return the value that was packed."""
     return json.loads(zlib.decompress(base64.b64decode(packed)))

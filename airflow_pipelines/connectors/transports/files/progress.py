@@ -1,4 +1,4 @@
-"""How far an input over files is: which ones are done, and where it stands in those that it began."""
+"""The progress of an input over files: the files that are done, and the places in those that were begun."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from airflow_pipelines.connectors.transports.files.packed_names import PackedNam
 from airflow_pipelines.engine.storage.connector_state import Position
 
 FEW_PLACES: Final = 100
-"""More places than these are packed."""
+"""The number of places above which they are packed."""
 
 
 class Progress:
-    """Files that are done, and places in others, by name.
+    """The files that are done, and the places in others, by name.
 
-    What is read once is read in the order of the names, so that the last name says it all. New files of a followed folder may
-    have any name: their names are kept.
+    Files that are read once are read in the order of their names, so that the last name is enough. New files of a followed folder
+    may have any name, so all their names are kept.
     """
 
     def __init__(self, *, in_order: bool) -> None:
         """Begin with nothing.
 
-        :param in_order: whether files are done in the order of their names
+        :param in_order: True if files are done in the order of their names
         """
         self._in_order = in_order
         self._through: str | None = None
@@ -31,29 +31,29 @@ class Progress:
 
     @property
     def through(self) -> str | None:
-        """The name up to which everything is done; None where that is not known."""
+        """The name up to which everything is done, or None where that is not known."""
         return self._through
 
     @property
     def is_empty(self) -> bool:
-        """Whether no file is done."""
+        """True if no file is done."""
         return self._through is None and not len(self._names)
 
     def is_done(self, name: str) -> bool:
-        """Whether a file is done for good."""
+        """Return True if a file is done for good."""
         return (self._through is not None and name <= self._through) or name in self._names
 
     def place(self, name: str) -> dict[str, Any]:
-        """Where reading of a file goes on."""
+        """Return the place where reading of a file goes on."""
         return self._places.get(name, {})
 
     def stands(self, name: str, place: dict[str, Any]) -> None:
-        """A file was read up to a place."""
+        """Record the place up to which a file was read."""
         self._places[name] = place
         self._packed_places = None
 
     def finish(self, name: str) -> None:
-        """A file is done for good."""
+        """Record that a file is done for good."""
         self._places.pop(name, None)
         self._packed_places = None
         if self._in_order:
@@ -62,7 +62,7 @@ class Progress:
             self._names.add(name)
 
     def to_position(self) -> Position:
-        """The stored form."""
+        """Return the stored form."""
         position: Position = {}
         if self._through is not None:
             position["through"] = self._through
@@ -76,7 +76,7 @@ class Progress:
         return position
 
     def restore(self, position: Position) -> None:
-        """Take over what :meth:`to_position` wrote, in this or an earlier release."""
+        """Restore the result of :meth:`to_position`, from this or an earlier release."""
         self._through = position.get("through")
         self._names = PackedNames.from_json(position.get("done", ()))
         stored = position.get("files", {})

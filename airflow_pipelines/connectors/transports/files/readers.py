@@ -1,4 +1,4 @@
-"""Reading one file piece by piece, each piece ending where a record ends."""
+"""Readers of one file, piece by piece, where each piece ends at the end of a record."""
 
 from __future__ import annotations
 
@@ -11,46 +11,46 @@ from airflow_pipelines.connectors.transports.files.compression import DamagedFil
 from airflow_pipelines.rows.formats.parsed import BYTE_ORDER_MARK, Parsed, Parser, RecordError
 
 BLOCK_BYTES = 4 << 20
-"""How much of a text file is parsed at a time, unless the reader is told otherwise."""
+"""The default number of bytes of a text file that are parsed at a time."""
 MAX_RECORD_BYTES = 256 << 20
-"""A single record, or JSON array, longer than this is refused rather than held in memory."""
+"""The maximum size of a single record, or JSON array; a longer one is refused rather than held in memory."""
 
 _SMALLEST_READ = 64 << 10
 _MARKED_BYTES = 256
-"""The number of bytes before a place that are compared with those of before when reading goes on there."""
+"""The number of bytes before a place that are compared with those read before when reading resumes there."""
 
 
 class Growth(Enum):
-    """What may still happen to a file."""
+    """The changes that may still happen to a file."""
 
     NONE = auto()
-    """It is complete."""
+    """A file that is complete."""
     APPENDED = auto()
-    """Lines may be appended to it, at any time."""
+    """A file to which lines may be appended at any time."""
     ARRIVING = auto()
-    """Its end may be missing as yet; with it, it is complete."""
+    """A file whose end may be missing as yet; with it, the file is complete."""
 
 
 class ByteFile(Protocol):
-    """What a reader of text needs of a file."""
+    """The part of a file's interface that a reader of text needs."""
 
     def seek(self, offset: int, /) -> Any:
-        """Go on at a byte."""
+        """Continue reading at a byte offset."""
 
     def read(self, size: int, /) -> bytes:
-        """The next bytes, at most so many; none at the end."""
+        """Return the next bytes, at most ``size``; none at the end."""
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
 
 
 def check_size(path: str, size: int | None, place: dict[str, Any]) -> None:
     """Refuse a file that is shorter than what was read of it.
 
-    :param path: what messages call it
-    :param size: in bytes, None where nobody knows
-    :param place: where a reader is to go on
-    :raises ConnectorFailure: when it is
+    :param path: the path to show in messages
+    :param size: the size in bytes; None where it is not known
+    :param place: the place where a reader is to resume
+    :raises ConnectorFailure: when it is shorter
     """
     offset = int(place.get("offset", 0))
     if size is not None and size < offset:
@@ -61,23 +61,26 @@ def check_size(path: str, size: int | None, place: dict[str, Any]) -> None:
 
 
 class FileReader(Protocol):
-    """Reads one file from a place on."""
+    """A reader of one file from a place on."""
 
     done: bool
-    """Whether the file has been read to its end, for good."""
+    """True if the file has been read to its end, for good."""
 
     def read(self, max_records: int) -> tuple[Parsed, int] | None:
-        """The next records and how many bytes they took, or None when there is nothing complete to read now."""
+        """Return the next records and their size in bytes, or None if there is nothing complete to read now."""
 
     def place(self) -> dict[str, Any]:
-        """Where reading goes on, as JSON."""
+        """Return the place where reading goes on, as JSON."""
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
 
 
 class TextReader:
-    """Reads a text file in blocks; one to which lines may be appended is never done, and only its complete lines are read."""
+    """A reader of a text file in blocks.
+
+    A file to which lines may be appended is never done, and only its complete lines are read.
+    """
 
     def __init__(
         self,
@@ -88,14 +91,14 @@ class TextReader:
         growth: Growth = Growth.NONE,
         block_bytes: int = BLOCK_BYTES,
     ) -> None:
-        """Make a reader that goes on somewhere.
+        """Make a reader that starts at a place.
 
         :param file: the text, at its beginning
-        :param path: what messages call it
-        :param parser: reads the format
-        :param place: where to go on, as :meth:`place` gave it
-        :param growth: what may still happen to the file
-        :param block_bytes: how much is parsed at a time
+        :param path: the path to show in messages
+        :param parser: the parser of the format
+        :param place: the place to start at, as :meth:`place` returned it
+        :param growth: the changes that may still happen to the file
+        :param block_bytes: the number of bytes that are parsed at a time
         """
         self.done = False
         self._path = path
@@ -115,13 +118,13 @@ class TextReader:
         self._bytes_per_record = 100.0
 
     def read(self, max_records: int) -> tuple[Parsed, int] | None:
-        """The next records and how many bytes they took, or None when there is nothing complete to read now."""
+        """Return the next records and their size in bytes, or None if there is nothing complete to read now."""
         wanted = min(self._block_bytes, max(_SMALLEST_READ, int(max_records * self._bytes_per_record)))
         while True:
             self._fill(wanted)
             parsed = self._parse(max_records)
             if parsed is not None:
-                return self._took(parsed)
+                return self._accept(parsed)
             if self._ended:
                 return self._rest()
             if len(self._buffer) > MAX_RECORD_BYTES:
@@ -129,11 +132,11 @@ class TextReader:
                     f"file {self._path}: the record at byte {self._offset} is longer than {MAX_RECORD_BYTES} bytes. "
                     "Check the format and its options, or split the file."
                 )
-            # Twice as much each time, so that a long record is not parsed again and again.
+            # Double the size each time, so that a long record is not parsed too often.
             wanted = max(2 * len(self._buffer), wanted)
 
     def _rest(self) -> tuple[Parsed, int] | None:
-        """What there is to say when the file, as it is now, holds no further record."""
+        """Return the error for a damaged file, or None, when the file as it is now holds no further record."""
         if self._damage is not None and self._growth is Growth.NONE:
             self.done = True
             problem = RecordError(self._index, f"the file is damaged after byte {self._offset} of its text: {self._damage}")
@@ -142,14 +145,14 @@ class TextReader:
         return None
 
     def place(self) -> dict[str, Any]:
-        """Where reading goes on: byte, index of the next record, and what the parser remembers."""
+        """Return the place where reading goes on: the offset, the index of the next record, and the state of the parser."""
         state = self._parser.state()
         mark = _digest(self._passed) if self._passed else self._mark
         known = {"mark": mark} if mark is not None else {}
         return {"offset": self._offset, "index": self._index, **known, **({"state": state} if state else {})}
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
 
     def _fill(self, wanted: int) -> None:
@@ -164,7 +167,7 @@ class TextReader:
             self._ended = not more
             self._buffer += more
         if self._offset == 0 and self._buffer.startswith(BYTE_ORDER_MARK):
-            self._pass(len(BYTE_ORDER_MARK))
+            self._consume(len(BYTE_ORDER_MARK))
 
     def _next_bytes(self, size: int) -> bytes:
         if not self._at_place:
@@ -174,7 +177,7 @@ class TextReader:
         return self._file.read(size)
 
     def _go_to_place(self) -> None:
-        """Pass over what was read before, whose last bytes are to be those that were read.
+        """Skip what was read before, and check that its last bytes are still those that were read.
 
         :raises ConnectorFailure: when they are others
         """
@@ -184,7 +187,7 @@ class TextReader:
         passed = b""
         while len(passed) < known and (more := self._file.read(known - len(passed))):
             passed += more
-        # A place of an earlier release has none.
+        # A place of an earlier release has no mark.
         if self._mark is not None and _digest(passed) != self._mark:
             raise ConnectorFailure(
                 f"file {self._path} was written anew: what stands before byte {self._offset} is not what was read there; a file "
@@ -192,8 +195,8 @@ class TextReader:
             )
         self._passed = passed
 
-    def _pass(self, size: int) -> None:
-        """Some bytes of the buffer are done."""
+    def _consume(self, size: int) -> None:
+        """Remove the first ``size`` bytes from the buffer: they are done."""
         self._passed = (self._passed + self._buffer[max(0, size - _MARKED_BYTES) : size])[-_MARKED_BYTES:]
         self._buffer = self._buffer[size:]
         self._offset += size
@@ -213,10 +216,10 @@ class TextReader:
         parsed = self._parser.parse_prefix(self._buffer, self._index)
         return parsed if parsed.consumed else None
 
-    def _took(self, parsed: Parsed) -> tuple[Parsed, int]:
+    def _accept(self, parsed: Parsed) -> tuple[Parsed, int]:
         if parsed.records:
             self._bytes_per_record = max(1.0, parsed.consumed / parsed.records)
-        self._pass(parsed.consumed)
+        self._consume(parsed.consumed)
         self._index = parsed.next_index
         if not self._buffer and self._growth is not Growth.APPENDED:
             self._fill(_SMALLEST_READ)
@@ -225,7 +228,7 @@ class TextReader:
 
     @property
     def _is_whole(self) -> bool:
-        """Whether the buffer has all that is left of a complete file."""
+        """True if the buffer has all that is left of a complete file."""
         return self._ended and self._growth is not Growth.APPENDED and self._damage is None
 
 
@@ -234,7 +237,7 @@ def _digest(data: bytes) -> str:
 
 
 def _end_of_line(data: bytes, lines: int) -> int | None:
-    """Where the given number of lines ends, or None when ``data`` has no more lines than that."""
+    """Return the offset where the given number of lines ends, or None if ``data`` has no more lines than that."""
     if data.count(b"\n") <= lines:
         return None
     end = 0

@@ -1,4 +1,4 @@
-"""Files of other machines, fetched in blocks ahead of whoever reads them."""
+"""Files of other machines, fetched in blocks ahead of their reader."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final
 
 BLOCK_BYTES: Final = 8 << 20
-"""How much is fetched with one request."""
+"""The number of bytes that are fetched with one request."""
 AHEAD: Final = 3
-"""How many blocks are fetched before they are needed."""
+"""The number of blocks that are fetched before they are needed."""
 _KEPT: Final = 2
-"""How many blocks are kept after they were needed: readers of columns go back within a group of rows, and to the file's end."""
+"""The number of blocks that are kept after use: readers of columns go back within a group of rows, and to the file's end."""
 
 Fetch = Callable[[int, int], bytes]
-"""Gives the bytes between two offsets of a file."""
+"""A function that returns the bytes between two offsets of a file."""
 
 
 class BlockFile(io.RawIOBase):
-    """A file that is read through blocks. Whoever reads on finds the next ones there, or on their way."""
+    """A file that is read through blocks. The next blocks of a sequential reader are fetched ahead."""
 
     def __init__(self, fetch: Fetch, size: int, pool: ThreadPoolExecutor, block_bytes: int = BLOCK_BYTES) -> None:
         """Make a file and begin to fetch its first block.
 
-        :param fetch: gets a part of it; called in threads of the pool
-        :param size: of the file, in bytes
-        :param pool: fetches
-        :param block_bytes: how much is fetched at once
+        :param fetch: the function that fetches a part of it; called in threads of the pool
+        :param size: the size of the file in bytes
+        :param pool: the thread pool that fetches
+        :param block_bytes: the number of bytes to fetch at once
         """
         super().__init__()
         self._fetch = fetch
@@ -41,38 +41,38 @@ class BlockFile(io.RawIOBase):
             self._want(0)
 
     def want_end(self) -> None:
-        """Begin to fetch the last block, for whoever reads that first."""
+        """Begin to fetch the last block, for readers that read that first."""
         if self._size:
             self._want((self._size - 1) // self._block_bytes)
 
     def readable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def tell(self) -> int:
-        """Where the next byte comes from."""
+        """Return the offset of the next byte."""
         return self._offset
 
     def size(self) -> int:
-        """How many bytes the file has."""
+        """Return the size of the file in bytes."""
         return self._size
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go on somewhere else."""
+        """Set the offset of the next byte, and return it."""
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._offset, io.SEEK_END: self._size}[whence]
         self._offset = base + offset
         return self._offset
 
     def read(self, size: int | None = -1) -> bytes:
-        """As many bytes as asked for; fewer at the end of the file only."""
+        """Return the next ``size`` bytes; fewer only at the end of the file."""
         return bytes(self.read_buffer(size))
 
     def read_buffer(self, size: int | None = -1) -> memoryview:
-        """The same without a copy where all is in one block. pyarrow looks for this method."""
+        """Return the same as :meth:`read`, without a copy where all is in one block. pyarrow looks for this method."""
         end = self._size if size is None or size < 0 else min(self._size, self._offset + size)
         parts = []
         while self._offset < end:
@@ -85,14 +85,14 @@ class BlockFile(io.RawIOBase):
         return parts[0] if len(parts) == 1 else memoryview(b"".join(parts))
 
     def readinto(self, buffer: Any) -> int:
-        """Read into memory that is there."""
+        """Read into an existing buffer."""
         view = memoryview(buffer).cast("B")
         data = self.read_buffer(len(view))
         view[: len(data)] = data
         return len(data)
 
     def close(self) -> None:
-        """Let go of what was fetched."""
+        """Discard the fetched blocks, and close the file."""
         for block in self._blocks.values():
             block.cancel()
         self._blocks.clear()

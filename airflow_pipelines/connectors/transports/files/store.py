@@ -1,4 +1,4 @@
-"""Where files are: on this machine, on one of its network's, or in an object store."""
+"""Stores of files: this machine, another one of its network, or an object store."""
 
 from __future__ import annotations
 
@@ -12,47 +12,47 @@ from airflow_pipelines.connectors.transports.files.listing import Found
 from airflow_pipelines.connectors.transports.files.remote import BLOCK_BYTES, BlockFile, Fetch
 
 _OBJECT_STORES: Final = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "oci"})
-"""Protocols whose files come whole and never grow."""
+"""The protocols whose files arrive whole and never grow."""
 _NO_KEYS: Final = frozenset({"NoCredentialsError", "PartialCredentialsError", "ProfileNotFound", "CredentialRetrievalError"})
 _LOCAL: Final = frozenset({"file", "local", "memory"})
 _ENDS_FIRST: Final = frozenset({"orc", "parquet"})
-"""Formats whose files say at their end what is in them."""
+"""The formats whose files describe their contents at their end."""
 THREADS: Final = 8
-"""So many parts of files are fetched at a time."""
+"""The number of file parts that are fetched at a time."""
 _FILES_AHEAD: Final = 16
 _BYTES_AHEAD: Final = 32 << 20
-"""Of the files after the one that is read, so many begin to be fetched."""
+"""The number of bytes that are fetched ahead from the files after the one being read."""
 
 FetchOf: TypeAlias = Callable[[Found], Fetch]
-"""Gives what fetches parts of a file."""
+"""A function that takes a file and returns the function that fetches parts of it."""
 
 
 class FileStore(Protocol):
-    """Opens files.
+    """A store that opens files.
 
-    :param grows: whether something may be appended to a file
-    :param is_local: whether they are on this machine
+    :param grows: True if something may be appended to a file
+    :param is_local: True if the files are on this machine
     """
 
     grows: bool
     is_local: bool
 
     def open(self, found: Found, later: Sequence[Found] = ()) -> Any:
-        """A file, to be read anywhere.
+        """Open a file that can be read in any order.
 
         :param found: the file
-        :param later: those that are opened next, if all goes well
+        :param later: the files that will probably be opened next
         """
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Release all resources."""
 
 
 def store_of_files(filesystem: Any, format_name: str | None) -> FileStore:
-    """The files of a file system.
+    """Return the store of the files of a file system.
 
-    :param filesystem: of fsspec
-    :param format_name: of the files
+    :param filesystem: the fsspec file system
+    :param format_name: the format of the files
     """
     protocols = {filesystem.protocol} if isinstance(filesystem.protocol, str) else set(filesystem.protocol)
     if protocols & _LOCAL:
@@ -63,7 +63,7 @@ def store_of_files(filesystem: Any, format_name: str | None) -> FileStore:
 
 
 class _LocalStore:
-    """Opens files of this machine."""
+    """A store of files of this machine."""
 
     grows = True
     is_local = True
@@ -72,61 +72,61 @@ class _LocalStore:
         self._filesystem = filesystem
 
     def open(self, found: Found, later: Sequence[Found] = ()) -> Any:  # noqa: ARG002 - there is nothing to be done for them
-        """A file."""
+        """Open a file."""
         # No read-ahead cache: a followed file changes under it.
         return self._filesystem.open(found.path, "rb", cache_type="none")
 
     def close(self) -> None:
-        """There is nothing to let go of."""
+        """Do nothing: there is nothing to release."""
 
 
 class FetchingStore:
-    """Opens files of other machines, which are fetched ahead."""
+    """A store of files of other machines, which are fetched ahead."""
 
     is_local = False
 
     def __init__(self, fetch_of: FetchOf, format_name: str | None, *, grows: bool) -> None:
         """Make a store.
 
-        :param fetch_of: gives what fetches parts of a file
-        :param format_name: of the files
-        :param grows: whether something may be appended to a file
+        :param fetch_of: a function that takes a file and returns the function that fetches parts of it
+        :param format_name: the format of the files
+        :param grows: True if something may be appended to a file
         """
         self.grows = grows
         self.open_unsized: Callable[[Found], Any] | None = None
-        """Opens a file whose size nobody knows; None where all sizes are known."""
+        """The function that opens a file of unknown size; None where all sizes are known."""
         self._fetch_of = fetch_of
         self._ends_first = format_name in _ENDS_FIRST
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="fetch")
         self._ahead: dict[str, BlockFile] = {}
 
     def open(self, found: Found, later: Sequence[Found] = ()) -> Any:
-        """A file; the beginnings of those that come later are fetched meanwhile."""
+        """Open a file, and begin to fetch the beginnings of those that come later."""
         if found.size is None and self.open_unsized is not None:
             return self.open_unsized(found)
         file = self._ahead.pop(found.path, None)
         if file is None or file.size() != found.size:
-            file = self._fetched(found)
-        self._expect(later)
+            file = self._begin_fetch(found)
+        self._fetch_ahead(later)
         return file
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Release all resources."""
         for file in self._ahead.values():
             file.close()
         self._ahead.clear()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _expect(self, later: Sequence[Found]) -> None:
+    def _fetch_ahead(self, later: Sequence[Found]) -> None:
         fetched = 0
         for found in later[:_FILES_AHEAD]:
             if found.size is None or fetched > _BYTES_AHEAD:
                 return
             fetched += min(found.size, BLOCK_BYTES)
             if found.path not in self._ahead:
-                self._ahead[found.path] = self._fetched(found)
+                self._ahead[found.path] = self._begin_fetch(found)
 
-    def _fetched(self, found: Found) -> BlockFile:
+    def _begin_fetch(self, found: Found) -> BlockFile:
         file = BlockFile(self._fetch_of(found), found.size or 0, self._pool)
         if self._ends_first:
             file.want_end()
@@ -134,9 +134,9 @@ class FetchingStore:
 
 
 def fetch_by_fsspec(filesystem: Any, found: Found) -> Fetch:
-    """What fetches parts of a file.
+    """Return a function that fetches parts of a file.
 
-    :param filesystem: of fsspec
+    :param filesystem: the fsspec file system
     :param found: the file
     """
 
@@ -148,7 +148,7 @@ def fetch_by_fsspec(filesystem: Any, found: Found) -> Fetch:
 
 
 def checked(data: bytes, begin: int, end: int, found: Found) -> bytes:
-    """Data that is as long as it should be.
+    """Return the data if it is as long as it should be.
 
     :raises ConnectorFailure: when it is not
     """
@@ -159,11 +159,11 @@ def checked(data: bytes, begin: int, end: int, found: Found) -> bytes:
 
 @contextmanager
 def store_access(path: str) -> Iterator[None]:
-    """Say what is wrong when files of another machine cannot be had.
+    """Turn errors of access to files of another machine into errors of a connector.
 
-    :param path: what was asked for
+    :param path: the path that was requested
     :raises FileNotFoundError: when it is not there
-    :raises ConnectorFailure: when whoever asked may not have it
+    :raises ConnectorFailure: when access is denied
     :raises TransientConnectorFailure: when the machine is away or overloaded
     """
     try:

@@ -1,4 +1,4 @@
-"""Which table a connector is about, and how its catalog and its files are reached."""
+"""The options that identify a connector's table, and give access to its catalog and its files."""
 
 from __future__ import annotations
 
@@ -42,27 +42,27 @@ _OF_CATALOGS: Final[Mapping[str, frozenset[str]]] = {
     "sql": frozenset({"uri", "warehouse"}),
 }
 _OF_FILES: Final = ("s3.", "gcs.", "adls.", "hf.", "hdfs.")
-"""Options that begin so are those of pyiceberg for its files."""
+"""The prefixes of the options that pyiceberg takes for files."""
 
 
 class CatalogType(Enum):
-    """What keeps the names of tables."""
+    """The catalog that keeps the names of tables."""
 
     REST = "rest"
     """A server that speaks the REST protocol of Iceberg."""
     SQL = "sql"
     """A database: SQLite or PostgreSQL."""
     GLUE = "glue"
-    """AWS Glue."""
+    """The catalog AWS Glue."""
 
 
 class IcebergOptions(BaseModel):
-    """What inputs and outputs have in common.
+    """The options that inputs and outputs have in common.
 
-    :param catalog_type: what keeps the table's name
+    :param catalog_type: the type of the catalog that keeps the table's name
     :param catalog_name: the catalog's own name, which matters to databases that hold several
     :param table_name: the table with its namespace, such as ``sales.orders``
-    :param properties: how catalog and files are reached; gathered from ``rest.*``, ``sql.*``, ``glue.*``, ``s3.*`` and their like
+    :param properties: the access to catalog and files; gathered from ``rest.*``, ``sql.*``, ``glue.*``, ``s3.*`` and their like
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -94,7 +94,7 @@ class IcebergOptions(BaseModel):
         return self
 
     def catalog_properties(self) -> dict[str, str]:
-        """What pyiceberg opens the catalog with."""
+        """Return the properties with which pyiceberg opens the catalog."""
         kind = self.catalog_type
         if kind is None:
             return self.file_properties()
@@ -107,7 +107,7 @@ class IcebergOptions(BaseModel):
         return {"type": kind.value, **self.file_properties(), **renamed}
 
     def file_properties(self) -> dict[str, str]:
-        """What pyiceberg opens files with."""
+        """Return the properties with which pyiceberg opens files."""
         return {name: value for name, value in self.properties.items() if name.startswith(_OF_FILES)}
 
 
@@ -117,7 +117,7 @@ def _is_property(name: str) -> bool:
 
 
 def _text(value: Any) -> Any:
-    """A value as pyiceberg takes it."""
+    """Return a value in the form that pyiceberg takes."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value) if isinstance(value, int | float) else value

@@ -15,9 +15,9 @@ _SMALL = (pa.int8(), pa.int16())
 
 
 def iceberg_schema(columns: Sequence[Column]) -> pa.Schema:
-    """The Arrow schema of the table that holds a relation's columns.
+    """Return the Arrow schema of the table that holds a relation's columns.
 
-    :param columns: of the relation
+    :param columns: the columns of the relation
     :raises ColumnProblem: when a column has no counterpart
     """
     plain = table_schema(columns)
@@ -25,20 +25,20 @@ def iceberg_schema(columns: Sequence[Column]) -> pa.Schema:
 
 
 def with_required(schema: pa.Schema, names: Collection[str]) -> pa.Schema:
-    """The schema with columns that are never NULL.
+    """Return the schema with some columns marked as never NULL.
 
-    :param schema: of a table
-    :param names: those of the columns; others than the schema's do not matter
+    :param schema: the schema of a table
+    :param names: the names of the columns; names that are not in the schema are ignored
     """
     return pa.schema([field.with_nullable(field.nullable and field.name not in names) for field in schema])
 
 
 def as_iceberg(rows: pa.Table, columns: Sequence[Column], schema: pa.Schema) -> pa.Table:
-    """Rows of a relation as its table holds them.
+    """Return rows of a relation as its table holds them.
 
-    :param rows: with intervals as texts; columns that are not the relation's are left out
-    :param columns: the relation's
-    :param schema: of the table, as :func:`iceberg_schema` gives it
+    :param rows: the rows, with intervals as texts; columns that are not the relation's are left out
+    :param columns: the columns of the relation
+    :param schema: the schema of the table, as :func:`iceberg_schema` returns it
     :raises ValueError: for a value that the column of the table does not have
     """
     texts = table_rows(rows, columns, table_schema(columns))
@@ -56,14 +56,14 @@ def _check(values: pa.ChunkedArray, field: pa.Field) -> None:
     if not field.nullable and values.null_count:
         raise ValueError(f"column {field.name!r} must not be NULL in the table")
     try:
-        # A text that is not UTF-8 ends the process, and not the call, in what the library computes partitions with.
+        # A text that is not UTF-8 would abort the process, and not only the call, when the library computes partitions.
         values.validate(full=True)
     except pa.ArrowInvalid as error:
         raise ValueError(f"column {field.name!r}: {error}") from error
 
 
 def plain_uuids(rows: pa.Table) -> pa.Table:
-    """Rows of a table with UUIDs as texts, which the library gives in a type of their own."""
+    """Return rows of a table with UUIDs as texts; the library gives them in a type of their own."""
     for place, field in enumerate(rows.schema):
         if isinstance(field.type, pa.UuidType):
             values = rows.column(place).cast(pa.binary(16)).to_pylist()
@@ -75,17 +75,17 @@ def plain_uuids(rows: pa.Table) -> pa.Table:
 def _type(kind: pa.DataType, column: Column) -> pa.DataType:
     if column.type.is_time:
         return pa.time64("us")
-    return _wide(kind)
+    return _widen(kind)
 
 
-def _wide(kind: pa.DataType) -> pa.DataType:
-    """The type with integers of at least 32 bits, which are the smallest that Iceberg has."""
+def _widen(kind: pa.DataType) -> pa.DataType:
+    """Return the type with integers of at least 32 bits, which are the smallest that Iceberg has."""
     if kind in _SMALL:
         return pa.int32()
     if pat.is_map(kind):
-        return pa.map_(_wide(kind.key_type), _wide(kind.item_type))
+        return pa.map_(_widen(kind.key_type), _widen(kind.item_type))
     if pat.is_list(kind):
-        return pa.list_(pa.field("element", _wide(kind.value_type)))
+        return pa.list_(pa.field("element", _widen(kind.value_type)))
     if pat.is_struct(kind):
-        return pa.struct([pa.field(field.name, _wide(field.type)) for field in kind])
+        return pa.struct([pa.field(field.name, _widen(field.type)) for field in kind])
     return kind

@@ -1,4 +1,4 @@
-"""Reads an Iceberg table: a snapshot, what later ones change, or both."""
+"""An input that reads an Iceberg table: a snapshot, the changes of later snapshots, or both."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ _LOADING, _FOLLOWING, _COMPLETED = 0, 1, 2
 
 @dataclass(slots=True)
 class _Place:
-    """Where an input stands.
+    """The place of an input in its table.
 
-    :param snapshot: the one that is read, or was read; None before a table has any
-    :param whole: whether its rows are read, rather than what it changed
-    :param piece: how many of its files are done
-    :param row: how many rows of the next one are
-    :param done: whether all of it is
+    :param snapshot: the id of the snapshot that is, or was, read; None before a table has any
+    :param whole: True if all rows of the snapshot are read, rather than its changes
+    :param piece: the number of its files that are done
+    :param row: the number of rows of the next file that are done
+    :param done: True if all of the snapshot is done
     :param names: the names of fields by their ids, as they were when they were seen first
     """
 
@@ -58,13 +58,13 @@ class _Place:
 
 
 class IcebergInput:
-    """An input over an Iceberg table. What one snapshot changed is one transaction."""
+    """An input over an Iceberg table. The changes of one snapshot are one transaction."""
 
     def __init__(self, options: IcebergInputOptions, context: InputContext) -> None:
         """Make an input that is not open yet.
 
-        :param options: which table
-        :param context: of the connector
+        :param options: the options that identify the table
+        :param context: the context of the connector
         """
         self._options = options
         self._parser = TableParser(context.schema, context.now)
@@ -80,7 +80,7 @@ class IcebergInput:
         self._closed = threading.Event()
 
     def open(self, position: Position | None) -> None:
-        """Find the table, and go to ``position``.
+        """Open the table, and seek to ``position``.
 
         :raises ConnectorFailure: when it cannot be read
         """
@@ -88,7 +88,7 @@ class IcebergInput:
             table = self._table = self._load()
             self._condition = table.scan(row_filter=self._options.snapshot_filter or ALL_ROWS).row_filter
             if position is None:
-                self._place = self._beginning(table)
+                self._place = self._find_beginning(table)
             else:
                 self._place = _Place(**position)
             chosen = self._place.snapshot
@@ -100,12 +100,12 @@ class IcebergInput:
                 )
             if self._options.mode is not IcebergMode.SNAPSHOT and self._place.done:
                 snapshots_after(table, chosen)
-            # One that was read may have expired since; its names are part of the place.
+            # A snapshot that was read may have expired since; its names are part of the place.
             if chosen is None or table.snapshot_by_id(chosen) is not None:
                 self._see_names(table)
 
     def read(self, max_records: int, timeout_s: float) -> InputChunk | None:
-        """The next rows, or None when there was nothing new within ``timeout_s``."""
+        """Return the next rows, or None if there was nothing new within ``timeout_s``."""
         table = self._table
         if table is None or self._closed.is_set():
             return None
@@ -118,17 +118,17 @@ class IcebergInput:
             return self._next_chunk(table, max_records)
 
     def lag(self) -> Lag | None:
-        """How many records of snapshots were not read yet, as their summaries say, when the input looked last."""
+        """Return the number of unread records of snapshots, from their summaries, when the input last looked."""
         return self._lag
 
     def gauges(self) -> Mapping[str, int]:
-        """The progress of the input: reading its snapshot, following the table, or at its end."""
+        """Return the phase of the input: reading its snapshot, following the table, or completed."""
         if self._place.whole and not self._place.done:
             return {"iceberg_phase": _LOADING}
         return {"iceberg_phase": _COMPLETED if self._options.mode is IcebergMode.SNAPSHOT else _FOLLOWING}
 
     def close(self) -> None:
-        """Let go of the table; a read in another thread comes back."""
+        """Close the input; a read in another thread then returns."""
         self._closed.set()
 
     def _load(self) -> Table:
@@ -137,12 +137,12 @@ class IcebergInput:
             return table_of_metadata(options.metadata_location, options)
         return open_catalog(options).load_table(options.table_name or "")
 
-    def _beginning(self, table: Table) -> _Place:
-        chosen = self._chosen(table)
+    def _find_beginning(self, table: Table) -> _Place:
+        chosen = self._find_snapshot(table)
         return _Place(chosen, whole=True, done=chosen is None or self._options.mode is IcebergMode.FOLLOW)
 
-    def _chosen(self, table: Table) -> int | None:
-        """The snapshot that the options name."""
+    def _find_snapshot(self, table: Table) -> int | None:
+        """Return the id of the snapshot that the options name."""
         options = self._options
         if options.snapshot_id is not None:
             if table.snapshot_by_id(options.snapshot_id) is None:
@@ -160,7 +160,7 @@ class IcebergInput:
         return None if current is None else current.snapshot_id
 
     def _go_on(self, table: Table) -> bool:
-        """Go to the next snapshot, if there is one."""
+        """Go to the next snapshot. Return False if there is none."""
         if self._options.mode is IcebergMode.SNAPSHOT or time.monotonic() < self._next_look:
             return False
         table.refresh()
@@ -175,15 +175,15 @@ class IcebergInput:
         return True
 
     def _see_names(self, table: Table) -> None:
-        """Note the names of the columns that the table has with the snapshot."""
+        """Record the names of the columns that the table has at the snapshot."""
         self._names.see(schema_of(table, self._place.snapshot))
         self._place.names = self._names.to_position()
 
     def _next_chunk(self, table: Table, max_records: int) -> InputChunk:
-        pieces = self._of_place(table)
+        pieces = self._pieces_of_place(table)
         rows = self._next_rows(table, pieces)
         if rows is None:
-            # Nothing in it is for a table: files without rows, or another order of the same ones.
+            # The snapshot has no changes: files without rows, or the same rows in another order.
             return self._chunk(None, 0)
         piece, place = pieces[self._place.piece], self._place
         taken = rows.slice(0, max_records)
@@ -193,7 +193,7 @@ class IcebergInput:
         self._rest = self._next_rows(table, pieces)
         return self._chunk(_as_deletes(parsed) if piece.op is Op.DELETE else parsed, taken.nbytes)
 
-    def _of_place(self, table: Table) -> list[Piece]:
+    def _pieces_of_place(self, table: Table) -> list[Piece]:
         place = self._place
         if self._pieces is None and place.snapshot is not None:
             if place.whole:
@@ -204,7 +204,7 @@ class IcebergInput:
         return self._pieces or []
 
     def _next_rows(self, table: Table, pieces: list[Piece]) -> pa.Table | None:
-        """Rows that were not read yet, of the first file that has any; None when all of the snapshot is done."""
+        """Return unread rows of the first file that has any, or None if all of the snapshot is done."""
         place = self._place
         while place.piece < len(pieces):
             if self._rest is not None:
@@ -255,7 +255,7 @@ def _as_deletes(parsed: Parsed) -> Parsed:
 
 
 def _changed(summary: Any) -> int:
-    """How many records a snapshot says that it changed."""
+    """Return the number of records that a snapshot changed, from its summary."""
     if summary is None:
         return 0
     properties = summary.additional_properties

@@ -1,4 +1,4 @@
-"""Options of ``iceberg_input``."""
+"""The options of ``iceberg_input``."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from airflow_pipelines.connectors.transports.lake.moments import Moment
 
 
 class IcebergMode(Enum):
-    """What is read of a table."""
+    """The part of a table that is read."""
 
     SNAPSHOT = "snapshot"
-    """What one snapshot has."""
+    """The rows of one snapshot."""
     FOLLOW = "follow"
-    """What later snapshots change."""
+    """The changes of later snapshots."""
     SNAPSHOT_AND_FOLLOW = "snapshot_and_follow"
-    """Both."""
+    """The rows of one snapshot, and the changes of later ones."""
 
 
 class IcebergInputOptions(IcebergOptions):
-    """Options of the transport.
+    """The options of the transport.
 
-    :param mode: what is read
+    :param mode: the part of the table that is read
     :param metadata_location: the metadata file of a table, for one that is read without a catalog
     :param snapshot_id: the snapshot to read, or after which to follow; the current one without it
-    :param datetime: the same by time: the snapshot that was current then. RFC 3339; UTC where it says nothing else
+    :param datetime: the same by time: the snapshot that was current then. RFC 3339; UTC if it has no time zone
     :param snapshot_filter: a condition that rows of the snapshot meet, such as ``amount > 10 and region = 'EU'``
     """
 

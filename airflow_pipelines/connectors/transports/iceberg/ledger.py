@@ -1,4 +1,4 @@
-"""Which steps of an output an Iceberg table has: they stand in the summaries of its snapshots, committed together with the rows."""
+"""The record of the steps of an output in an Iceberg table: snapshot summaries, committed together with the rows."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _ALL_OURS: Final = "airflow-pipelines.all-ours"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a snapshot says of the output that made it.
+    """The entry of an output in the summary of a snapshot that it made.
 
     :param snapshot_id: the snapshot
     :param step: the last step of the output in the table
-    :param epoch: the run of the pipeline; None for one without storage
+    :param epoch: the epoch of the pipeline's run; None for one without storage
     :param last_ts: the greatest number of a change
-    :param all_ours: whether the table has nothing but what the output wrote
+    :param all_ours: True if the table has only what the output wrote
     """
 
     snapshot_id: int
@@ -37,10 +37,10 @@ class Entry:
 
 
 class Ledger:
-    """The books that one output keeps in its table.
+    """The entries that one output keeps in its table.
 
-    :param owner: names the output among all that write the table
-    :param epoch: the run of the pipeline; None for a pipeline without storage
+    :param owner: the name of the output among all that write the table
+    :param epoch: the epoch of the pipeline's run; None for a pipeline without storage
     """
 
     def __init__(self, owner: str, epoch: int | None) -> None:
@@ -48,16 +48,17 @@ class Ledger:
         self._epoch = epoch
 
     def newest(self, table: Table) -> Entry | None:
-        """The newest entry of the output in the table; None when it never wrote it."""
+        """Return the newest entry of the output in the table, or None if it never wrote the table."""
         return next((entry for _, entry in self._history(table) if entry is not None), None)
 
     def is_overtaken(self, entry: Entry | None) -> bool:
-        """Whether another run of the pipeline has opened the output since."""
+        """Return True if another run of the pipeline has opened the output since."""
         return self._epoch is not None and (entry is None or entry.epoch != self._epoch)
 
     def entry_after(self, table: Table, step: int) -> Entry | None:
-        """The entry to go back to so that the table has the output's steps up to one; None when others have written since, or the
-        history does not go back so far.
+        """Return the entry to roll back to so that the table has the output's steps up to ``step``.
+
+        :returns: the entry; None when others have written since, or the history does not go back so far
         """
         for snapshot, entry in self._history(table):
             if entry is None and (snapshot.summary is None or snapshot.summary.operation is not Operation.REPLACE):
@@ -67,25 +68,25 @@ class Ledger:
         return None
 
     def properties(self, step: int, last_ts: int, *, all_ours: bool) -> dict[str, str]:
-        """What goes into the summary of a snapshot.
+        """Return the entry for the summary of a snapshot.
 
         :param step: the last step of the output in the table
         :param last_ts: the greatest number of a change
-        :param all_ours: whether the table has nothing but what the output wrote
+        :param all_ours: True if the table has only what the output wrote
         """
         epoch = {} if self._epoch is None else {_EPOCH: str(self._epoch)}
         entry = {_OUTPUT: self._owner, _STEP: str(step), _LAST_TS: str(last_ts), _ALL_OURS: "true" if all_ours else "false"}
         return {**entry, **epoch}
 
     def _history(self, table: Table) -> Iterator[tuple[Snapshot, Entry | None]]:
-        """The snapshots that led to the current one, newest first, with the output's entries."""
+        """Yield the snapshots that led to the current one, newest first, with the output's entries."""
         snapshot = table.current_snapshot()
         while snapshot is not None:
-            yield snapshot, self._entry(snapshot)
+            yield snapshot, self._read_entry(snapshot)
             parent = snapshot.parent_snapshot_id
             snapshot = None if parent is None else table.snapshot_by_id(parent)
 
-    def _entry(self, snapshot: Snapshot) -> Entry | None:
+    def _read_entry(self, snapshot: Snapshot) -> Entry | None:
         found = {} if snapshot.summary is None else snapshot.summary.additional_properties
         if found.get(_OUTPUT) != self._owner:
             return None

@@ -1,4 +1,7 @@
-"""Writes a view, or its changes, to an Iceberg table: one snapshot for each step, with the step's number in its summary."""
+"""An output that writes a view, or its changes, to an Iceberg table: one snapshot per step.
+
+The summary of a snapshot has the step's number.
+"""
 
 from __future__ import annotations
 
@@ -32,18 +35,18 @@ from airflow_pipelines.connectors.transports.lake.output_options import Beginnin
 logger = logging.getLogger(__name__)
 
 _CONFLICTS_S: Final = 60.0
-"""For how long a step is tried again while others commit."""
+"""The time, in seconds, for which a step is retried while others commit."""
 _LONGEST_PAUSE_S: Final = 2.0
 
 
 class IcebergOutput:
-    """An output whose table says which steps it has."""
+    """An output whose table records the steps that it has."""
 
     def __init__(self, options: IcebergOutputOptions, context: OutputContext) -> None:
         """Make an output that is not open yet.
 
-        :param options: which table
-        :param context: of the connector
+        :param options: the options that identify the table
+        :param context: the context of the connector
         """
         self._options = options
         self._name = options.table_name or ""
@@ -60,7 +63,7 @@ class IcebergOutput:
         self._all_ours = False
 
     def open(self, resumed: bool) -> None:
-        """Make or empty the table at the first start; find out at others whether it is the one that was written.
+        """Make or empty the table at the first start; at others, check that it is the table that was written before.
 
         :raises ConnectorFailure: when the table cannot be written, or has other columns
         :raises OvertakenError: when a later run of the pipeline writes it
@@ -73,15 +76,15 @@ class IcebergOutput:
                 self._begin()
 
     def committed_step(self) -> int | None:
-        """The last step that is in the table; None when there is none."""
+        """Return the last step in the table, or None if there is none."""
         return None if self._step < 0 else self._step
 
     def rewind(self, step: int) -> None:
-        """Go back to the snapshot after a step.
+        """Roll back to the snapshot after a step.
 
         Where others have written since, a change log gets its rows again, and a merged table is compared key by key.
 
-        :param step: its number
+        :param step: the number of the step
         """
         if step >= self._step:
             return
@@ -93,7 +96,7 @@ class IcebergOutput:
             if entry is not None:
                 table.manage_snapshots().rollback_to_snapshot(entry.snapshot_id).commit()
                 table.refresh()
-                self._writer_goes_on(entry.last_ts)
+                self._resume_writer(entry.last_ts)
                 logger.info("%s: went back to snapshot %d, which has step %d", self._name, entry.snapshot_id, entry.step)
             else:
                 logger.warning("%s: steps %d to %d in it come again and cannot be taken back", self._name, step + 1, self._step)
@@ -103,7 +106,7 @@ class IcebergOutput:
     def write(self, step: int, changes: Changes) -> tuple[int, int]:
         """Commit a step's changes with its number, unless the table has the step.
 
-        :returns: how many changes were written, and how many bytes they took in memory
+        :returns: the number of changes that were written, and the number of bytes that they took in memory
         :raises ConnectorFailure: when they cannot be written
         :raises OvertakenError: when a later run of the pipeline writes the table
         """
@@ -115,13 +118,13 @@ class IcebergOutput:
             except Exception as error:
                 if not may_be_of_rows(error):
                     raise
-                written = self._committed_what_fits(step, changes, error)
+                written = self._commit_what_fits(step, changes, error)
         self._step = step
-        self._writer_goes_on(written.last_ts)
+        self._resume_writer(written.last_ts)
         return written.records, written.size_bytes
 
     def close(self) -> None:
-        """Let go of the table; everything is in it."""
+        """Release the table; everything is in it."""
         self._table = None
 
     def _begin(self) -> None:
@@ -136,7 +139,7 @@ class IcebergOutput:
             table = catalog.create_table(self._name, self._writer.table_schema)
         else:
             entry = self._ledger.newest(table)
-            # A start that was broken off after it had made the table is no reason to refuse.
+            # Do not refuse a table that an interrupted start has made.
             if mode is Beginning.ERROR_IF_EXISTS and (entry is None or entry.step >= 0):
                 raise ConnectorFailure(
                     f"{self._what('begin')}: there is such a table already. Give another 'table_name', drop the table, or use "
@@ -166,16 +169,16 @@ class IcebergOutput:
         self._fit_to(table)
         self._table = table
         self._all_ours = entry.all_ours
-        self._writer_goes_on(entry.last_ts)
+        self._resume_writer(entry.last_ts)
         self._open_for_run(table, entry.step)
 
     def _open_for_run(self, table: Table, step: int) -> None:
-        """Have the table say that this run writes it, and which steps it has."""
+        """Record in the table that this run writes it, and which steps it has."""
         self._step = step
         properties = self._ledger.properties(step, self._last_ts, all_ours=self._all_ours)
         table.append(self._writer.table_schema.empty_table(), snapshot_properties=properties)
 
-    def _committed_what_fits(self, step: int, changes: Changes, error: Exception) -> Written:
+    def _commit_what_fits(self, step: int, changes: Changes, error: Exception) -> Written:
         """Commit a step without the rows that the table does not take."""
         trial = TrialTable(self._opened(), self._writer, error)
         try:
@@ -185,7 +188,7 @@ class IcebergOutput:
         return self._committed(step, fitting)
 
     def _committed(self, step: int, changes: Changes) -> Written:
-        """Commit a step, again and again while commits of others come between."""
+        """Commit a step, and retry while commits of others conflict with it."""
         table = self._opened()
         deadline = time.monotonic() + _CONFLICTS_S
         pause_s = 0.05
@@ -227,7 +230,7 @@ class IcebergOutput:
         return current is not None and current.snapshot_id == snapshot_id
 
     def _new_writer(self, required: Collection[str] = ()) -> ChangeLogWriter | MergedWriter:
-        """Make what writes a table in which some columns are never NULL."""
+        """Make a writer for a table in which some columns are never NULL."""
         schema = with_required(iceberg_schema(self._columns), required)
         if self._options.write is Contents.MERGED:
             return MergedWriter(self._columns, schema, self._key)
@@ -238,15 +241,15 @@ class IcebergOutput:
         return ChangeLogWriter(log)
 
     def _fit_to(self, table: Table) -> None:
-        """Have the rows to write be as a table that is there has them.
+        """Adapt the rows to write to an existing table.
 
-        :raises ConnectorFailure: when they cannot be
+        :raises ConnectorFailure: when they cannot be adapted
         """
         self._check_columns(table)
         self._writer = self._new_writer([field.name for field in table.schema().fields if field.required])
 
     def _check_partitions(self, table: Table) -> None:
-        """Refuse a table whose partitions nobody here can compute."""
+        """Refuse a table whose partitions cannot be computed here."""
         computed = [each for each in table.spec().fields if not isinstance(each.transform, IdentityTransform | VoidTransform)]
         if computed and importlib.util.find_spec("pyiceberg_core") is None:
             listed = ", ".join(f"{each.transform}({table.schema().find_column_name(each.source_id)})" for each in computed)
@@ -264,7 +267,7 @@ class IcebergOutput:
             place = there.get_field_index(field.name)
             if place < 0:
                 found.append(f"column {field.name!r} ({field.type}) is not in the table")
-            elif not _alike(there.field(place).type, field.type):
+            elif not _are_alike(there.field(place).type, field.type):
                 found.append(
                     f"column {field.name!r} is {_shown(field.type)} in the view and {_shown(there.field(place).type)} in the table"
                 )
@@ -283,7 +286,7 @@ class IcebergOutput:
     def _last_ts(self) -> int:
         return self._writer.log.last_ts if isinstance(self._writer, ChangeLogWriter) else 0
 
-    def _writer_goes_on(self, last_ts: int) -> None:
+    def _resume_writer(self, last_ts: int) -> None:
         if isinstance(self._writer, ChangeLogWriter):
             self._writer.log.last_ts = last_ts
 
@@ -300,8 +303,8 @@ class IcebergOutput:
         return f"iceberg_output cannot {doing} {self._name}"
 
 
-def _alike(one: pa.DataType, other: pa.DataType) -> bool:
-    """Whether types are the same but for how large texts may become."""
+def _are_alike(one: pa.DataType, other: pa.DataType) -> bool:
+    """Return True if the types are the same apart from the maximum size of texts."""
     return _shown(one) == _shown(other)
 
 

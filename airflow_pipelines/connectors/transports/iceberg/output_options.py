@@ -1,4 +1,4 @@
-"""Options of ``iceberg_output``."""
+"""The options of ``iceberg_output``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from airflow_pipelines.rows.schema import RelationSchema
 
 
 class IcebergOutputOptions(IcebergOptions, TableOutputOptions):
-    """Options of the transport."""
+    """The options of the transport."""
 
     @model_validator(mode="after")
     def _names_a_table(self) -> IcebergOutputOptions:
@@ -25,10 +25,10 @@ class IcebergOutputOptions(IcebergOptions, TableOutputOptions):
 
 
 def check_output(options: IcebergOutputOptions, schema: RelationSchema, index: str | None) -> None:
-    """Find out whether a table can have what the view has.
+    """Check that a table can have what the view has.
 
-    :param options: those of the connector
-    :param schema: that of the view
+    :param options: the options of the connector
+    :param schema: the schema of the view
     :param index: the name of the connector's index
     :raises InvalidOptionError: when it cannot
     """
@@ -48,9 +48,9 @@ def check_output(options: IcebergOutputOptions, schema: RelationSchema, index: s
 
 
 def check_key(schema: RelationSchema, key: Sequence[str]) -> None:
-    """Find out whether rows can be told apart by an index.
+    """Check that rows can be identified by an index.
 
-    :param schema: that of the view
+    :param schema: the schema of the view
     :param key: the columns of the index
     :raises InvalidOptionError: when they cannot
     """

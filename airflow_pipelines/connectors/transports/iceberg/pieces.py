@@ -1,4 +1,4 @@
-"""What an input reads of an Iceberg table, file by file: a snapshot, or what one changed."""
+"""The pieces, file by file, that an input reads of an Iceberg table: those of a snapshot, or of its changes."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ ALL_ROWS: Final[BooleanExpression] = AlwaysTrue()
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A file of which rows come or go.
+    """A file whose rows are inserted or deleted.
 
-    :param task: the file, and what is deleted in it
-    :param snapshot_id: the snapshot in which it is so
-    :param op: what its rows are
+    :param task: the file, and its deleted rows
+    :param snapshot_id: the snapshot in which the file is read
+    :param op: the operation of its rows
     """
 
     task: FileScanTask
@@ -35,14 +35,14 @@ class Piece:
 
 
 def pieces_of_snapshot(table: Table, snapshot_id: int, condition: BooleanExpression) -> list[Piece]:
-    """The files of a snapshot, in an order that is always the same."""
+    """Return the files of a snapshot, in a stable order."""
     return [Piece(task, snapshot_id, Op.INSERT) for task in _tasks(table, snapshot_id, condition)]
 
 
 def pieces_of_change(table: Table, snapshot: Snapshot) -> list[Piece]:
-    """The files whose rows a snapshot took away, and then those whose rows it brought.
+    """Return the files whose rows a snapshot deleted, then those whose rows it inserted.
 
-    Files that other rows were deleted from are both; the rows that stay go and come again, which is no change.
+    Files that lost some of their rows are both: the remaining rows are deleted and inserted again, which is no change.
     """
     summary = snapshot.summary
     if summary is not None and summary.operation is Operation.REPLACE:
@@ -57,7 +57,7 @@ def pieces_of_change(table: Table, snapshot: Snapshot) -> list[Piece]:
 
 
 def schema_of(table: Table, snapshot_id: int | None) -> Schema:
-    """The columns that the table had with a snapshot.
+    """Return the columns that the table had at a snapshot.
 
     :param table: the table
     :param snapshot_id: the snapshot; None for the columns that it has now
@@ -66,12 +66,12 @@ def schema_of(table: Table, snapshot_id: int | None) -> Schema:
 
 
 def rows_of(table: Table, piece: Piece, names: FieldNames, condition: BooleanExpression) -> Iterator[pa.Table]:
-    """The rows of a piece, in an order that is always the same.
+    """Yield the rows of a piece, in a stable order.
 
     :param table: the table
     :param piece: the file
     :param names: the names under which its columns are read
-    :param condition: what rows have to meet
+    :param condition: the condition that rows have to meet
     """
     scan = ArrowScan(table.metadata, table.io, names.of(schema_of(table, piece.snapshot_id)), condition)
     for batch in scan.to_record_batches([piece.task]):
@@ -80,9 +80,9 @@ def rows_of(table: Table, piece: Piece, names: FieldNames, condition: BooleanExp
 
 
 def snapshots_after(table: Table, snapshot_id: int | None) -> list[Snapshot]:
-    """The snapshots that led from one to the current one, oldest first.
+    """Return the snapshots that led from one to the current one, oldest first.
 
-    :param snapshot_id: None for a table that had none
+    :param snapshot_id: the snapshot to start after; None for a table that had none
     :raises ConnectorFailure: when the table's history no longer has it
     """
     found: list[Snapshot] = []

@@ -1,4 +1,4 @@
-"""Ways to put the changes of a step into an Iceberg table, each as one snapshot."""
+"""Writers that put the changes of a step into an Iceberg table, each step as one snapshot."""
 
 from __future__ import annotations
 
@@ -25,12 +25,15 @@ from airflow_pipelines.rows.zsets import WEIGHT
 
 _PART_BYTES: Final = 128 << 20
 _FEW: Final = 100
-"""So many keys are compared with the statistics of files one by one; of more only the least and the greatest."""
+"""The maximum number of keys that are compared one by one with the statistics of files.
+
+Of more keys only the least and the greatest are compared.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """How many changes a snapshot has, how many bytes they took in memory, and the greatest number of a change."""
+    """The number of changes in a snapshot, their number of bytes in memory, and the greatest number of a change."""
 
     records: int
     size_bytes: int
@@ -38,26 +41,26 @@ class Written:
 
 
 Properties = Callable[[int], dict[str, str]]
-"""What goes into the summary of a snapshot, by the greatest number of a change."""
+"""A function that takes the greatest number of a change and returns the properties for the summary of a snapshot."""
 
 
 class StepWriter(Protocol):
-    """Puts the changes of a step into a transaction of a table."""
+    """A writer that puts the changes of a step into a transaction of a table."""
 
     def write(self, table: Table, transaction: Transaction, changes: Changes, properties: Properties) -> Written:
         """Add the changes to the transaction, which the caller commits.
 
-        :param table: its newest version
-        :param transaction: of the table
-        :param changes: those of the step
-        :param properties: makes what goes into the snapshot's summary
+        :param table: the table in its newest version
+        :param transaction: the transaction of the table
+        :param changes: the changes of the step
+        :param properties: a function that returns the properties for the snapshot's summary
         """
 
 
 class ChangeLogWriter:
-    """Appends each change as a row.
+    """A writer that appends each change as a row.
 
-    :param log: makes the rows
+    :param log: the change log that makes the rows
     """
 
     def __init__(self, log: ChangeLog) -> None:
@@ -68,8 +71,8 @@ class ChangeLogWriter:
         """Append the changes."""
         logged = self.log.logged(changes)
         with transaction.update_snapshot(snapshot_properties=properties(logged.last_ts)).fast_append() as update:
-            # Rows that the library shares out among partitions have to be in memory.
-            parts = [logged.reader()] if table.spec().is_unpartitioned() else _in_memory(logged.reader())
+            # The library can split rows by partition only in memory.
+            parts = [logged.reader()] if table.spec().is_unpartitioned() else _read_in_memory(logged.reader())
             for rows in parts:
                 for data_file in _dataframe_to_data_files(transaction.table_metadata, rows, table.io):
                     update.append_data_file(data_file)
@@ -77,13 +80,13 @@ class ChangeLogWriter:
 
 
 class MergedWriter:
-    """Keeps the table equal to a view in which each key of an index has one row.
+    """A writer that keeps the table equal to a view in which each key of an index has one row.
 
-    Files that hold rows of keys that changed are written anew without these rows; the new rows are files of their own. Writing the
+    Files that hold rows of changed keys are rewritten without these rows; the new rows are files of their own. Writing the
     same changes again changes nothing.
 
-    :param columns: those of the view
-    :param schema: of the table
+    :param columns: the columns of the view
+    :param schema: the schema of the table
     :param key: the columns of the index
     """
 
@@ -94,7 +97,7 @@ class MergedWriter:
         self._key_columns = [column for name in key for column in columns if column.name == name]
         self._key_schema = pa.schema([schema.field(name).with_nullable(True) for name in key])
         self.appends_new_keys = False
-        """Whether a key that comes without one that goes is surely not in the table."""
+        """True if an inserted key without a delete is certainly not in the table."""
 
     def write(self, table: Table, transaction: Transaction, changes: Changes, properties: Properties) -> Written:
         """Replace the rows of the keys that changed."""
@@ -113,7 +116,7 @@ class MergedWriter:
         return written
 
     def _split(self, changes: Changes) -> tuple[pa.Table, pa.Table]:
-        """The rows that come, and the keys of those that go, whose other values the table may never have had."""
+        """Return the inserted rows, and the keys of the deleted ones, whose other values the table may never have had."""
         coming, going = [self.table_schema.empty_table()], [self._key_schema.empty_table()]
         for rows in changes.tables():
             more = pc.greater(rows.column(WEIGHT), 0)
@@ -129,10 +132,10 @@ class MergedWriter:
         return comes, goes
 
     def _files_with(self, table: Table, keys: pa.Table) -> list[FileScanTask]:
-        """The files that may have rows with one of some keys, as their statistics say."""
+        """Return the files that may have rows with one of the keys, according to their statistics."""
         if not keys.num_rows or table.current_snapshot() is None:
             return []
-        return list(table.scan(row_filter=_around(keys)).plan_files())
+        return list(table.scan(row_filter=_build_condition(keys)).plan_files())
 
     def _rows(self, table: Table, task: FileScanTask) -> pa.Table:
         projected = table.scan().projection()
@@ -146,8 +149,8 @@ class MergedWriter:
                 update.append_data_file(data_file)
 
 
-def _in_memory(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
-    """Rows as tables of about so many bytes as a file is to have at least."""
+def _read_in_memory(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
+    """Yield the rows as tables that are about as large as the minimum size of a file."""
     batches: list[pa.RecordBatch] = []
     size = 0
     for batch in reader:
@@ -160,15 +163,15 @@ def _in_memory(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(batches)
 
 
-def _around(keys: pa.Table) -> BooleanExpression:
-    """A condition that holds for all rows with one of some keys, and for others."""
+def _build_condition(keys: pa.Table) -> BooleanExpression:
+    """Return a condition that all rows with one of the keys meet, and possibly others."""
     conditions: list[BooleanExpression] = []
     for name in keys.column_names:
         values = keys.column(name)
         if values.null_count or not (pat.is_integer(values.type) or pat.is_string(values.type)):
             continue
         distinct = pc.unique(values)
-        # The classes take their second argument by its place, which the descriptions of their types do not say.
+        # The classes take a second positional argument, which their type hints do not show.
         if len(distinct) <= _FEW:
             conditions.append(In(name, set(distinct.to_pylist())))  # type: ignore[call-arg, arg-type]
         else:
@@ -179,7 +182,7 @@ def _around(keys: pa.Table) -> BooleanExpression:
 
 
 def _is_among(rows: pa.Table, keys: pa.Table) -> Any:
-    """For each row whether its key is one of some keys; NULL is equal to NULL."""
+    """Return a boolean for each row, True if its key is one of ``keys``; NULL is equal to NULL."""
     codes = np.zeros(rows.num_rows + keys.num_rows, np.int64)
     for name in rows.column_names:
         both = pa.chunked_array([*rows.column(name).chunks, *keys.column(name).cast(rows.schema.field(name).type).chunks])
@@ -187,6 +190,6 @@ def _is_among(rows: pa.Table, keys: pa.Table) -> Any:
         if isinstance(encoded, pa.ChunkedArray):
             encoded = encoded.combine_chunks()
         column = np.asarray(encoded.indices, np.int64)
-        # Numbers of pairs, made dense again so that they never overflow.
+        # Renumber the pairs densely, so that the numbers never overflow.
         _, codes = np.unique(codes * (column.max(initial=0) + 1) + column, return_inverse=True)
     return np.isin(codes[: rows.num_rows], codes[rows.num_rows :])

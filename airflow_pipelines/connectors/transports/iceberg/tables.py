@@ -1,4 +1,4 @@
-"""Opening Iceberg tables, and what is wrong when that, or anything later, fails."""
+"""Access to Iceberg tables, and the translation of errors of the library into those of a connector."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ _WRONG: Final = (
     NotImplementedError,
     FileNotFoundError,
 )
-"""What comes again however often it is tried."""
+"""The errors that a retry does not cure."""
 _DENIED: Final = re.compile(
     r"(?i)access_?denied|forbidden|unauthori[sz]ed|signature|invalid_?access_?key|unrecognizedclient|expired_?token|credentials"
     r"|authentication failed|no password supplied|\((401|403)\)"
 )
-"""Stores, Glue and databases say so only in words."""
+"""The words of denied access; stores, Glue and databases have no other sign of it."""
 
 
 @contextmanager
 def table_access(what: str) -> Iterator[None]:
-    """Say what is wrong with a table, its catalog or its files.
+    """Turn errors of a table, its catalog or its files into those of a connector.
 
-    :param what: what was done
+    :param what: a text that says what cannot be done
     :raises ConnectorFailure: when it cannot be done
     :raises TransientConnectorFailure: when a later try may do it
     """
     try:
         yield
     except (ConnectorFailure, StorageError):
-        # Another run has taken over, which is no matter of the table.
+        # These are already errors of a connector, or say that another run has taken over.
         raise
     except _MISSING as error:
         raise ConnectorFailure(f"{what}: there is no such table: {_words(error)}. Check 'table_name' and the catalog.") from error
@@ -58,22 +58,22 @@ def table_access(what: str) -> Iterator[None]:
     except Exception as error:
         if _DENIED.search(str(error)):
             raise _refused(what, error) from error
-        # Catalogs and stores have errors of their own for being away.
+        # Each catalog and store has its own errors for being unavailable.
         raise TransientConnectorFailure(f"{what}: {_words(error)}") from error
 
 
 def open_catalog(options: IcebergOptions) -> Catalog:
-    """The catalog of a connector."""
+    """Return the catalog of a connector."""
     return load_catalog(options.catalog_name, **options.catalog_properties())
 
 
 def table_of_metadata(location: str, options: IcebergOptions) -> Table:
-    """The table that a metadata file describes, which is never changed."""
+    """Return the table that a metadata file describes, which is never changed."""
     return StaticTable.from_metadata(location, options.file_properties())
 
 
 def without_retries(table: Any) -> Any:
-    """The table, whose next commit fails when another one comes before it: whoever commits looks again then."""
+    """Return the table, whose next commit fails if another one comes first, so that the caller can look again."""
     properties = {**table.metadata.properties, "commit.retry.num-retries": "0"}
     table.metadata = table.metadata.model_copy(update={"properties": properties})
     return table

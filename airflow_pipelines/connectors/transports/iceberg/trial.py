@@ -1,4 +1,4 @@
-"""Finds out which rows an Iceberg table does not take: on an empty one like it, which no catalog knows."""
+"""A trial of rows on an empty copy of an Iceberg table, unknown to any catalog, to find those that the table does not take."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ _PLACES: Final = (
 
 
 def may_be_of_rows(error: Exception) -> bool:
-    """Return True if it may be some of the rows for which a table cannot be written.
+    """Return True if some of the rows may be the reason why a table cannot be written.
 
-    :param error: what the library has raised
+    :param error: the error of the library
     """
     return isinstance(error, _OF_ROWS) or _is_too_long(error)
 
 
 class TrialTable:
-    """Takes the rows that a table takes.
+    """An empty table that takes the same rows as another one.
 
-    :param table: the table
-    :param writer: writes it
-    :param error: for what it could not be written
+    :param table: the other table
+    :param writer: the writer of the table
+    :param error: the error because of which it could not be written
     """
 
     def __init__(self, table: Table, writer: StepWriter, error: Exception) -> None:
@@ -47,7 +47,7 @@ class TrialTable:
         self._folder = tempfile.TemporaryDirectory(prefix="airflow-pipelines-trial-")
         properties = {name: value for name, value in table.properties.items() if name not in _PLACES}
         properties[TableProperties.FORMAT_VERSION] = str(table.format_version)
-        # What is too long for a name on this machine may not be for the table's store.
+        # A name that is too long on this machine may be allowed in the table's store.
         properties[TableProperties.OBJECT_STORE_ENABLED] = "false" if _is_too_long(error) else "true"
         properties[TableProperties.WRITE_OBJECT_STORE_PARTITIONED_PATHS] = "false"
         metadata = new_table_metadata(table.schema(), table.spec(), table.sort_order(), f"file://{self._folder.name}", properties)
@@ -55,9 +55,9 @@ class TrialTable:
         self._table = Table(("trial",), metadata, f"{self._folder.name}/metadata.json", files, NoopCatalog("trial"))
 
     def check(self, changes: pa.Table) -> None:
-        """Find out whether the table takes changes.
+        """Check that the table takes changes.
 
-        :param changes: rows with a weight, and maybe with updates
+        :param changes: the rows with a weight, and maybe with updates
         :raises RowProblem: when it does not take all of them
         """
         try:
@@ -69,11 +69,11 @@ class TrialTable:
             raise RowProblem(self._reason(changes, error)) from error
 
     def close(self) -> None:
-        """Remove it."""
+        """Delete the table."""
         self._folder.cleanup()
 
     def _reason(self, changes: pa.Table, error: Exception) -> str:
-        """Say why a row is not taken; the library often does not say which column it is."""
+        """Return the reason why a row is not taken; the library often does not say which column it is."""
         if _is_too_long(error):
             return "the value of a column by which the table is partitioned is too long for the name of a folder"
         row = changes.slice(changes.num_rows - 1)
@@ -95,18 +95,18 @@ class TrialTable:
 class _Part:
     """Some of the changes of a step.
 
-    :param rows: with a weight, and maybe with updates
+    :param rows: the rows with a weight, and maybe with updates
     """
 
     def __init__(self, rows: pa.Table) -> None:
         self._rows = rows
 
     def count(self) -> int:
-        """Return their number."""
+        """Return the number of changes."""
         return int(self._rows.num_rows)
 
     def tables(self) -> Iterator[pa.Table]:
-        """All of them."""
+        """Yield all changes, as one table."""
         yield self._rows
 
 

@@ -1,1 +1,1 @@
-"""Kafka: topics as inputs and outputs."""
+"""Inputs from and outputs to topics of Kafka."""

@@ -1,4 +1,4 @@
-"""Lets a cluster read what a topic has very much of: Spark fetches the records between offsets, and its tasks make rows of them."""
+"""Reading of large backlogs by a cluster: Spark fetches the records between offsets, and its tasks turn them into rows."""
 
 from __future__ import annotations
 
@@ -30,20 +30,23 @@ from airflow_pipelines.rows.formats.messages import MessageParser
 logger = logging.getLogger(__name__)
 
 LARGE_BACKLOG: Final = 500_000
-"""With fewer records, starting tasks takes longer than reading here."""
+"""The number of records up to which reading here is faster than starting tasks."""
 _CORES: Final = 4
-"""With fewer, the way of the records to the tasks and back takes longer than reading here."""
+"""The minimum number of cores; with fewer, moving records to the tasks and back takes longer than reading here."""
 _JOB_RECORDS: Final = 1_000_000
-"""A job of Spark reads so many at most."""
+"""The maximum number of records that a Spark job reads."""
 _JOB_BYTES: Final = 128 << 20
-"""Values of about so many bytes, since the rows of a job come to this process at once."""
+"""The approximate maximum size of a job's values in bytes, since the rows of a job come to this process at once."""
 _BLOCK_RECORDS: Final = 20_000
 _BLOCK_BYTES: Final = 16 << 20
-"""A task has about so many bytes at a time."""
+"""The approximate number of bytes that a task processes at a time."""
 _JOB_S: Final = 300.0
-"""A job takes so long at most, with the start of executors. A cluster that has no room for it would keep it waiting for ever."""
+"""The maximum time of a job in seconds, with the start of executors.
+
+Without it, a job for which the cluster has no room would wait forever.
+"""
 _ANSWER_MS: Final = 10_000
-"""For how long a task waits for a broker, and Spark's planning."""
+"""The time, in milliseconds, that a task, or Spark's planning, waits for a broker."""
 _PATIENCE: Final[Mapping[str, str]] = {
     "kafkaConsumer.pollTimeoutMs": str(_ANSWER_MS),
     "fetchOffset.numRetries": "1",
@@ -54,15 +57,15 @@ _PATIENCE: Final[Mapping[str, str]] = {
 _CONF: Final[Mapping[str, str]] = {
     **LARGE_CONF,
     "spark.sql.execution.arrow.maxBytesPerBatch": str(_BLOCK_BYTES),
-    # Plans show the options of their sources.
+    # Plans show the options of their sources, which may be secret.
     "spark.sql.redaction.options.regex": "(?i)url|jaas|password|secret|truststore",
 }
 
 
 class ClusterReader:
-    """Reads large backlogs by a cluster, for as long as that works.
+    """A reader of large backlogs that uses a cluster, for as long as that works.
 
-    Whatever goes wrong ends this way of reading for good: the other one goes on at the same place, and says what Kafka refuses.
+    Any error ends this way of reading for good: the consumer goes on at the same place, and reports what Kafka refuses.
     """
 
     def __init__(
@@ -73,13 +76,13 @@ class ClusterReader:
         where: str,
         secrets: Sequence[str] = (),
     ) -> None:
-        """Make one that has read nothing yet.
+        """Make a reader that has read nothing yet.
 
         :param spark: any session of the application
-        :param properties: of Java's client
-        :param new_reading: says how tasks read records
+        :param properties: the properties of Java's client
+        :param new_reading: a function that returns the way in which tasks read records
         :param where: the connector and its topic, for messages
-        :param secrets: what messages must not have
+        :param secrets: the texts that messages must not contain
         """
         self._secrets = secrets
         self._spark = spark
@@ -94,32 +97,32 @@ class ClusterReader:
         self._said = False
 
     def wants(self, lag: Lag | None) -> bool:
-        """Whether there is so much to read that it should. How large records are it has to know before.
+        """Return True if the backlog is so large that the cluster should read it. The size of records has to be known before.
 
-        :param lag: what is known of what the topic has
+        :param lag: the lag of the input, as far as it is known
         """
         is_much = lag is not None and (lag.records or 0) > LARGE_BACKLOG
         is_ready = self._works and self._record_bytes is not None and not self._parts
         return is_much and is_ready and _has_cores(self._spark)
 
     def saw(self, records: int, size_bytes: int) -> None:
-        """Know how large records are.
+        """Record the size of records that were read.
 
-        :param records: how many were seen
-        :param size_bytes: of their values
+        :param records: the number of records
+        :param size_bytes: the total size of their values
         """
         if records:
             self._record_bytes = max(size_bytes / records, 1.0)
 
     def fetch(self, places: Mapping[int, int], ends: Mapping[int, Range], max_records: int) -> None:
-        """Read a part of what there is, if that is much; :meth:`next_part` then gives it.
+        """Read a part of the backlog, if it is large; :meth:`next_part` then returns it.
 
-        :param places: by partition the offset of the record that comes next
-        :param ends: by partition the offsets of its oldest record, and of the next one that somebody writes
-        :param max_records: so many are in one part at most
+        :param places: the offset of the next record, by partition
+        :param ends: the offsets of the oldest record and of the next one to be written, by partition
+        :param max_records: the maximum number of records in one part
         """
         if any(not oldest <= places[partition] <= end for partition, (oldest, end) in ends.items()):
-            # The other way of reading says what is wrong where records are missing.
+            # The consumer reports what is wrong if records are missing.
             return
         if sum(end - places[partition] for partition, (_, end) in ends.items()) <= LARGE_BACKLOG:
             return
@@ -139,15 +142,15 @@ class ClusterReader:
 
     @property
     def has_parts(self) -> bool:
-        """Whether :meth:`next_part` gives anything."""
+        """True if :meth:`next_part` returns anything."""
         return bool(self._parts)
 
     def next_part(self) -> Part | None:
-        """The next part of what was fetched; None when there is none."""
+        """Return the next part of what was fetched, or None if there is none."""
         return self._parts.popleft() if self._parts else None
 
     def cancel(self) -> None:
-        """End what tasks do. From any thread."""
+        """Cancel the jobs of the reader, from any thread."""
         self._works = False
         try:
             cancel_jobs(self._spark.sparkContext, self._group)
@@ -155,7 +158,7 @@ class ClusterReader:
             logger.debug("%s: its jobs were not cancelled: %s", self._where, spark_cause(error))
 
     def _most(self, records: int, size_bytes: int) -> int:
-        """So many records have no more than so many bytes, as far as is known."""
+        """Return the number of records, at most ``records``, that have about ``size_bytes`` bytes, as far as is known."""
         return max(1, min(records, int(size_bytes / (self._record_bytes or 1.0))))
 
     def _blocks(self, ranges: Mapping[int, Range], max_records: int) -> list[ClusterBlock]:
@@ -183,7 +186,7 @@ class ClusterReader:
 
     @contextmanager
     def _limited_time(self) -> Iterator[None]:
-        """End a job that takes too long.
+        """Cancel a job that takes too long.
 
         :raises TimeoutError: when it did
         """
@@ -221,10 +224,10 @@ class ClusterReader:
 
 
 def cluster_reader(options: KafkaInputOptions, context: InputContext) -> ClusterReader | None:
-    """What reads large backlogs of a connector; None where the host reads them alone.
+    """Return the reader of large backlogs of a connector, or None where the host reads them alone.
 
-    :param options: of the connector
-    :param context: what it is opened with
+    :param options: the options of the connector
+    :param context: the context with which it is opened
     """
     spark, where = context.spark, f"kafka_input {options.topic}"
     if spark is None or str(spark.sparkContext.master).split("[")[0] == "local":
@@ -236,13 +239,13 @@ def cluster_reader(options: KafkaInputOptions, context: InputContext) -> Cluster
     except (NoJavaPropertyError, _HostAloneError) as reason:
         logger.info("%s: the host reads it alone, without the cluster: %s", where, reason)
         return None
-    # In the text of the login a password has other letters where it has to be quoted.
+    # In the login configuration the password may be escaped, and so differ from the option.
     secrets = [text for text in (properties.get("sasl.jaas.config"), str(given.get("sasl.password") or "")) if text]
     return ClusterReader(spark, properties, lambda: replace(reading, now=context.now()), where, secrets)
 
 
 class _HostAloneError(ValueError):
-    """Why no task can read what a connector reads."""
+    """The error for a connector whose records tasks cannot read; its message says why."""
 
 
 def _reading(options: KafkaInputOptions, context: InputContext) -> BlockReading:
@@ -257,7 +260,7 @@ def _reading(options: KafkaInputOptions, context: InputContext) -> BlockReading:
 
 
 def _has_cores(spark: SparkSession) -> bool:
-    """Whether an application has enough of them, or gets them when it has something to do."""
+    """Return True if an application has enough cores, or gets them when it has something to do."""
     context = spark.sparkContext
     return context.defaultParallelism >= _CORES or context.getConf().get("spark.dynamicAllocation.enabled") == "true"
 

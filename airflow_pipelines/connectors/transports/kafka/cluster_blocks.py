@@ -1,4 +1,4 @@
-"""What tasks of Spark do with the records that Spark has fetched: the same code reads them that reads those of the host."""
+"""The code that Spark tasks run on fetched records; it reads them in the same way as the host."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ BLOCK_TYPE: Final = (
     "partition INT, first BIGINT, last BIGINT, fetched_bytes BIGINT, rows BINARY, truncates BOOLEAN, records BIGINT, "
     "size_bytes BIGINT, errors ARRAY<STRUCT<offset: BIGINT, message: STRING>>, num_errors BIGINT"
 )
-"""A block as a row of Spark. The rows of the table are one value, in Arrow's form, so that they come back in their own types."""
+"""The type of a block as a Spark row.
+
+The rows of the table are one value, in Arrow's form, so that they come back in their own types.
+"""
 _BLOCK_SCHEMA: Final = pa.schema(
     {
         "partition": pa.int32(),
@@ -46,12 +49,12 @@ _BLOCK_SCHEMA: Final = pa.schema(
 
 
 class OtherCodeError(RuntimeError):
-    """A machine of the cluster would read records with other code."""
+    """The error for a machine of the cluster that would read records with other code."""
 
 
 @cache
 def code() -> str:
-    """A hash of this package as it is on this machine, and of the library that makes columns."""
+    """Return a hash of this package on this machine, and of the library that makes columns."""
     found = sha256(pa.__version__.encode())
     for path in sorted(_PACKAGE.rglob("*.py")):
         found.update(str(path.relative_to(_PACKAGE)).encode() + b"\0" + path.read_bytes())
@@ -62,7 +65,7 @@ def code() -> str:
 class FetchedRecord:
     """A record that Spark has fetched; see :class:`~airflow_pipelines.connectors.transports.kafka.record.Record`.
 
-    It is not frozen: a frozen one takes as long to make as a small record to read.
+    It is not frozen: making a frozen one takes as long as reading a small record.
     """
 
     _topic: str
@@ -73,43 +76,43 @@ class FetchedRecord:
     _headers: Headers
 
     def topic(self) -> str:
-        """The name of its topic."""
+        """Return the name of its topic."""
         return self._topic
 
     def partition(self) -> int:
-        """The number of its partition."""
+        """Return the number of its partition."""
         return self._partition
 
     def offset(self) -> int:
-        """Its place there."""
+        """Return its offset in the partition."""
         return self._offset
 
     def key(self) -> bytes | None:
-        """Its key; None without one."""
+        """Return its key, or None without one."""
         return self._key
 
     def value(self) -> bytes | None:
-        """Its value; None for a tombstone."""
+        """Return its value, or None for a tombstone."""
         return self._value
 
     def headers(self) -> Headers:
-        """Its headers."""
+        """Return its headers."""
         return self._headers
 
     def timestamp(self) -> tuple[int, int]:
-        """No time: nothing that is read on a cluster needs it."""
+        """Return no time, since nothing that is read on a cluster needs it."""
         return _NO_TIMESTAMP
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterBlock:
-    """Records of one partition, one after the other, as rows.
+    """Consecutive records of one partition, as rows.
 
     :param partition: the number of the partition
-    :param first: the offset of the first one
-    :param last: the offset of the last one
-    :param fetched_bytes: of the values of all of them, also those that are not wanted
-    :param rows: what they say
+    :param first: the offset of the first record
+    :param last: the offset of the last record
+    :param fetched_bytes: the size of the values of all records, also of those that are not wanted
+    :param rows: the rows of the records
     """
 
     partition: int
@@ -120,10 +123,10 @@ class ClusterBlock:
 
     @classmethod
     def of_row(cls, table: str, row: Mapping[str, Any]) -> ClusterBlock:
-        """The block that a row of :data:`BLOCK_TYPE` is.
+        """Return the block of a row of :data:`BLOCK_TYPE`.
 
         :param table: the name of the table that it is for
-        :param row: its values by name
+        :param row: the values of the row by name
         """
         changes = None
         if row["rows"] is not None:
@@ -134,7 +137,7 @@ class ClusterBlock:
         return cls(row["partition"], row["first"], row["last"], row["fetched_bytes"], rows)
 
     def to_batch(self) -> pa.RecordBatch:
-        """The block as a row of :data:`BLOCK_TYPE`."""
+        """Return the block as a row of :data:`BLOCK_TYPE`."""
         rows = self.rows
         row = {
             "partition": self.partition,
@@ -160,12 +163,12 @@ def _as_stream(table: pa.Table) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class BlockReading:
-    """How tasks read records. It goes to them as bytes, with nothing in it that is secret.
+    """The way in which tasks read records. It is sent to them as bytes, and contains no secrets.
 
     :param topic: the name of the topic
-    :param schema: of the table that the rows are for
+    :param schema: the schema of the table that the rows are for
     :param format: the name of the format
-    :param format_options: those of the format
+    :param format_options: the options of the format
     :param header_filter: see ``KafkaInputOptions``
     :param now: the time that DEFAULTs have, in microseconds since the epoch
     :param code: the hash of the package of the host, see :func:`code`
@@ -180,9 +183,9 @@ class BlockReading:
     code: str
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Read the records of a task, each batch of which becomes a block.
+        """Read the records of a task, and yield a block for each batch.
 
-        :param batches: records in the order of their partition
+        :param batches: the records in the order of their partition
         :raises OtherCodeError: when this machine has another release of this package
         """
         if code() != self.code:

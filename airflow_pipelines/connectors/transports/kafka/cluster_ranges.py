@@ -1,4 +1,4 @@
-"""What jobs of a cluster read of each partition, and the order in which what they have read comes."""
+"""The ranges of offsets that jobs of a cluster read of each partition, and the order of the results."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from airflow_pipelines.connectors.transports.kafka.cluster_blocks import Cluster
 from airflow_pipelines.connectors.transports.kafka.records import Rows
 
 Range: TypeAlias = tuple[int, int]
-"""An offset, and the one at which reading ends."""
+"""The offset at which reading begins, and the one at which it ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of what a job read.
+    """A part of the result of a job.
 
     :param partition: the number of the partition
     :param next: the offset of the record that comes next
-    :param rows: what the records before it say
+    :param rows: the rows of the records before it
     """
 
     partition: int
@@ -28,11 +28,11 @@ class Part:
 
 
 def chosen_ranges(places: Mapping[int, int], ends: Mapping[int, int], most: int) -> dict[int, Range]:
-    """What to read of each partition that has anything: of each the same share.
+    """Return the range to read of each partition that has any records: the same share of each.
 
-    :param places: by partition the offset of the record that comes next
-    :param ends: by partition the offset at which it ends
-    :param most: so many records of all together, and one more of each partition
+    :param places: the offset of the next record, by partition
+    :param ends: the end offset, by partition
+    :param most: the maximum number of records in total, apart from one more of each partition
     """
     left = {partition: ends[partition] - place for partition, place in places.items() if ends[partition] > place}
     share = min(1.0, most / max(1, sum(left.values())))
@@ -43,12 +43,12 @@ def chosen_ranges(places: Mapping[int, int], ends: Mapping[int, int], most: int)
 
 
 def parts_of(blocks: Iterable[ClusterBlock], ranges: Mapping[int, Range]) -> list[Part]:
-    """What a job read, in an order in which no partition is far ahead of others.
+    """Return the result of a job as parts, in an order in which no partition is far ahead of others.
 
-    The last part of each partition goes to the end of its range: marks of transactions are offsets without records.
+    The last part of each partition goes to the end of its range: transaction markers are offsets without records.
 
-    :param blocks: in any order
-    :param ranges: what was to be read
+    :param blocks: the blocks in any order
+    :param ranges: the ranges that were to be read
     """
     by_partition: dict[int, list[ClusterBlock]] = {partition: [] for partition in ranges}
     for block in sorted(blocks, key=lambda block: block.first):
@@ -58,7 +58,7 @@ def parts_of(blocks: Iterable[ClusterBlock], ranges: Mapping[int, Range]) -> lis
 
 
 def _done(part: Part, chosen: Range) -> float:
-    """Which share of its range ends with a part."""
+    """Return the share of its range that ends with a part."""
     start, end = chosen
     return (part.next - start) / (end - start)
 

@@ -46,7 +46,7 @@ def _open_output(options: KafkaOutputOptions, context: OutputContext) -> OutputT
 
 
 def _check_opened(options: KafkaOptions, transport: str) -> None:
-    """Find out the same of options that are known only now, since they hold references."""
+    """Check the brokers again when the connector is opened, since references are resolved only then."""
     try:
         check_servers(options, transport)
     except InvalidOptionError as error:
@@ -80,7 +80,7 @@ KAFKA_INPUT: Final = InputDefinition(
     packages=("confluent_kafka",),
     extra="kafka",
 )
-"""Reads a topic."""
+"""An input that reads a topic."""
 
 KAFKA_OUTPUT: Final = OutputDefinition(
     name="kafka_output",
@@ -94,4 +94,4 @@ KAFKA_OUTPUT: Final = OutputDefinition(
     packages=("confluent_kafka",),
     extra="kafka",
 )
-"""Writes to a topic."""
+"""An output that writes to a topic."""

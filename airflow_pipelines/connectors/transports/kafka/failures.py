@@ -1,4 +1,4 @@
-"""What goes wrong between a connector and Kafka, as failures of connectors."""
+"""The translation of problems with Kafka into failures of connectors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from airflow_pipelines.rows.formats.failures import FormatFailure, TransientForm
 
 
 def connector_problems(where: str, servers: str) -> Problems[ConnectorFailure]:
-    """What the client of a connector says of its connections.
+    """Return the record of the connection problems that the client of a connector reports.
 
     :param where: the connector and its topic, for messages
     :param servers: the brokers, for messages
@@ -21,7 +21,7 @@ def connector_problems(where: str, servers: str) -> Problems[ConnectorFailure]:
 
 @contextmanager
 def failures_of_format(where: str) -> Iterator[None]:
-    """Take what a format needs and cannot have for a failure of the connector.
+    """Turn failures of a format into failures of the connector.
 
     :param where: the connector and its topic, for messages
     """

@@ -1,4 +1,4 @@
-"""Headers of records, and conditions on them."""
+"""The headers of records, and conditions on them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _UNKNOWN: Final = (
 def headers_of(record: Record) -> Headers:
     """Return the headers of a record.
 
-    :param record: as its consumer has it
+    :param record: the record as its consumer has it
     """
     headers = record.headers()
     return list(headers.items()) if isinstance(headers, dict) else headers or ()
@@ -55,9 +55,9 @@ class HeaderPattern(_Model):
         return re.compile(self.pattern)
 
     def fits(self, headers: Headers) -> bool:
-        """Tell whether a value of the header fits: one of them, where its name is there more than once.
+        """Return True if a value of the header matches: one of them is enough if the header occurs more than once.
 
-        :param headers: of a record
+        :param headers: the headers of a record
         """
         return any(name == self.name and self._compiled.fullmatch(_as_text(value)) is not None for name, value in headers)
 
@@ -68,37 +68,37 @@ class HeaderFits(_Model):
     header: HeaderPattern
 
     def accepts(self, headers: Headers) -> bool:
-        """Tell whether the condition holds for the headers of a record."""
+        """Return True if the condition holds for the headers of a record."""
         return self.header.fits(headers)
 
 
 class AllOf(_Model):
-    """The condition that several hold."""
+    """The condition that several conditions hold."""
 
     conditions: tuple[HeaderCondition, ...] = Field(alias="and")
 
     def accepts(self, headers: Headers) -> bool:
-        """Tell whether all conditions hold for the headers of a record."""
+        """Return True if all conditions hold for the headers of a record."""
         return all(condition.accepts(headers) for condition in self.conditions)
 
 
 class AnyOf(_Model):
-    """The condition that one of several holds."""
+    """The condition that one of several conditions holds."""
 
     conditions: tuple[HeaderCondition, ...] = Field(alias="or")
 
     def accepts(self, headers: Headers) -> bool:
-        """Tell whether one of the conditions holds for the headers of a record."""
+        """Return True if one of the conditions holds for the headers of a record."""
         return any(condition.accepts(headers) for condition in self.conditions)
 
 
 class Not(_Model):
-    """The condition that another does not hold."""
+    """The condition that another condition does not hold."""
 
     condition: HeaderCondition = Field(alias="not")
 
     def accepts(self, headers: Headers) -> bool:
-        """Tell whether the other condition does not hold for the headers of a record."""
+        """Return True if the other condition does not hold for the headers of a record."""
         return not self.condition.accepts(headers)
 
 
@@ -120,5 +120,5 @@ for _model in (AllOf, AnyOf, Not):
 
 
 def _as_text(value: str | bytes | None) -> str:
-    """Read a value as text; bytes that are none stay different from all characters of a pattern."""
+    """Return a value as text; bytes that are not UTF-8 stay different from all characters of a text."""
     return value if isinstance(value, str) else (value or b"").decode(errors="surrogateescape")

@@ -1,4 +1,4 @@
-"""Puts the records of several partitions into the order of their timestamps."""
+"""A merge of the records of several partitions in the order of their timestamps."""
 
 from __future__ import annotations
 
@@ -8,61 +8,61 @@ from collections.abc import Iterable
 from typing import Final, Protocol
 
 MOST_WAITING: Final = 20_000
-"""When so many records of a partition wait for others, no more of it are asked for."""
+"""The number of waiting records of a partition at which it is paused."""
 
 
 class Timed(Protocol):
     """A record of a partition."""
 
     def partition(self) -> int | None:
-        """The number of its partition."""
+        """Return the number of its partition."""
 
     def timestamp(self) -> tuple[int, int]:
-        """What kind of time it has, and the time in milliseconds."""
+        """Return the type of its timestamp, and the time in milliseconds."""
 
 
 class InTimeOrder:
-    """Holds records back until each partition has one, or has been read to its end: only then it is known which is the oldest.
+    """A buffer that holds records back until each partition has one, or has been read to its end: then the oldest is known.
 
-    Within a partition the order stays as it is, whatever the timestamps are.
+    The order within a partition does not change, whatever the timestamps are.
     """
 
     def __init__(self, partitions: Iterable[int]) -> None:
         """Begin with nothing.
 
-        :param partitions: those that are read
+        :param partitions: the numbers of the partitions that are read
         """
         self._waiting: dict[int, deque[Timed]] = {partition: deque() for partition in partitions}
         self._ended: set[int] = set()
 
     def add_partition(self, partition: int) -> None:
-        """Another partition is read, too."""
+        """Add a partition that is read from now on."""
         self._waiting.setdefault(partition, deque())
 
     def add(self, record: Timed) -> None:
-        """Take a record, the next of its partition."""
+        """Add a record, the next of its partition."""
         partition = record.partition() or 0
         self._waiting[partition].append(record)
         self._ended.discard(partition)
 
     def ended(self, partition: int) -> None:
-        """A partition has been read to its end; another record may come later."""
+        """Record that a partition has been read to its end; another record may come later."""
         self._ended.add(partition)
 
     @property
     def full(self) -> frozenset[int]:
-        """The partitions of which enough records wait."""
+        """The partitions that have enough waiting records."""
         return frozenset(partition for partition, waiting in self._waiting.items() if len(waiting) >= MOST_WAITING)
 
     @property
     def is_empty(self) -> bool:
-        """Whether no record waits."""
+        """True if no record waits."""
         return not any(self._waiting.values())
 
     def take(self, most: int) -> list[Timed]:
-        """The oldest records, in order.
+        """Remove and return the oldest records, in order.
 
-        :param most: how many at most
+        :param most: the maximum number of records
         """
         taken: list[Timed] = []
         heads = [(waiting[0].timestamp()[1], partition) for partition, waiting in self._waiting.items() if waiting]

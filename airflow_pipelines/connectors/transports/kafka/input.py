@@ -1,4 +1,4 @@
-"""Reads a topic of Kafka."""
+"""An input that reads a topic of Kafka."""
 
 from __future__ import annotations
 
@@ -35,37 +35,37 @@ from airflow_pipelines.rows.formats.messages import MessageParser
 logger = logging.getLogger(__name__)
 
 _ANSWER_S: Final = 5.0
-"""How long a broker may take for an answer."""
+"""The maximum time, in seconds, that a broker may take for an answer."""
 _LOOK_S: Final = 1.0
-"""How often it is looked meanwhile why there is none."""
+"""The interval, in seconds, at which the reason is checked while there is no answer."""
 _PARTITIONS_S: Final = 10.0
-"""How often new partitions are looked for."""
+"""The interval, in seconds, at which new partitions are looked for."""
 _LAG_S: Final = 0.5
-"""How often it is counted what was not read yet."""
+"""The interval, in seconds, at which unread records are counted."""
 _CLOSE_S: Final = 10.0
-"""How long the end of a client is waited for ..."""
+"""The maximum time, in seconds, to wait for the client to close."""
 _CLOSE_AWAY_S: Final = 1.0
-"""... and when its brokers are away. Whatever it still waits for changes nothing here."""
+"""The same while its brokers are away: what the client still waits for changes nothing here."""
 _LINGER_S: Final = 0.02
-"""For how long more records are waited for when there is one: large blocks are read faster."""
+"""The time, in seconds, to wait for more records after the first one: large blocks are read faster."""
 _BLOCK_RECORDS: Final = 20_000
 _LARGE_RECORDS: Final = 5_000
-"""While so many are parsed, more are asked for."""
+"""The number of records from which the next ones are fetched while these are parsed."""
 _NOT_ENOUGH_S: Final = 10.0
-"""How long it takes until a cluster is asked again that had too little to read."""
+"""The time, in seconds, until a cluster that had too little to read is asked again."""
 _NO_TOPIC: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
 
 
 class KafkaInput:
-    """An input over the partitions of a topic. A position is the offset of the record that comes next, by partition."""
+    """An input over the partitions of a topic. A position is the offset of the next record, by partition."""
 
     def __init__(self, options: KafkaInputOptions, parser: MessageParser, name: str, cluster: ClusterReader | None = None) -> None:
         """Make an input that is not open yet.
 
-        :param options: what to read
-        :param parser: reads the records
-        :param name: of the connector, for messages
-        :param cluster: reads what is very much; None where nothing else does
+        :param options: the options that say what to read
+        :param parser: the parser of the records
+        :param name: the name of the connector, for messages
+        :param cluster: the reader of large backlogs; None where there is none
         """
         self._options = options
         self._cluster = cluster
@@ -79,11 +79,11 @@ class KafkaInput:
         self._paused: frozenset[int] = frozenset()
         self._consumer: Consumer | None = None
         self._is_assigned = False
-        """Whether the consumer fetches records, which it does not while a cluster reads."""
+        """True if the consumer fetches records, which it does not while a cluster reads."""
         self._next: dict[int, int] = {}
         self._read_to: dict[int, int] = {}
         self._ends: dict[int, int] = {}
-        """By partition where its end was when it was last told: the offset of the next record that somebody writes."""
+        """The last known end of each partition: the offset of the next record that somebody writes."""
         self._said_where = False
         self._looked_for_partitions = 0.0
         self._group = options.properties().get("group.id")
@@ -92,14 +92,14 @@ class KafkaInput:
         self._measured_lag = 0.0
         self._closed = threading.Event()
         self._lock = threading.Lock()
-        """Held by who uses the consumer, whose calls wait for each other without being in turn."""
+        """The lock for use of the consumer, whose calls wait for each other, but not in turn."""
         self._wanted: list[TopicPartition] = []
-        """Where the group is to stand."""
+        """The offsets that the group should have."""
         self._told = self._wanted
-        """Where it was told to stand."""
+        """The offsets that were last committed to the group."""
 
     def open(self, position: Position | None) -> None:
-        """Find the partitions, and where each begins.
+        """Find the partitions, and the offset at which each begins.
 
         :raises ConnectorFailure: when a broker refuses, records have expired, or an option does not fit the topic
         :raises TransientConnectorFailure: when no broker answers, or there is no such topic yet
@@ -115,7 +115,7 @@ class KafkaInput:
             places = first_offsets(self._options, partitions, topic)
         else:
             known = {int(partition): offset for partition, offset in position["offsets"].items()}
-            # Those that are no longer chosen keep their place.
+            # Partitions that are no longer chosen keep their place.
             places = {**known, **next_offsets(self._options, known, partitions, topic)}
             self._report_skipped(known, places)
         self._next, self._read_to = places, {partition: places[partition] for partition in partitions}
@@ -125,24 +125,24 @@ class KafkaInput:
         self._looked_for_partitions = time.monotonic()
 
     def read(self, max_records: int, timeout_s: float) -> InputChunk | None:
-        """The next records.
+        """Return the next records, or None if nothing came within ``timeout_s``.
 
         :raises ConnectorFailure: when a broker refuses, or records have expired
         :raises TransientConnectorFailure: when no broker can be reached
         """
         if not self._said_where:
-            # "latest" is another place after a restart, so where it was is part of the first checkpoint.
+            # "latest" would be another offset after a restart, so the first checkpoint has the offsets.
             self._said_where = True
             return InputChunk(None, 0, 0, self._position())
         return self._ahead.read(lambda patience_s: self._taken(max_records, patience_s), timeout_s)
 
     def commit(self, position: Position) -> None:
-        """Tell the group, if the connector has one, how far the pipeline is."""
+        """Commit the position of the pipeline to the group, if the connector has one."""
         if self._group is None:
             return
         offsets = position["offsets"].items()
         self._wanted = [TopicPartition(self._options.topic, int(partition), offset) for partition, offset in offsets]
-        # Whoever reads does it; a call beside its own might wait for as long as nothing else happens.
+        # If a read holds the lock, it commits: a concurrent call might wait until that read returns.
         if self._lock.acquire(blocking=False):
             try:
                 self._commit_noted()
@@ -150,11 +150,11 @@ class KafkaInput:
                 self._lock.release()
 
     def lag(self) -> Lag | None:
-        """How many records the topic had when it last answered, and were not read."""
+        """Return the number of unread records that the topic had when it last answered."""
         return self._lag
 
     def close(self) -> None:
-        """Let go of the brokers; a read in another thread comes back."""
+        """Close the consumer; a read in another thread then returns."""
         self._closed.set()
         self._ahead.close()
         if self._cluster is not None:
@@ -165,7 +165,7 @@ class KafkaInput:
                 self._commit_noted()
             consumer, self._consumer = self._consumer, None
         if consumer is not None:
-            # A client waits for the answers to its commits, for as long as its brokers are away.
+            # A closing client waits for the answers to its commits, as long as its brokers are away.
             closing = threading.Thread(target=consumer.close, name=f"close {self._where}", daemon=True)
             closing.start()
             closing.join(_CLOSE_AWAY_S if is_away else _CLOSE_S)
@@ -173,7 +173,7 @@ class KafkaInput:
                 self._problems.abandon_client()
 
     def _commit_noted(self) -> None:
-        """Tell the group where it is to stand; the answer comes with a later read."""
+        """Commit the wanted offsets to the group; the answer comes with a later read."""
         wanted = self._wanted
         if not wanted or wanted is self._told or self._consumer is None:
             return
@@ -204,12 +204,12 @@ class KafkaInput:
         return Block(lambda: self._chunk(records, position, has_ended), len(records) >= _LARGE_RECORDS)
 
     def _assign(self, consumer: Consumer) -> None:
-        """Let the consumer fetch what comes next."""
+        """Have the consumer fetch the next records."""
         consumer.assign([TopicPartition(self._options.topic, *place) for place in self._read_to.items()])
         self._is_assigned = True
 
     def _part_of_cluster(self, consumer: Consumer, max_records: int) -> Block | None:
-        """The next part of what a cluster has read; None when the consumer is to read."""
+        """Return the next part that a cluster has read, or None if the consumer is to read."""
         cluster = self._cluster
         if cluster is None:
             return None
@@ -227,13 +227,13 @@ class KafkaInput:
         return Block(lambda: chunk, is_large=False)
 
     def _fetch_by_cluster(self, consumer: Consumer, cluster: ClusterReader, max_records: int) -> None:
-        # What is fetched ahead here would come a second time.
+        # Records that this consumer has prefetched would be read twice.
         consumer.unassign()
         self._is_assigned = False
         self._ids.came(has_records=False)
         self._look_for_partitions(consumer)
         topic = TopicOfBroker(consumer, self._options.topic, self._problems)
-        # Records behind the end of those that are committed are not asked for: a task would wait for them.
+        # Do not request records after the end of the committed ones: a task would wait for them.
         ends = {partition: topic.ends(partition) for partition in self._read_to}
         self._lag = Lag(records=sum(max(0, end - self._read_to[partition]) for partition, (_, end) in ends.items()))
         cluster.fetch(self._read_to, ends, max_records)
@@ -254,13 +254,13 @@ class KafkaInput:
             raise ConnectorFailure(f"{self._where}: an option has no value that Kafka's client accepts: {_text(error)}") from error
 
     def _partitions(self, consumer: Consumer) -> tuple[int, ...]:
-        """The numbers of the topic's partitions."""
+        """Return the numbers of the topic's partitions."""
         deadline = time.monotonic() + _ANSWER_S
         while True:
             try:
                 found = consumer.list_topics(self._options.topic, timeout=_LOOK_S).topics[self._options.topic]
             except KafkaException as error:
-                # What a broker refuses is not in the answer.
+                # The answer does not contain the refusal of a broker; poll reports it.
                 consumer.poll(0)
                 if self._problems.are_serious or time.monotonic() > deadline or self._closed.is_set():
                     raise self._problems.failure(error.args[0]) from error
@@ -279,7 +279,7 @@ class KafkaInput:
         return self._problems.failure(error)
 
     def _records(self, consumer: Consumer, most: int, timeout_s: float) -> list[Message]:
-        """Records in the order in which they are for the pipeline; whatever else came with them is taken care of."""
+        """Return records in the order in which the pipeline gets them, and handle all other messages that came with them."""
         if self._in_order is not None and (taken := self._in_order.take(most)):
             return taken  # type: ignore[return-value]
         came = consumer.consume(1, timeout_s)
@@ -290,16 +290,18 @@ class KafkaInput:
         if came or not self._problems.are_serious:
             self._ids.came(any(message.error() is None for message in came))
         self._look_for_partitions(consumer)
-        records = [message for message in came if message.error() is None or self._event(consumer, message)]
+        records = [message for message in came if message.error() is None or self._handle_event(consumer, message)]
         for partition, place in _places_after(records).items():
-            # Its end may have come with its last records, behind which there may be marks of transactions.
+            # The end of the partition may have come with its last records, and transaction markers may follow these.
             self._read_to[partition] = max(self._read_to[partition], place)
         if self._in_order is None:
             return records
-        return self._ordered(consumer, self._in_order, records, most)
+        return self._order(consumer, self._in_order, records, most)
 
     def _check_brokers(self, consumer: Consumer) -> None:
-        """Find out whether brokers are back. The client says once that they are away, maybe while it still has records of them.
+        """Check that the brokers are back.
+
+        The client reports only once that they are away, maybe while it still has records of them.
 
         :raises ConnectorFailure: when they are not, or one refuses
         """
@@ -311,7 +313,7 @@ class KafkaInput:
         if self._problems.are_serious:
             raise self._problems.failure()
 
-    def _ordered(self, consumer: Consumer, in_order: InTimeOrder, records: Iterable[Message], most: int) -> list[Message]:
+    def _order(self, consumer: Consumer, in_order: InTimeOrder, records: Iterable[Message], most: int) -> list[Message]:
         for record in records:
             in_order.add(record)
         for partition in self._ended():
@@ -323,17 +325,17 @@ class KafkaInput:
         self._paused = full
         return taken  # type: ignore[return-value]
 
-    def _event(self, consumer: Consumer, message: Message) -> bool:
-        """Take care of what is no record.
+    def _handle_event(self, consumer: Consumer, message: Message) -> bool:
+        """Handle a message that is not a record.
 
-        :returns: False, for a message that is none
+        :returns: False if the message is not a record, else True
         """
         error, partition = message.error(), message.partition() or 0
         if error is None:
             return True
         if error.code() == KafkaError._PARTITION_EOF:
             self._ends[partition] = message.offset() or 0
-            # Marks of transactions have offsets, too.
+            # Transaction markers have offsets, too.
             self._read_to[partition] = max(self._read_to[partition], self._ends[partition])
         elif error.code() == KafkaError._AUTO_OFFSET_RESET:
             self._go_on_after_expiry(consumer, partition, message.offset() or 0)
@@ -353,13 +355,13 @@ class KafkaInput:
                 raise expired(self._options.topic, partition, wanted, oldest if oldest > wanted else None)
             self._report_skipped({partition: wanted}, {partition: oldest})
             self._read_to[partition] = oldest
-        # A partition that has failed cannot be sought.
+        # Assign the partition again, since seek does not work after a failure.
         place = TopicPartition(self._options.topic, partition, self._read_to[partition])
         consumer.incremental_unassign([place])
         consumer.incremental_assign([place])
 
     def _look_for_partitions(self, consumer: Consumer) -> None:
-        """Read partitions that have been made since, from their beginnings.
+        """Find new partitions, and read them from their beginnings.
 
         :raises TransientConnectorFailure: when the topic is gone
         """
@@ -370,7 +372,7 @@ class KafkaInput:
         try:
             found = consumer.list_topics(self._options.topic, timeout=_LOOK_S).topics[self._options.topic]
         except KafkaException:
-            # The next time will do.
+            # The next look will find them.
             return
         if found.error is not None and found.error.code() in _NO_TOPIC:
             raise self._topic_failure(found.error)
@@ -385,12 +387,12 @@ class KafkaInput:
             if self._in_order is not None:
                 self._in_order.add_partition(partition)
             logger.info("%s: partition %d is new, and read from offset %d", self._where, partition, place)
-        # Those that a cluster reads are assigned when it is done.
+        # While a cluster reads, partitions are assigned when it is done.
         if added and self._is_assigned:
             consumer.incremental_assign([TopicPartition(self._options.topic, *place) for place in added.items()])
 
     def _ended(self) -> set[int]:
-        """The partitions that have been read to their ends."""
+        """Return the partitions that have been read to their ends."""
         return {partition for partition, end in self._ends.items() if self._read_to[partition] <= end}
 
     def _has_ended(self, consumer: Consumer) -> bool:
@@ -401,7 +403,7 @@ class KafkaInput:
         return self._ended() == set(self._read_to) and (self._in_order is None or self._in_order.is_empty)
 
     def _advance(self, records: Iterable[Message]) -> None:
-        """Note what comes after records that are given to the pipeline."""
+        """Move the position past records that are given to the pipeline."""
         if self._in_order is None or self._in_order.is_empty:
             self._next.update(self._read_to)
         else:
@@ -419,7 +421,7 @@ class KafkaInput:
         self._measured_lag = now
         records = 0
         for partition, place in self._next.items():
-            # What the answers to the last fetches said: nobody is asked.
+            # Use the watermarks of the last fetches, without a request.
             ends = consumer.get_watermark_offsets(TopicPartition(self._options.topic, partition), cached=True)
             if ends is None or ends[1] < 0:
                 return
@@ -448,7 +450,7 @@ class KafkaInput:
 
 
 def _places_after(records: Iterable[Message]) -> dict[int, int]:
-    """The offset that comes next after records, by partition; those of one partition are in order."""
+    """Return the next offset after some records, by partition; the records of one partition are in order."""
     last = {record.partition(): record.offset() for record in records}
     return {partition or 0: (offset or 0) + 1 for partition, offset in last.items()}
 

@@ -1,4 +1,4 @@
-"""What is known of records besides what is in them."""
+"""The metadata of records."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from airflow_pipelines.connectors.transports.kafka.record import Record
 from airflow_pipelines.rows.formats.defaults import IS_DELETE
 
 _NO_TIMESTAMP: Final = 0
-"""The kind of the timestamp of a record that has none."""
+"""The type of the timestamp of a record that has none."""
 
 
 def _timestamp(record: Record) -> int | None:
@@ -27,7 +27,7 @@ def _key(record: Record) -> bytes | None:
 
 
 def _headers(record: Record) -> dict[str, bytes | None]:
-    """The last header of each name."""
+    """Return the last header of each name."""
     return {name: value.encode() if isinstance(value, str) else value for name, value in headers_of(record)}
 
 
@@ -39,24 +39,24 @@ _FIELDS: Final[Mapping[str, tuple[str, pa.DataType, Callable[[Any], Any]]]] = {
     "include_key": ("kafka_key", pa.binary(), _key),
     "include_headers": ("kafka_headers", pa.map_(pa.string(), pa.binary()), _headers),
 }
-"""By option: a name, its type, and what gives it for a record."""
+"""The metadata by option: its name, its type, and the function that returns it for a record."""
 
 
 class RecordMetadata:
-    """The metadata that the options of an input ask for."""
+    """The metadata that the options of an input request."""
 
     def __init__(self, options: KafkaInputOptions) -> None:
-        """Find out which they are.
+        """Select the metadata by the options.
 
-        :param options: of the input
+        :param options: the options of the input
         """
         self._fields = [field for option, field in _FIELDS.items() if getattr(options, option)]
 
     def of(self, records: Sequence[Record]) -> pa.Table:
-        """What is known of records, by name.
+        """Return the metadata of records, by name.
 
         :param records: the records
         """
         known = {name: pa.array([read(record) for record in records], kind) for name, kind, read in self._fields}
-        # Which of them delete a row is found out when they are read.
+        # The parser fills this column: it finds out which records delete a row.
         return pa.table({**known, IS_DELETE: pa.nulls(len(records), pa.bool_())})

@@ -22,7 +22,7 @@ _WANTED_START: Final = (
 
 
 class Edge(Enum):
-    """One end of a topic."""
+    """An end of a topic."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -44,7 +44,7 @@ class StartOffsets(BaseModel):
 
 
 class StartTimestamp(BaseModel):
-    """The first record of each partition that is not older, in milliseconds since 1970."""
+    """A start at the first record of each partition that is not older than a timestamp, in milliseconds since 1970."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -52,11 +52,11 @@ class StartTimestamp(BaseModel):
 
 
 class KafkaOptions(BaseModel):
-    """Options of inputs and outputs.
+    """The options that inputs and outputs have in common.
 
     :param topic: the name of the topic
     :param bootstrap_servers: brokers to begin with, ``host:port``, separated by commas; without any a pipeline does not start
-    :param log_level: what the client logs at least
+    :param log_level: the minimum level of messages that the client logs
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -73,7 +73,7 @@ class KafkaOptions(BaseModel):
         return value
 
     def properties(self) -> dict[str, PropertyValue]:
-        """The properties of librdkafka that were given."""
+        """Return the properties of librdkafka that were given."""
         given: dict[str, PropertyValue] = {_SERVERS: self.bootstrap_servers}
         if self.log_level is not None:
             given["log_level"] = _LOG_LEVELS.index(self.log_level) if isinstance(self.log_level, str) else self.log_level
@@ -85,10 +85,10 @@ class KafkaOptions(BaseModel):
 
 
 def check_servers(options: KafkaOptions, transport: str) -> None:
-    """Refuse a declaration without brokers, which a program may have that is to be completed.
+    """Refuse a declaration without brokers, which a program that is yet to be completed may have.
 
-    :param options: those of a connector
-    :param transport: its name, for messages
+    :param options: the options of a connector
+    :param transport: the name of its transport, for messages
     :raises InvalidOptionError: when there are none
     """
     if not options.bootstrap_servers:
@@ -99,15 +99,15 @@ def check_servers(options: KafkaOptions, transport: str) -> None:
 
 
 class KafkaInputOptions(KafkaOptions):
-    """Options of ``kafka_input``, without the properties of librdkafka (:data:`KAFKA_INPUT_OPTIONS` has both).
+    """The options of ``kafka_input``, without the properties of librdkafka (:data:`KAFKA_INPUT_OPTIONS` has both).
 
-    :param start_from: where a first start begins
-    :param partitions: only these are read; None for all, also those that are made later
-    :param include_topic: the name of the topic is in the metadata of rows; likewise the other five
-    :param synchronize_partitions: records come in the order of their timestamps, whatever their partitions are
-    :param header_filter: only records whose headers fulfil this condition are read; None for all
-    :param resume_earliest_if_data_expires: go on with the oldest record when the next one has been removed from the topic
-    :param enable_partition_eof: the input ends when all partitions have been read to their ends
+    :param start_from: the place where a first start begins
+    :param partitions: the partitions that are read; None for all, also those that are made later
+    :param include_topic: True to have the name of the topic in the metadata of rows; likewise the other five
+    :param synchronize_partitions: True to get records in the order of their timestamps, whatever their partitions are
+    :param header_filter: the condition that the headers of a record must meet for it to be read; None for all records
+    :param resume_earliest_if_data_expires: True to go on with the oldest record when the next one has been removed from the topic
+    :param enable_partition_eof: True to end the input when all partitions have been read to their ends
     :param group_join_timeout_secs: accepted, without effect: no group is joined
     :param poller_threads: accepted, without effect: the client has threads of its own
     """
@@ -130,7 +130,7 @@ class KafkaInputOptions(KafkaOptions):
     @model_validator(mode="before")
     @classmethod
     def _start_of_consumers(cls, given: Any) -> Any:
-        """Take ``auto.offset.reset``, where consumers begin that have no position, for ``start_from``."""
+        """Use ``auto.offset.reset``, the start of consumers that have no position, as the default of ``start_from``."""
         if not isinstance(given, Mapping) or "auto.offset.reset" not in given:
             return given
         rest = dict(given)
@@ -171,7 +171,7 @@ class KafkaInputOptions(KafkaOptions):
 
 
 class Header(BaseModel):
-    """A header of each record that an output writes; without a value it is there by name only."""
+    """A header of each record that an output writes; without a value it has only a name."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -187,16 +187,17 @@ class Header(BaseModel):
 
     @property
     def data(self) -> bytes | None:
-        """The value as it is written."""
+        """The value as bytes."""
         return self.value.encode() if isinstance(self.value, str) else None if self.value is None else bytes(self.value)
 
 
 class KafkaOutputOptions(KafkaOptions):
-    """Options of ``kafka_output``, without the properties of librdkafka (:data:`KAFKA_OUTPUT_OPTIONS` has both).
+    """The options of ``kafka_output``, without the properties of librdkafka (:data:`KAFKA_OUTPUT_OPTIONS` has both).
 
-    :param headers: of each record
-    :param transactions: each step is a transaction, with its number in it; false: a restart may write the last steps again
-    :param transactional_id: the name of the producer; by default one of the pipeline and the connector
+    :param headers: the headers of each record
+    :param transactions: True to write each step as a transaction, with its number in it; False: a restart may write the last steps
+        again
+    :param transactional_id: the name of the producer; by default one made from the pipeline and the connector
     :param initialization_timeout_secs: accepted, without effect: a broker that does not answer is tried again
     :param auto_offset_reset: accepted, without effect: it says where consumers begin
     """
@@ -212,7 +213,7 @@ _PROPERTY: Final = "property_"
 
 
 def _with_properties(base: type[Any], names: Iterable[str]) -> type[Any]:
-    """A model that has the properties besides its own options, each by its own name."""
+    """Return a model that has the properties besides its own options, each by its own name."""
     fields: dict[str, Any] = {
         _PROPERTY + name.replace(".", "_"): (PropertyValue | None, Field(default=None, alias=name)) for name in sorted(names)
     }

@@ -1,4 +1,4 @@
-"""Writes the changes of a view to a topic of Kafka."""
+"""Outputs that write the changes of a view to a topic of Kafka."""
 
 from __future__ import annotations
 
@@ -22,14 +22,17 @@ from airflow_pipelines.rows.formats.keyed_documents import KeyedDocuments
 from airflow_pipelines.rows.formats.messages import MessageEncoder, WrittenMessage
 
 _ANSWER_S: Final = 5.0
-"""How long a broker may take for an answer."""
+"""The maximum time, in seconds, that a broker may take for an answer."""
 _LOOK_S: Final = 1.0
 _STEP_S: Final = 300.0
-"""How long a step may take to be written, before it is tried again."""
+"""The maximum time, in seconds, to write a step before it is retried."""
 _BUFFER_S: Final = 0.1
 _TRANSACTION_MS: Final = 600_000
 _RENEWAL_S: Final = 3600.0
-"""Brokers forget offsets after days, and at the earliest after minutes: see offsets.retention.minutes."""
+"""The interval, in seconds, at which offsets are written again.
+
+Brokers forget offsets after days, and at the earliest after minutes: see offsets.retention.minutes.
+"""
 _NO_TOPIC: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
 _OF_BOTH: Final = SHARED_PROPERTIES | {"bootstrap.servers", "log_level"}
 _FENCED: Final = frozenset({KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED})
@@ -38,17 +41,20 @@ _TOO_LARGE: Final = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID
 
 
 class _TooLargeFailure(ConnectorFailure):
-    """A record, or some at once, are larger than the client or the topic takes."""
+    """The failure for a record, or several together, larger than the client or the topic takes."""
 
 
 class KafkaOutput:
-    """Writes each change as a record, keyed by the columns of the index, or by the whole row. After a crash some may come again."""
+    """An output that writes each change as a record, keyed by the columns of the index, or by the whole row.
+
+    After a crash some records may come again.
+    """
 
     def __init__(self, options: KafkaOutputOptions, context: OutputContext) -> None:
         """Make an output that is not open yet.
 
-        :param options: where to write
-        :param context: the view, its format and what the output is known by
+        :param options: the options that say where to write
+        :param context: the context of the connector, with the view, its format and the writer
         """
         self._options = options
         self._fence = context.fence
@@ -67,7 +73,7 @@ class KafkaOutput:
         self._more: dict[str, Any] = {}
 
     def open(self, resumed: bool) -> None:  # noqa: ARG002 - a topic goes on where it ends in any case
-        """Connect, and look for the topic.
+        """Connect, and check that the topic exists.
 
         :raises ConnectorFailure: when a broker refuses, or a property has a bad value
         :raises TransientConnectorFailure: when no broker answers, or there is no such topic yet
@@ -79,7 +85,7 @@ class KafkaOutput:
     def write(self, step: int, changes: Changes) -> tuple[int, int]:
         """Write a step's changes; they are in the topic when this returns.
 
-        :returns: how many records and how many bytes were written
+        :returns: the number of records and the number of bytes that were written
         :raises ConnectorFailure: when a broker refuses them
         :raises TransientConnectorFailure: when they cannot be written at the moment
         """
@@ -92,9 +98,9 @@ class KafkaOutput:
         return written
 
     def _write_what_fits(self, step: int, changes: Changes) -> tuple[int, int]:
-        """Write a step that has records which are too large, without these. What was written of it before is written again."""
+        """Write a step without its records that are too large. The part of it that was written before is written again."""
         single = self._single(changes)
-        # Brokers refuse batches as a whole.
+        # Send single records, since brokers refuse batches as a whole.
         self._open_again({"batch.num.messages": 1})
         records = size = 0
         while True:
@@ -106,7 +112,7 @@ class KafkaOutput:
         return records, size
 
     def _round(self, step: int, single: SingleRecords) -> tuple[int, int]:  # noqa: ARG002 - a transaction has a step
-        """Send what is left of a step; those that are too large are known afterwards."""
+        """Send the rest of a step; afterwards it is known which records are too large."""
         producer = self._opened()
         written = self._send_single(producer, single, again=False)
         self._flush(producer)
@@ -126,7 +132,7 @@ class KafkaOutput:
                 if error is not None and error.code() in _TOO_LARGE:
                     refused()
                 else:
-                    self._delivered(error, record)
+                    self._note_delivery(error, record)
 
             try:
                 self._send(producer, message, deadline, delivered)
@@ -137,20 +143,20 @@ class KafkaOutput:
             return single.send(send, again=again)
 
     def _open_again(self, more: dict[str, Any]) -> None:
-        """Have another producer.
+        """Replace the producer by a new one.
 
-        :param more: properties that it has besides
+        :param more: the additional properties of the new one
         """
         self.close()
         self._more = more
         self.open(True)
 
     def close(self) -> None:
-        """Let go of the brokers; what was not acknowledged is not sent any more."""
+        """Close the producer; records that were not acknowledged are no longer sent."""
         producer, self._producer = self._producer, None
         if producer is not None:
             with suppress(KafkaException, SystemError):
-                # A client that does nothing more says so once more.
+                # A client that has failed raises its error again.
                 producer.purge()
                 served(lambda: producer.flush(0), self._problems)
 
@@ -170,7 +176,7 @@ class KafkaOutput:
                 found = producer.list_topics(self._options.topic, timeout=_LOOK_S).topics[self._options.topic]
                 break
             except KafkaException as error:
-                # What a broker refuses is not in the answer.
+                # The answer does not contain the refusal of a broker; poll reports it.
                 served(lambda: producer.poll(0), self._problems)
                 if self._problems.are_serious or time.monotonic() > deadline:
                     raise self._problems.failure(error.args[0]) from error
@@ -204,7 +210,7 @@ class KafkaOutput:
         while True:
             try:
                 producer.produce(
-                    self._options.topic, message.value, message.key, headers=headers, on_delivery=delivered or self._delivered
+                    self._options.topic, message.value, message.key, headers=headers, on_delivery=delivered or self._note_delivery
                 )
                 return
             except BufferError as error:
@@ -222,14 +228,14 @@ class KafkaOutput:
     def _settle(self, producer: Producer, is_lost: Callable[[], bool] = lambda: False) -> None:
         """Wait until it is known of each record whether it was written.
 
-        :param is_lost: whether nothing more is written anyway
+        :param is_lost: a function that returns True if nothing more is written anyway
         """
         deadline = time.monotonic() + _STEP_S
         while served(lambda: producer.flush(_LOOK_S), self._problems) and not is_lost():
             if self._problems.are_serious or time.monotonic() > deadline:
                 raise self._failure(self._failed)
 
-    def _delivered(self, error: KafkaError | None, _: Message) -> None:
+    def _note_delivery(self, error: KafkaError | None, _: Message) -> None:
         if error is not None and (self._failed is None or self._failed.code() == KafkaError._PURGE_QUEUE):
             self._failed = error
 
@@ -244,7 +250,9 @@ class KafkaOutput:
         return self._problems.failure(error)
 
     def _opened(self) -> Producer:
-        """The producer, when the brokers were there all the time: one that has to find them again takes longer than a new one.
+        """Return the producer, if the brokers were there all the time.
+
+        A producer that has to find them again takes longer than a new one.
 
         :raises TransientConnectorFailure: when they were not
         """
@@ -258,29 +266,30 @@ class KafkaOutput:
 
 
 class TransactionalKafkaOutput(KafkaOutput):
-    """Writes each step as a transaction, in which its number is committed as the offset of a group that only this output has.
+    """An output that writes each step as a transaction, together with the step's number.
 
-    Consumers that read committed records only see each step once, and as a whole.
+    The number is committed as an offset of a group that only this output uses. Consumers that read only committed records see
+    each step once, and as a whole.
     """
 
     def __init__(self, options: KafkaOutputOptions, context: OutputContext) -> None:
         """Make an output that is not open yet.
 
-        :param options: where to write
-        :param context: the view, its format and what the output is known by
+        :param options: the options that say where to write
+        :param context: the context of the connector, with the view, its format and the writer
         """
         super().__init__(options, context)
         self._name = options.transactional_id or f"airflow-pipelines-{context.writer}"
         self._steps: Consumer | None = None
 
     def open(self, resumed: bool) -> None:  # noqa: ARG002 - a topic goes on where it ends in any case
-        """Connect, end what an earlier run left unfinished, and keep such a run from writing.
+        """Connect, abort unfinished transactions of an earlier run, and keep that run from writing.
 
         :raises ConnectorFailure: when a broker refuses, or a property has a bad value
         :raises TransientConnectorFailure: when no broker answers, or there is no such topic yet
         """
         limit = self._options.properties().get("transaction.timeout.ms", _TRANSACTION_MS)
-        # Once it has forgotten its brokers, this client never finds the one again that coordinates its transactions.
+        # After a rebootstrap this client would never find its transaction coordinator again.
         keeps_brokers = {"metadata.recovery.strategy": "none"}
         own = {"transactional.id": self._name, "transaction.timeout.ms": limit, **keeps_brokers}
         producer = self._producer = self._new_producer(own)
@@ -296,11 +305,11 @@ class TransactionalKafkaOutput(KafkaOutput):
 
     @property
     def renewal_s(self) -> float:
-        """After how many seconds without a step its number is written anew."""
+        """The number of seconds without a step after which its number is written again."""
         return _RENEWAL_S
 
     def renew(self, step: int) -> None:
-        """Write the number of a step anew, before the brokers forget it.
+        """Write the number of a step again, before the brokers forget it.
 
         :raises ConnectorFailure: when a broker refuses, or another run of the output has begun
         :raises TransientConnectorFailure: when it cannot be written at the moment
@@ -313,7 +322,7 @@ class TransactionalKafkaOutput(KafkaOutput):
             raise self._failure(error.args[0]) from error
 
     def was_written(self) -> bool:
-        """Whether the topic has, or had, records.
+        """Return True if the topic has, or had, records.
 
         :raises ConnectorFailure: when it cannot be found out
         """
@@ -327,7 +336,7 @@ class TransactionalKafkaOutput(KafkaOutput):
             raise self._failure(error.args[0]) from error
 
     def committed_step(self) -> int | None:
-        """The newest step in the topic; None when there is none.
+        """Return the newest step in the topic, or None if there is none.
 
         :raises ConnectorFailure: when it cannot be found out
         """
@@ -344,7 +353,7 @@ class TransactionalKafkaOutput(KafkaOutput):
     def write(self, step: int, changes: Changes) -> tuple[int, int]:
         """Write a step's changes and its number; both are in the topic when this returns.
 
-        :returns: how many records and how many bytes were written
+        :returns: the number of records and the number of bytes that were written
         :raises ConnectorFailure: when a broker refuses them, or another run of the output has begun
         :raises TransientConnectorFailure: when they cannot be written, or it is not known whether they were
         """
@@ -355,7 +364,7 @@ class TransactionalKafkaOutput(KafkaOutput):
             self._settle(producer, self._is_too_large)
             if self._is_too_large():
                 raise self._failure(self._failed)
-            # Whatever else went wrong with a record fails the transaction, which says why.
+            # All other errors of records fail the transaction, which reports them.
             self._commit(producer, step)
         except (KafkaException, ConnectorFailure) as error:
             if isinstance(error, _TooLargeFailure) or self._has_too_large():
@@ -366,7 +375,7 @@ class TransactionalKafkaOutput(KafkaOutput):
         return written
 
     def _has_too_large(self) -> bool:
-        """Tell whether a transaction fails because of a record that is too large: the client says at first only that it fails."""
+        """Return True if a transaction fails because a record is too large; at first the client reports only that it fails."""
         producer = self._producer
         if producer is not None:
             with suppress(KafkaException, SystemError):
@@ -391,12 +400,12 @@ class TransactionalKafkaOutput(KafkaOutput):
                 raise
             if not single.has_found:
                 raise self._failure(error.args[0]) from error
-        # One record that was not taken is enough for the transaction to fail.
+        # A single refused record fails the transaction.
         self._open_again(self._more)
         return 0, 0
 
     def close(self) -> None:
-        """Let go of the brokers; what was not committed is taken back."""
+        """Close the clients; what was not committed is aborted."""
         producer, steps = self._producer, self._steps
         self._steps = None
         if steps is not None:
@@ -406,7 +415,7 @@ class TransactionalKafkaOutput(KafkaOutput):
         super().close()
 
     def _commit(self, producer: Producer, step: int) -> None:
-        """End a transaction with the number of a step."""
+        """Commit a transaction with the number of a step."""
         if self._steps is None:
             raise ConnectorFailure(f"{self._where}: it is not open")
         number = TopicPartition(self._options.topic, 0, step)
@@ -415,10 +424,10 @@ class TransactionalKafkaOutput(KafkaOutput):
 
     def _take_back(self, producer: Producer) -> None:
         if self._problems.are_serious:
-            # The next run takes it back, or the broker when the transaction has lasted too long.
+            # The next run aborts it, or the broker when the transaction times out.
             return
         with suppress(KafkaException, SystemError):
-            # Mostly because there is none; otherwise it ends like one that nobody can reach.
+            # Usually there is no transaction; otherwise it ends as if the client were unreachable.
             producer.purge()
             producer.abort_transaction(_LOOK_S)
 

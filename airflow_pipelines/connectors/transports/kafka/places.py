@@ -1,4 +1,4 @@
-"""Where an input begins to read the partitions of its topic."""
+"""The offsets at which an input begins to read the partitions of its topic."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from airflow_pipelines.connectors.transports.kafka.options import Edge, KafkaInp
 
 
 class Topic(Protocol):
-    """What can be asked about a topic."""
+    """A topic that answers questions about its offsets."""
 
     def ends(self, partition: int) -> tuple[int, int]:
-        """The offset of the oldest record of a partition, and that of the next one that somebody writes."""
+        """Return the offset of the oldest record of a partition, and that of the next one that somebody writes."""
 
     def at_time(self, partitions: Sequence[int], timestamp: int) -> Mapping[int, int]:
-        """By partition the offset of the first record that is not older; of the next one where there is none."""
+        """Return, by partition, the offset of the first record that is not older; that of the next one where there is none."""
 
 
 class Expired(ConnectorFailure):
-    """The record that comes next has been removed from the topic."""
+    """The failure of an input whose next record has been removed from the topic."""
 
 
 def chosen_partitions(options: KafkaInputOptions, existing: Iterable[int]) -> tuple[int, ...]:
-    """The partitions that are read.
+    """Return the partitions that are read.
 
-    :param options: of the input
-    :param existing: the numbers of the partitions that there are
-    :raises ConnectorFailure: when one does not exist that the options name
+    :param options: the options of the input
+    :param existing: the numbers of the existing partitions
+    :raises ConnectorFailure: when the options name one that does not exist
     """
     found = tuple(sorted(existing))
     if options.partitions is None:
@@ -44,11 +44,11 @@ def chosen_partitions(options: KafkaInputOptions, existing: Iterable[int]) -> tu
 
 
 def first_offsets(options: KafkaInputOptions, partitions: Sequence[int], topic: Topic) -> dict[int, int]:
-    """Where a first start begins, by partition.
+    """Return the offsets at which a first start begins, by partition.
 
-    :param options: of the input
-    :param partitions: those that are read
-    :param topic: tells what it has
+    :param options: the options of the input
+    :param partitions: the partitions that are read
+    :param topic: the topic
     :raises ConnectorFailure: when there is no such place
     """
     match options.start_from:
@@ -68,12 +68,12 @@ def first_offsets(options: KafkaInputOptions, partitions: Sequence[int], topic: 
 
 
 def next_offsets(options: KafkaInputOptions, known: Mapping[int, int], partitions: Sequence[int], topic: Topic) -> dict[int, int]:
-    """Where to go on, by partition. One that has been made since is read from its beginning.
+    """Return the offsets at which to resume, by partition. A new partition is read from its beginning.
 
-    :param options: of the input
+    :param options: the options of the input
     :param known: the offsets of the records that come next
-    :param partitions: those that are read
-    :param topic: tells what it has
+    :param partitions: the partitions that are read
+    :param topic: the topic
     :raises Expired: when such a record has been removed, and the options do not say to go on without it
     :raises ConnectorFailure: when a partition ends before its place
     """
@@ -95,7 +95,7 @@ def _next_offset(options: KafkaInputOptions, known: int | None, partition: int, 
 
 
 def made_anew(topic: str) -> ConnectorFailure:
-    """The failure of an input whose topic is not the one that was read before.
+    """Return the failure of an input whose topic is not the one that was read before.
 
     :param topic: the name of the topic
     """
@@ -106,12 +106,12 @@ def made_anew(topic: str) -> ConnectorFailure:
 
 
 def expired(topic: str, partition: int, wanted: int, oldest: int | None) -> Expired:
-    """The failure of an input whose next record has been removed.
+    """Return the failure of an input whose next record has been removed.
 
     :param topic: the name of the topic
     :param partition: the number of the partition
     :param wanted: the offset of the record
-    :param oldest: that of the oldest one that is still there, if it is known
+    :param oldest: the offset of the oldest record that is still there, if it is known
     """
     gone = (
         f"records {wanted} to {oldest - 1} of partition {partition} have"

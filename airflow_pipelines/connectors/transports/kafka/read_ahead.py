@@ -1,4 +1,4 @@
-"""While a large block of records is parsed, which is done outside of Python, the next one comes."""
+"""A read-ahead that fetches the next block while a large block of records is parsed, which is done outside of Python."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from airflow_pipelines.connectors.base import ConnectorFailure, InputChunk
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What came.
+    """A block of records.
 
-    :param parsed: gives the chunk that it is; called once, in another thread, before that of the next block
-    :param is_large: whether it takes so long that something else should be done meanwhile
+    :param parsed: a function that returns its chunk; called once, in another thread, before that of the next block
+    :param is_large: True if parsing takes so long that something else should be done meanwhile
     """
 
     parsed: Callable[[], InputChunk]
@@ -22,7 +22,7 @@ class Block:
 
 
 class ReadAhead:
-    """Gives the chunks of blocks in order, at most one block behind what was taken."""
+    """A reader that returns the chunks of blocks in order, at most one block behind what was taken."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="parse")
@@ -30,10 +30,10 @@ class ReadAhead:
         self._failure: ConnectorFailure | None = None
 
     def read(self, take: Callable[[float], Block | None], timeout_s: float) -> InputChunk | None:
-        """The next chunk, or None when nothing came.
+        """Return the next chunk, or None if nothing came.
 
-        :param take: gives what comes within some seconds
-        :param timeout_s: for how long to wait when there is nothing
+        :param take: a function that returns the block that comes within some seconds
+        :param timeout_s: the time, in seconds, to wait when there is nothing
         :raises ConnectorFailure: of ``take`` or of a block, after what came before. Then nothing more comes
         """
         if self._waiting is None:
@@ -50,12 +50,12 @@ class ReadAhead:
         try:
             return first.result()
         except ConnectorFailure as failure:
-            # Nothing comes in the place of what could not be read.
+            # Nothing may follow a block that could not be read.
             self._waiting, self._failure = None, failure
             raise
 
     def close(self) -> None:
-        """Parse nothing more."""
+        """Stop parsing."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _taken(self, take: Callable[[float], Block | None], timeout_s: float) -> Block | None:

@@ -1,4 +1,4 @@
-"""What a record is, whoever has fetched it."""
+"""The interface of a record, whoever has fetched it."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from typing import Any, Protocol
 
 
 class Record(Protocol):
-    """A record, as the client of Kafka shows it."""
+    """A record, with the interface of Kafka's client."""
 
     def topic(self) -> str | None:
-        """The name of its topic."""
+        """Return the name of its topic."""
 
     def partition(self) -> int | None:
-        """The number of its partition."""
+        """Return the number of its partition."""
 
     def offset(self) -> int | None:
-        """Its place there."""
+        """Return its offset in the partition."""
 
     def key(self) -> Any:
-        """Its key; None without one."""
+        """Return its key, or None without one."""
 
     def value(self) -> Any:
-        """Its value; None for a tombstone."""
+        """Return its value, or None for a tombstone."""
 
     def headers(self) -> Any:
-        """Its headers."""
+        """Return its headers."""
 
     def timestamp(self) -> tuple[int, int]:
-        """What kind of time it has, and that in milliseconds."""
+        """Return the type of its timestamp, and the time in milliseconds."""

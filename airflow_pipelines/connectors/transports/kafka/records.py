@@ -1,4 +1,4 @@
-"""Makes rows of records, whoever has fetched them."""
+"""A reader that turns records into rows, whoever has fetched them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _MAX_KEPT_ERRORS: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """What is wrong with a record.
+    """The error of a malformed record.
 
-    :param offset: its place in its partition
-    :param message: says where it is and why it cannot be read
+    :param offset: the offset of the record in its partition
+    :param message: a text that says where the record is and why it cannot be read
     """
 
     offset: int
@@ -29,13 +29,13 @@ class Malformed:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What records say.
+    """The rows of records.
 
-    :param changes: the well-formed rows in order, None when there are none
-    :param records: how many they are
-    :param size_bytes: of the values that were read
+    :param changes: the well-formed rows in order; None when there are none
+    :param records: the number of well-formed rows
+    :param size_bytes: the size of the values that were read
     :param errors: the newest malformed records
-    :param num_errors: how many there are
+    :param num_errors: the number of malformed records
     """
 
     changes: TableChanges | None
@@ -46,23 +46,23 @@ class Rows:
 
 
 class RecordReader:
-    """Reads the records of one topic."""
+    """A reader of the records of one topic."""
 
     def __init__(self, parser: MessageParser, wanted: HeaderCondition | None, metadata: RecordMetadata | None) -> None:
-        """Make one.
+        """Make a reader.
 
-        :param parser: reads values
+        :param parser: the parser of values
         :param wanted: the condition on which a record is read; None for all
-        :param metadata: gives what else rows have of records; None for nothing
+        :param metadata: the metadata of records that rows have; None for none
         """
         self._parser = parser
         self._filter = wanted
         self._metadata = metadata
 
     def read(self, records: Sequence[Record]) -> Rows:
-        """What records say.
+        """Return the rows of records.
 
-        :param records: in the order of their partitions
+        :param records: the records in the order of their partitions
         """
         wanted = records if self._filter is None else [record for record in records if self._filter.accepts(headers_of(record))]
         values = [record.value() for record in wanted]

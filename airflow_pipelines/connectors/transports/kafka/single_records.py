@@ -1,4 +1,4 @@
-"""Sending the changes of a step of which some are larger than a topic takes: one by one, in rounds, so that it is known which."""
+"""Sending of a step with changes larger than a topic takes: one by one, in rounds, to find out which ones."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from airflow_pipelines.rows.formats.messages import MessageEncoder, WrittenMessa
 from airflow_pipelines.rows.zsets import WEIGHT
 
 Send = Callable[[WrittenMessage, Callable[[], None]], None]
-"""Sends a message; what is given with it is called when it turns out to be too large."""
+"""A function that sends a message, and calls the given function if it turns out to be too large."""
 _Place = tuple[int, bool]
-"""The number of a change, and whether it is what is sent in its place."""
+"""The number of a change, and True for a message that is sent in its place."""
 TOO_LARGE: Final = (
     "a record of {size} bytes is larger than the client or the topic takes. Raise 'message.max.bytes' of the connector and "
     "'max.message.bytes' of the topic"
@@ -25,15 +25,15 @@ TOO_LARGE: Final = (
 
 
 class SingleRecords:
-    """The changes of one step, of which those that are too large are left out."""
+    """The changes of one step, without those that are too large."""
 
     def __init__(self, changes: Changes, encoder: MessageEncoder, left_out: LeftOutRows, *, is_compressed: bool) -> None:
-        """Know of none that it is too large.
+        """Begin without any that is known to be too large.
 
-        :param changes: those of the step
-        :param encoder: makes messages of them
-        :param left_out: gets those that are too large
-        :param is_compressed: whether a larger one may be taken although another one was not
+        :param changes: the changes of the step
+        :param encoder: the encoder that makes messages of them
+        :param left_out: the collector of those that are too large
+        :param is_compressed: True if a larger one may be taken although another one was not
         """
         self._changes = changes
         self._encoder = encoder
@@ -43,14 +43,14 @@ class SingleRecords:
         self._least: int | None = None
         self._sent: set[_Place] = set()
         self.has_found = False
-        """True when the last round has found one that is too large, so that another round is needed."""
+        """True if the last round has found one that is too large, so that another round is needed."""
 
     def send(self, send: Send, *, again: bool) -> tuple[int, int]:
-        """Send what is not known to be too large.
+        """Send all messages that are not known to be too large.
 
-        :param send: sends one message
-        :param again: whether nothing of former rounds counts, as after a transaction that was taken back
-        :returns: how many were sent, and how many bytes they have
+        :param send: a function that sends one message
+        :param again: True if former rounds do not count, as after a transaction that was aborted
+        :returns: the number of messages that were sent, and their size in bytes
         """
         records = size = 0
         self.has_found = False
@@ -86,7 +86,7 @@ class SingleRecords:
 
 
 def _single(changes: pa.Table) -> Iterator[pa.Table]:
-    """Each change as a table of its own, with both rows where it is an update."""
+    """Yield each change as a table of its own, with both rows if it is an update."""
     weights = changes.column(WEIGHT).to_pylist()
     updates = changes.column(UPDATE).to_pylist() if UPDATE in changes.column_names else [False] * len(weights)
     for at, (weight, is_part) in enumerate(zip(weights, updates, strict=True)):

@@ -1,1 +1,1 @@
-"""What the connectors for Delta and Iceberg tables have in common."""
+"""The common parts of the connectors for Delta and Iceberg tables."""

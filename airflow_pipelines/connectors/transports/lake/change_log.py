@@ -1,4 +1,4 @@
-"""A change log: each change of a view is a row, with what it does and its place in the order of all changes."""
+"""A change log: each change of a view is a row, with its operation and its place in the order of all changes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from airflow_pipelines.rows.formats.delta import with_operations
 
 
 class ChangeLog:
-    """The rows of a log.
+    """The rows of a change log.
 
-    :param schema: of the table without the two columns
-    :param op_column: has ``i``, ``d`` or, for an update by an index, ``u``
-    :param ts_column: has a number that is greater than those of all earlier changes: about the microseconds since 1970
-    :param as_rows: makes rows of the table of rows of the view
+    :param schema: the schema of the table without the two columns
+    :param op_column: the name of the column that has ``i``, ``d`` or, for an update by an index, ``u``
+    :param ts_column: the name of the column with a number that is greater than those of all earlier changes: about the microseconds
+        since 1970
+    :param as_rows: a function that turns rows of the view into rows of the table
     """
 
     def __init__(self, schema: pa.Schema, op_column: str, ts_column: str, as_rows: Callable[[pa.Table], pa.Table]) -> None:
@@ -29,20 +30,20 @@ class ChangeLog:
         """The number of the last change that was committed."""
 
     def logged(self, changes: Changes) -> LoggedChanges:
-        """The changes of a step as rows of the log; they count as committed once :attr:`last_ts` says so.
+        """Return the changes of a step as rows of the log. They count as committed once :attr:`last_ts` is set to theirs.
 
-        :param changes: those of the step
+        :param changes: the changes of the step
         """
         return LoggedChanges(self.table_schema, self.rows, changes, max(self.last_ts + 1, time.time_ns() // 1000))
 
     def rows(self, changes: pa.Table, first: int = 0) -> pa.Table:
-        """Changes as rows of the log.
+        """Return changes as rows of the log.
 
         :param changes: rows with a weight of 1 or -1 as the last column, and maybe with updates
         :param first: the number of the first change
         :raises UnreadableTextError: when a text of them is not UTF-8
         """
-        # Whoever has the key needs the new row of an update only.
+        # An update by an index needs only its new row.
         changes, ops = with_operations(changes)
         rows = self._as_rows(changes)
         check_texts(rows)
@@ -51,11 +52,11 @@ class ChangeLog:
 
 
 class LoggedChanges:
-    """The rows of one step, which are made while they are read.
+    """The log rows of one step, which are made while they are read.
 
-    :param schema: of the table
-    :param as_rows: makes rows of the log of changes and the number of the first one
-    :param changes: those of the step
+    :param schema: the schema of the table
+    :param as_rows: a function that turns changes, and the number of the first one, into rows of the log
+    :param changes: the changes of the step
     :param first: the number of the first change
     """
 
@@ -64,16 +65,16 @@ class LoggedChanges:
         self._as_rows = as_rows
         self._changes = changes
         self._first = first
-        # It stands beside the rows in the commit, and so has to be known before they are.
+        # It is committed with the rows, and so has to be known before they are made.
         self.last_ts = first + changes.count() - 1
         """The number of the last change."""
         self.records = 0
-        """How many rows have been read."""
+        """The number of rows read so far."""
         self.size_bytes = 0
-        """How many bytes they take in memory."""
+        """The number of bytes that they take in memory."""
 
     def reader(self) -> pa.RecordBatchReader:
-        """Reads the rows, once."""
+        """Return a reader of the rows, which can be read once."""
         return pa.RecordBatchReader.from_batches(self._schema, self._batches())
 
     def _batches(self) -> Iterator[pa.RecordBatch]:

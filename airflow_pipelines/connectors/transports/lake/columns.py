@@ -1,4 +1,4 @@
-"""The columns of a relation as Parquet files, and the tables that consist of them, hold them."""
+"""The columns of a relation as Parquet files, and tables made of them, hold them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from airflow_pipelines.rows.types import ColumnType
 
 
 class ColumnProblem(ValueError):
-    """A column that a table cannot have: which, why, and what to do."""
+    """The error for a column that a table cannot have; its message says which, why, and what to do."""
 
 
 def table_schema(columns: Sequence[Column]) -> pa.Schema:
-    """The Arrow schema of the table that holds a relation's columns.
+    """Return the Arrow schema of the table that holds a relation's columns.
 
     :raises ColumnProblem: when there is none
     """
@@ -49,11 +49,11 @@ def _type(kind: ColumnType, column: str) -> pa.DataType:
 
 
 def table_rows(rows: pa.Table, columns: Sequence[Column], schema: pa.Schema) -> pa.Table:
-    """Rows of a relation as its table holds them.
+    """Return rows of a relation as its table holds them.
 
-    :param rows: with intervals as texts; columns that are not the relation's are left out
-    :param columns: the relation's
-    :param schema: of the table, as :func:`table_schema` gives it
+    :param rows: the rows, with intervals as texts; columns that are not the relation's are left out
+    :param columns: the columns of the relation
+    :param schema: the schema of the table, as :func:`table_schema` returns it
     """
     chunked = [_column(rows.column(column.name), column.type, schema.field(column.name).type) for column in columns]
     return pa.Table.from_arrays(chunked, schema=schema)
@@ -77,7 +77,7 @@ def _array(array: pa.Array, kind: ColumnType, wanted: pa.DataType) -> pa.Array:
     if kind.is_variant:
         texts = json_texts(pa.chunked_array([array]))
         return pa.array([text if valid else None for text, valid in zip(texts, array.is_valid().to_pylist(), strict=True)], wanted)
-    # A slice of an array still has all of the values, and its validity begins anywhere.
+    # Copy the array: a slice still has all values, and its validity bitmap has an offset.
     array = pa.concat_arrays([array])
     if kind.fields is not None:
         parts = [_array(pc.struct_field(array, [at]), inner, wanted.field(at).type) for at, (_, inner) in enumerate(kind.fields)]

@@ -1,4 +1,4 @@
-"""Moments in options, by which versions of tables are found."""
+"""Options that are points in time, by which versions of tables are found."""
 
 from __future__ import annotations
 
@@ -17,4 +17,4 @@ def _checked(text: str) -> str:
 
 
 Moment: TypeAlias = Annotated[str, AfterValidator(_checked)]
-"""A time as RFC 3339 has it."""
+"""A point in time in the format of RFC 3339."""

@@ -1,4 +1,4 @@
-"""Options of outputs that write a view, or its changes, to a table of a lake."""
+"""The options of outputs that write a view, or its changes, to a table of a lake."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from airflow_pipelines.rows.schema import Column
 
 
 class Beginning(Enum):
-    """What an output that starts for the first time does with a table that is there."""
+    """The treatment of an existing table by an output that starts for the first time."""
 
     APPEND = "append"
-    """Its rows stay."""
+    """The mode that keeps the rows of the table."""
     TRUNCATE = "truncate"
-    """Its rows go."""
+    """The mode that deletes the rows of the table."""
     ERROR_IF_EXISTS = "error_if_exists"
-    """The output does not start."""
+    """The mode in which the output does not start."""
 
 
 class Contents(Enum):
-    """What the table has."""
+    """The contents of the table."""
 
     CHANGE_LOG = "change_log"
     """Each change as a row."""
@@ -33,12 +33,12 @@ class Contents(Enum):
 
 
 class TableOutputOptions(BaseModel):
-    """Options besides those that say which table it is.
+    """The options besides those that identify the table.
 
-    :param mode: what happens at the first start when the table exists
+    :param mode: the treatment of an existing table at the first start
     :param write: the changes of the view, one row each, or the view itself
-    :param op_column: the column of a change log that says what a change does: ``i``, ``d`` or ``u``
-    :param ts_column: the column of a change log by which changes are in order
+    :param op_column: the column of a change log that has the operation: ``i``, ``d`` or ``u``
+    :param ts_column: the column of a change log that gives the order of the changes
     """
 
     mode: Beginning = Beginning.APPEND
@@ -48,19 +48,19 @@ class TableOutputOptions(BaseModel):
 
 
 def mirrors(declared: Mapping[str, Any]) -> bool:
-    """Whether the table is to be equal to the view.
+    """Return True if the table is to be equal to the view.
 
     :param declared: the options as they are declared
     """
-    # What stands for a reference may be either.
+    # A reference may stand for either value.
     return bool(declared.get("write", Contents.CHANGE_LOG.value) != Contents.CHANGE_LOG.value)
 
 
 def check_log_columns(options: TableOutputOptions, columns: Sequence[Column], transport: str) -> None:
-    """Find out whether a change log can have its two columns beside those of the view.
+    """Check that a change log can have its two columns beside those of the view.
 
-    :param options: those of the connector
-    :param columns: of the view
+    :param options: the options of the connector
+    :param columns: the columns of the view
     :param transport: the connector's name, for messages
     :raises InvalidOptionError: when it cannot
     """

@@ -1,4 +1,4 @@
-"""Texts that are not UTF-8, as a cast of bytes may give them: most readers refuse a whole file of which one value is none."""
+"""Checks of texts that are not UTF-8, as a cast of bytes may give them: for one such value most readers refuse the whole file."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import pyarrow.types as pat
 
 
 class UnreadableTextError(ValueError):
-    """A row has a text that no table of a lake can hold."""
+    """The error for a row with a text that no table of a lake can hold."""
 
 
 def check_texts(rows: pa.Table) -> None:
-    """Find out whether all texts are UTF-8.
+    """Check that all texts are UTF-8.
 
-    :param rows: as a table holds them
+    :param rows: the rows as a table holds them
     :raises UnreadableTextError: when one is not
     """
     for field, column in zip(rows.schema, rows.columns, strict=True):
@@ -30,7 +30,7 @@ def check_texts(rows: pa.Table) -> None:
 def drop_unreadable(rows: pa.Table) -> pa.Table:
     """Return the rows whose texts are all UTF-8.
 
-    :param rows: as a table holds them
+    :param rows: the rows as a table holds them
     """
     try:
         check_texts(rows)
@@ -40,11 +40,11 @@ def drop_unreadable(rows: pa.Table) -> pa.Table:
 
 
 def drop_unreadable_deletes(rows: pa.Table, goes: pa.ChunkedArray) -> pa.Table:
-    """Return rows without those that go and cannot be in a table, since they were left out when they came.
+    """Return the rows without the deletes of unreadable rows; these are not in the table, since their inserts were left out.
 
-    :param rows: as a table holds them
-    :param goes: whether each of them goes
-    :raises UnreadableTextError: when one that comes has a text that is not UTF-8
+    :param rows: the rows as a table holds them
+    :param goes: a boolean for each row, True if it is deleted
+    :raises UnreadableTextError: when an inserted row has a text that is not UTF-8
     """
     try:
         check_texts(rows)
@@ -57,7 +57,7 @@ def drop_unreadable_deletes(rows: pa.Table, goes: pa.ChunkedArray) -> pa.Table:
 
 def _is_readable(rows: pa.Table, at: int) -> bool:
     try:
-        # A slice of a nested column would still have the values of all rows.
+        # Take, since a slice of a nested column would still have the values of all rows.
         check_texts(rows.take(pa.array([at])))
     except UnreadableTextError:
         return False

@@ -1,4 +1,4 @@
-"""Changes of a view as the rows that come and the rows that go."""
+"""The changes of a view as inserted rows and deleted rows."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from airflow_pipelines.rows.zsets import WEIGHT
 
 
 def come_and_gone(changes: Changes, shaped: Callable[[pa.Table], pa.Table], schema: pa.Schema) -> tuple[pa.Table, pa.Table]:
-    """The rows that come, and those that go, each in their order.
+    """Return the inserted rows and the deleted rows, each in their order.
 
-    :param changes: rows with weights
-    :param shaped: makes rows of changes what a table takes
-    :param schema: of that
+    :param changes: the rows with weights
+    :param shaped: a function that turns rows of changes into rows of a table
+    :param schema: the schema of that table
     """
     comes, goes = [schema.empty_table()], [schema.empty_table()]
     for rows in changes.tables():

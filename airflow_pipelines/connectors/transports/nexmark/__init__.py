@@ -1,1 +1,1 @@
-"""The transport ``nexmark``: the events of a benchmark of streams."""
+"""The transport ``nexmark``: the events of a benchmark for streams."""

@@ -19,15 +19,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 PERSONS, AUCTIONS, BIDS = 1, 3, 46
-"""How many events of each kind there are in a round."""
+"""The number of events of each kind in a round."""
 ROUND = PERSONS + AUCTIONS + BIDS
 FIRST_ID = 1_000
 """The first id of people and of auctions."""
 FIRST_CATEGORY, CATEGORIES = 10, 5
 HOT_GROUP = 100
-"""One in so many people or auctions is a hot one for a while."""
+"""The number of people or auctions of which one is hot for a while."""
 LEAD = 10
-"""Bids and auctions may be ahead of the auction or person they name by so many ids."""
+"""The maximum number of ids by which a bid or auction may be ahead of the auction or person that it names."""
 IN_FLIGHT_AUCTIONS = 100
 ACTIVE_PEOPLE = 1_000
 BASE_TIME_MS = 1_436_918_400_000
@@ -47,7 +47,7 @@ Numbers = np.ndarray[Any, np.dtype[Any]]
 
 
 class Table(Enum):
-    """The kinds of events, which are the tables: the place of each in a round, and how many there are."""
+    """The kinds of events, which are the tables: the place of each in a round, and the number of its events in a round."""
 
     PERSON = ("person", 0, PERSONS)
     AUCTION = ("auction", PERSONS, AUCTIONS)
@@ -59,18 +59,18 @@ class Table(Enum):
         self.in_round = in_round
 
     def rows_in(self, events: int) -> int:
-        """How many of the first so many events are of this kind."""
+        """Return the number of events of this kind among the first ``events`` events."""
         rounds, rest = divmod(events, ROUND)
         return rounds * self.in_round + min(max(rest - self.place, 0), self.in_round)
 
     def seconds_per_row(self, events_per_s: float) -> float:
-        """How much time there is from one event of this kind to the next, on average."""
+        """Return the average time from one event of this kind to the next, in seconds."""
         return ROUND / self.in_round / events_per_s
 
 
 @dataclass(frozen=True)
 class Events:
-    """A run of events, split by kind; rows are in the order of their event numbers."""
+    """A range of events, split by kind; rows are in the order of their event numbers."""
 
     person: pa.Table
     auction: pa.Table
@@ -84,13 +84,13 @@ class Events:
 
 @dataclass(frozen=True)
 class Generator:
-    """Makes events. ``rate``: events per second of event time. ``seed``: another seed gives another stream."""
+    """A generator of events. ``rate``: events per second of event time. ``seed``: another seed gives another stream."""
 
     rate: int = 10_000
     seed: int = 0
 
     def events(self, first: int, count: int) -> Events:
-        """The events with the numbers ``first`` to ``first + count - 1``."""
+        """Return the events with the numbers ``first`` to ``first + count - 1``."""
         numbers = np.arange(first, first + count, dtype=np.int64)
         offsets = numbers % ROUND
         bids = offsets >= PERSONS + AUCTIONS
@@ -102,11 +102,11 @@ class Generator:
         )
 
     def rows(self, table: Table, first: int, count: int) -> pa.Table:
-        """Rows of one table alone.
+        """Return rows of one table alone.
 
-        :param table: which one
-        :param first: the number of the first of them in the table, from 0
-        :param count: how many
+        :param table: the table
+        :param first: the number of the first row in the table, from 0
+        :param count: the number of rows
         """
         places = np.arange(first, first + count, dtype=np.int64)
         numbers = places // table.in_round * ROUND + table.place + places % table.in_round
@@ -119,21 +119,21 @@ class Generator:
                 return self._bids(numbers)
 
     def batches(self, count: int, size: int) -> Iterator[Events]:
-        """``count`` events from the first one on, ``size`` at a time."""
+        """Yield the first ``count`` events, ``size`` at a time."""
         for first in range(0, count, size):
             yield self.events(first, min(size, count - first))
 
     def _people(self, numbers: Numbers) -> pa.Table:
-        first_names = _picked(_FIRST_NAMES, self._random(numbers, 1, len(_FIRST_NAMES)))
-        last_names = _picked(_LAST_NAMES, self._random(numbers, 2, len(_LAST_NAMES)))
+        first_names = _pick(_FIRST_NAMES, self._random(numbers, 1, len(_FIRST_NAMES)))
+        last_names = _pick(_LAST_NAMES, self._random(numbers, 2, len(_LAST_NAMES)))
         digits = [_digits(self._random(numbers, 10 + at, 10_000)) for at in range(4)]
         columns = {
             "id": last_person(numbers) + FIRST_ID,
-            "name": _joined([first_names, last_names], " "),
-            "email_address": _joined([self._text(numbers, 3, 3, 7), self._text(numbers, 4, 3, 5)], "@", ".com"),
-            "credit_card": _joined(digits, " "),
-            "city": _picked(_CITIES, self._random(numbers, 5, len(_CITIES))),
-            "state": _picked(_STATES, self._random(numbers, 6, len(_STATES))),
+            "name": _join([first_names, last_names], " "),
+            "email_address": _join([self._text(numbers, 3, 3, 7), self._text(numbers, 4, 3, 5)], "@", ".com"),
+            "credit_card": _join(digits, " "),
+            "city": _pick(_CITIES, self._random(numbers, 5, len(_CITIES))),
+            "state": _pick(_STATES, self._random(numbers, 6, len(_STATES))),
             "date_time": self._times(numbers),
             # Together with the other columns some 200 bytes.
             "extra": self._text(numbers, 7, 100, 150),
@@ -182,7 +182,7 @@ class Generator:
 
     @cached_property
     def _channels(self) -> tuple[pa.Array, pa.Array]:
-        """Names and addresses of all channels; nine in ten of the many small ones say their id in the address."""
+        """The names and addresses of all channels; nine in ten of the many small ones have their id in the address."""
         count = len(_HOT_CHANNELS) + _OTHER_CHANNELS
         numbers = np.arange(count, dtype=np.int64)
         names = [*_HOT_CHANNELS, *(f"channel-{at}" for at in range(_OTHER_CHANNELS))]
@@ -207,7 +207,7 @@ class Generator:
         return chosen
 
     def _expiries(self, numbers: Numbers) -> pa.Array:
-        """An auction is open for as long as :data:`IN_FLIGHT_AUCTIONS` auctions take to open, on average."""
+        """Return the end of each auction, open for as long as :data:`IN_FLIGHT_AUCTIONS` auctions take to open on average."""
         horizon = max(2 * IN_FLIGHT_AUCTIONS * ROUND // AUCTIONS * 1_000 // self.rate, 1)
         return _timestamps(self._milliseconds(numbers) + 1 + self._random(numbers, 28, horizon))
 
@@ -218,18 +218,18 @@ class Generator:
         return BASE_TIME_MS + numbers * 1_000 // self.rate
 
     def _prices(self, numbers: Numbers, salt: int) -> Numbers:
-        """Cents between 100 and 100,000,000, of each magnitude as many as of any other."""
+        """Return prices in cents between 100 and 100,000,000, with equally many of each magnitude."""
         share = self._bits(numbers, salt) / float(_MASK)
         prices: Numbers = np.round(np.power(10.0, share * 6) * 100).astype(np.int64)
         return prices
 
     def _random(self, numbers: Numbers, salt: int, below: int | Numbers) -> Numbers:
-        """A number from 0 to ``below - 1`` for each event; ``salt`` tells the columns apart."""
+        """Return a number from 0 to ``below - 1`` for each event; ``salt`` separates the columns."""
         values: Numbers = (self._bits(numbers, salt) >> np.uint64(1)).astype(np.int64) % below
         return values
 
     def _text(self, numbers: Numbers, salt: int, shortest: int, longest: int) -> pa.Array:
-        """Random letters, ``shortest`` to ``longest`` of them."""
+        """Return texts of random letters, each ``shortest`` to ``longest`` letters long."""
         lengths = shortest + self._random(numbers, salt, longest - shortest + 1)
         words = -(-longest // 8)
         bits = self._bits(numbers[:, None] * np.int64(words) + np.arange(words), salt + 1_000)
@@ -240,7 +240,7 @@ class Generator:
         return pa.StringArray.from_buffers(len(numbers), pa.py_buffer(offsets), pa.py_buffer(data))
 
     def _bits(self, numbers: Numbers, salt: int) -> Numbers:
-        """64 well mixed bits for each number: a counter through a finaliser, so that no event depends on another."""
+        """Return 64 well mixed bits for each number: a counter through a finaliser, so that no event depends on another."""
         bits: Numbers = numbers.astype(np.uint64) + np.uint64(((self.seed << 32) + salt) * 0x9E3779B97F4A7C15 & _MASK)
         for shift, factor in ((32, 0xD6E8FEB86659FD93), (29, 0xA0761D6478BD642F), (32, 0xE7037ED1A0B428DB)):
             bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)
@@ -249,13 +249,13 @@ class Generator:
 
 
 def last_person(numbers: Numbers) -> Numbers:
-    """The number, from 0, of the last person at each event; the event's own when it is one."""
+    """Return the number, from 0, of the last person at each event; the event's own if it is one."""
     result: Numbers = numbers // ROUND * PERSONS + np.minimum(numbers % ROUND, PERSONS - 1)
     return result
 
 
 def last_auction(numbers: Numbers) -> Numbers:
-    """The number, from 0, of the last auction at each event; the event's own when it is one."""
+    """Return the number, from 0, of the last auction at each event; the event's own if it is one."""
     result: Numbers = numbers // ROUND * AUCTIONS + np.minimum(numbers % ROUND - PERSONS, AUCTIONS - 1)
     return result
 
@@ -264,7 +264,7 @@ def _timestamps(milliseconds: Numbers) -> pa.Array:
     return pa.array(milliseconds * 1_000).cast(pa.timestamp("us"))
 
 
-def _picked(values: tuple[str, ...], at: Numbers) -> pa.Array:
+def _pick(values: tuple[str, ...], at: Numbers) -> pa.Array:
     return pa.array(values).take(pa.array(at))
 
 
@@ -272,6 +272,6 @@ def _digits(values: Numbers) -> pa.Array:
     return pa.array([f"{value:04d}" for value in range(10_000)]).take(pa.array(values))
 
 
-def _joined(parts: list[pa.Array], separator: str, end: str = "") -> pa.Array:
+def _join(parts: list[pa.Array], separator: str, end: str = "") -> pa.Array:
     joined = pc.binary_join_element_wise(*parts, separator)
     return pc.binary_join_element_wise(joined, end, "") if end else joined

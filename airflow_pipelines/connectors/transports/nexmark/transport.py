@@ -1,4 +1,4 @@
-"""The tables of Nexmark, so that queries of the benchmark run with nothing else."""
+"""An input with the tables of Nexmark, so that queries of the benchmark run with nothing else."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from airflow_pipelines.rows.formats.rows import RowReader
 from airflow_pipelines.rows.formats.tables import TableParser
 
 _AT_ONCE: Final = 50_000
-"""So many rows are made at a time, at most."""
+"""The maximum number of rows that are made at a time."""
 
 
 class StreamOptions(BaseModel):
-    """Which stream of events it is. Connectors with the same ones read tables of one stream.
+    """The options that identify a stream of events. Connectors with the same options read tables of the same stream.
 
-    :param events: how many events there are in all three tables; None for no end
-    :param event_rate: how many events there are in a second of event time
-    :param seed: another one gives another stream
-    :param rate: how many events a second come at most, by the clock on the wall; None for as fast as the pipeline takes them
+    :param events: the number of events in all three tables; None for no end
+    :param event_rate: the number of events in a second of event time
+    :param seed: the seed; another one gives another stream
+    :param rate: the maximum number of events per second of wall-clock time; None for as fast as the pipeline takes them
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -37,10 +37,10 @@ class StreamOptions(BaseModel):
 
 
 class NexmarkOptions(BaseModel):
-    """Options of the transport.
+    """The options of the transport.
 
     :param table: ``person``, ``auction`` or ``bid``
-    :param options: which stream of events it is
+    :param options: the options of the stream of events
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -58,10 +58,10 @@ class NexmarkOptions(BaseModel):
 
 
 class Nexmark:
-    """One table of the stream. A position is the number of the row that comes next.
+    """An input over one table of the stream. A position is the number of the next row.
 
-    :param options: which table of which stream
-    :param parser: gives rows the types of the table
+    :param options: the table and the stream
+    :param parser: the parser that gives rows the types of the table
     """
 
     def __init__(self, options: NexmarkOptions, parser: TableParser) -> None:
@@ -75,12 +75,12 @@ class Nexmark:
         self._due = 0.0
 
     def open(self, position: Position | None) -> None:
-        """Go to ``position``."""
+        """Set the next row to that of ``position``."""
         self._row = 0 if position is None else int(position["row"])
         self._due = time.monotonic()
 
     def read(self, max_records: int, timeout_s: float) -> InputChunk | None:
-        """The rows that are due, or None when there are none within ``timeout_s``."""
+        """Return the rows that are due, or None if there are none within ``timeout_s``."""
         rows = min(max_records, _AT_ONCE)
         if self._rows is not None:
             rows = max(min(rows, self._rows - self._row), 0)
@@ -99,10 +99,10 @@ class Nexmark:
         )
 
     def close(self) -> None:
-        """There is nothing to let go of."""
+        """Do nothing: there is nothing to release."""
 
     def _due_rows(self, most: int, seconds_per_row: float, timeout_s: float) -> int:
-        """How many rows are due, waiting for the first of them."""
+        """Return the number of rows that are due, after waiting for the first of them."""
         wait = self._due - time.monotonic()
         if wait > timeout_s:
             time.sleep(timeout_s)

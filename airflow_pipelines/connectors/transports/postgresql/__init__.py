@@ -1,1 +1,1 @@
-"""PostgreSQL: a query or a table whose changes are followed as an input, a table as an output."""
+"""PostgreSQL: inputs that read a query or follow the changes of a table, and an output that writes a table."""

@@ -1,4 +1,4 @@
-"""Rows of a query, as Arrow has them, to changes of a table: whole columns where their values are plain, else row by row."""
+"""The conversion of rows of a query in Arrow to changes of a table: whole columns if their values are plain, else row by row."""
 
 from __future__ import annotations
 
@@ -30,25 +30,28 @@ _AS_THEY_ARE: Final[Mapping[str, frozenset[str]]] = {
     "bool": frozenset({"BOOLEAN"}),
     **dict.fromkeys(("text", "varchar", "bpchar"), frozenset({"VARCHAR"})),
 }
-"""By type, for which columns its values come as they are. All others come as texts, in which nothing gets lost."""
+"""The column types, by source type, for which values come unconverted.
+
+All others come as texts, in which nothing gets lost.
+"""
 
 
 class ArrowRows:
-    """Reads the rows of one query.
+    """A reader of the rows of one query.
 
-    :param schema: of the table
-    :param source: names and types of the query's columns
-    :param where: what the query is, for messages
+    :param schema: the schema of the table
+    :param source: the names and types of the query's columns
+    :param where: the description of the query, for messages
     :param now: the clock that a DEFAULT may read
-    :param invalid: what becomes of values that the type of their column does not have
+    :param invalid: the treatment of values that the type of their column does not have
     """
 
     def __init__(
         self, schema: RelationSchema, source: Sequence[tuple[str, SourceType]], where: str, now: Now, invalid: InvalidValues
     ) -> None:
-        """Find out what fills which column.
+        """Find the columns of the query that fill those of the table.
 
-        :raises ConnectorFailure: when something cannot
+        :raises ConnectorFailure: when a column cannot be filled
         """
         self._schema = schema
         self._reader = RowReader(schema, now=now)
@@ -56,18 +59,18 @@ class ArrowRows:
         self._readers = [_reader_of(mapped) for mapped in self._mapped]
 
     def select(self, source: str) -> str:
-        """The query for the columns that are read.
+        """Return the query for the columns that are read.
 
-        :param source: what stands behind FROM
+        :param source: the text after FROM
         """
-        listed = [_selected(each) for each in self._mapped]
+        listed = [_select_column(each) for each in self._mapped]
         return f"SELECT {', '.join(listed) or 'NULL'} FROM {source}"
 
     def parse(self, rows: pa.Table, first: int) -> Parsed:
-        """Rows of that query as inserts.
+        """Return rows of that query as inserts.
 
         :param rows: the rows
-        :param first: the number of the first one, for messages
+        :param first: the number of the first row, for messages
         """
         self._reader.begin()
         buffer = RowBuffer(self._schema)
@@ -107,23 +110,23 @@ class ArrowRows:
                 buffer.reject(first + number, f"{row}: {problem}")
 
 
-def _selected(mapped: MappedColumn) -> str:
-    # As a text, char(n) would lose its blanks, which streams of changes have.
-    as_it_is = _comes_as_it_is(mapped) or mapped.source.name == "bpchar"
+def _select_column(mapped: MappedColumn) -> str:
+    # Cast to text, char(n) would lose its trailing blanks, which the stream of changes keeps.
+    as_it_is = _is_unconverted(mapped) or mapped.source.name == "bpchar"
     return quoted(mapped.name) if as_it_is else f"{quoted(mapped.name)}::text"
 
 
-def _comes_as_it_is(mapped: MappedColumn) -> bool:
+def _is_unconverted(mapped: MappedColumn) -> bool:
     kind = mapped.column.type
     return kind.name in _AS_THEY_ARE.get(mapped.source.name, ()) and (not kind.is_text or kind.precision is None)
 
 
 def _reader_of(mapped: MappedColumn) -> ColumnReader:
-    return (lambda values: _widened(values, mapped)) if _comes_as_it_is(mapped) else text_reader(mapped)
+    return (lambda values: _widen(values, mapped)) if _is_unconverted(mapped) else text_reader(mapped)
 
 
 def text_reader(mapped: MappedColumn) -> ColumnReader:
-    """What reads a column of texts as a whole, or gives None when one of them must be looked at by itself.
+    """Return a function that reads a column of texts as a whole, or returns None if one of them needs individual treatment.
 
     :param mapped: the column
     """
@@ -151,7 +154,7 @@ def _plain(kind: ColumnType, texts: pa.ChunkedArray) -> pa.ChunkedArray | None:
         return None
 
 
-def _widened(values: pa.ChunkedArray, mapped: MappedColumn) -> pa.ChunkedArray | None:
+def _widen(values: pa.ChunkedArray, mapped: MappedColumn) -> pa.ChunkedArray | None:
     kind = mapped.column.type
     try:
         return values.cast(arrow_type(kind)) if kind.is_signed_integer else values
@@ -160,7 +163,7 @@ def _widened(values: pa.ChunkedArray, mapped: MappedColumn) -> pa.ChunkedArray |
 
 
 def _texts(values: pa.ChunkedArray) -> list[Any]:
-    """Values as the server would write them."""
+    """Return values as the server would write them."""
     if pat.is_boolean(values.type):
         return [None if value is None else "t" if value else "f" for value in values.to_pylist()]
     if pat.is_floating(values.type):

@@ -1,4 +1,4 @@
-"""Follows a table: its rows first, and then what is changed, transaction by transaction."""
+"""An input that follows a table: first its rows, then the changes, transaction by transaction."""
 
 from __future__ import annotations
 
@@ -52,20 +52,23 @@ from airflow_pipelines.rows.formats.parsed import Parsed, RecordError
 _NAME: Final = "postgres_cdc_input"
 _MAX_KEPT_ERRORS: Final = 100
 _MOVED_BYTES: Final = 1 << 20
-"""After so much log without a change of the table the position moves on, so that the server need not keep it."""
+"""The number of log bytes without a change of the table after which the position advances.
+
+The server then need not keep that part of the log.
+"""
 _SLOT_WAIT_S: Final = 2.0
 _IDLE_LIMIT_S: Final = 20.0
-"""A server takes a reader that is silent for a minute for dead."""
+"""The time, in seconds, after which an idle input rests. A server takes a reader that is silent for a minute for dead."""
 
 
 class PostgresCdcInput:
-    """An input over the changes of one table. A position is a place in the server's log, between two transactions as a rule."""
+    """An input over the changes of one table. A position is a place in the server's log, usually between two transactions."""
 
     def __init__(self, options: PostgresCdcInputOptions, context: InputContext) -> None:
         """Make an input that is not open yet.
 
         :param options: the server, the publication and the table
-        :param context: what the rows are for
+        :param context: the context of the connector, with the table that the rows are for
         """
         self._options = options
         self._context = context
@@ -90,7 +93,7 @@ class PostgresCdcInput:
 
     @property
     def idle_limit_s(self) -> float:
-        """For how long the server waits for a pipeline that does not read."""
+        """The number of seconds for which the server waits for a pipeline that does not read."""
         return _IDLE_LIMIT_S
 
     def open(self, position: Position | None) -> None:
@@ -121,7 +124,7 @@ class PostgresCdcInput:
                 self._begin_with_changes(slot)
 
     def read(self, max_records: int, timeout_s: float) -> InputChunk | None:
-        """The next rows or changes.
+        """Return the next rows or changes, or None if there are none within ``timeout_s``.
 
         :raises ConnectorFailure: when the table can be followed no more; :class:`TransientConnectorFailure` when it can be later
         """
@@ -136,23 +139,23 @@ class PostgresCdcInput:
         return None if portion is None else self._chunk_of(portion)
 
     def commit(self, position: Position) -> None:
-        """The server need not keep what comes before a position."""
+        """Record the position up to which the server need not keep its log."""
         self._durable = max(self._durable, read_lsn(position["lsn"]))
 
     def lag(self) -> Lag | None:
-        """How much log the server keeps for this input."""
+        """Return the number of log bytes that the server keeps for this input."""
         end = self._watch.end
         return None if end is None else Lag(bytes=max(0, end - max(self._durable, self._confirmed)))
 
     def rest(self) -> None:
-        """Let go of the slot; the next read takes it again."""
+        """Release the slot; the next read takes it again."""
         if self._stream is not None:
             self._stop_stream()
             self._transactions = self._transactions.again()
         self._watch.close()
 
     def close(self) -> None:
-        """Let go of the server; a read of another thread ends, and none takes the slot again."""
+        """Close all connections; a read in another thread ends, and none takes the slot again."""
         self._closed.set()
         if self._snapshot is not None:
             self._snapshot.close()
@@ -164,7 +167,10 @@ class PostgresCdcInput:
     # The beginning.
 
     def _free_slot(self, connection: psycopg.Connection[Any]) -> Slot | None:
-        """The slot. The server may need a moment to notice that an earlier reader has gone."""
+        """Return the slot, after a short wait while it is in use.
+
+        The server may need a moment to notice that an earlier reader has gone.
+        """
         deadline = time.monotonic() + _SLOT_WAIT_S
         while (slot := Slot.find(connection, self._slot)) is not None and slot.holder is not None and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -177,16 +183,16 @@ class PostgresCdcInput:
                 f"{_NAME}: the pipeline was stopped within the first rows of the table. Clear it and start it again."
             )
         place, name = read_lsn(position["lsn"]), position.get("slot", self._slot)
-        slot = self._checked_slot(slot, place, name)
+        slot = self._check_slot(slot, place, name)
         if position.get("table", table.oid) != table.oid:
             raise self._another_table()
         self._system = position.get("system")
-        # The place itself need not be durable yet: reading goes on there after a lost connection, too.
+        # The place need not be durable yet: reading also resumes there after a lost connection.
         self._confirmed = slot.confirmed
         self._transactions = Transactions(place, int(position.get("messages", 0)))
 
-    def _checked_slot(self, slot: Slot | None, place: int, name: str) -> Slot:
-        """The slot, which has all that comes behind a place."""
+    def _check_slot(self, slot: Slot | None, place: int, name: str) -> Slot:
+        """Return the slot if it has all changes after a place, else raise an error."""
         if slot is None:
             raise ChangesLostError(
                 f"{_NAME}: slot {name} is gone, and with it the changes since {lsn_text(place)}. Clear the pipeline and start "
@@ -207,7 +213,7 @@ class PostgresCdcInput:
                     f"If nobody needs it, SELECT pg_drop_replication_slot('{self._slot}'); or go on with its changes alone: "
                     "option 'snapshot' false"
                 )
-            # One of this input, which was left before anything of it was kept.
+            # A slot of this input, left from a start before anything was durable.
             connection.execute("SELECT pg_drop_replication_slot(%s)", (self._slot,))
         self._copy_rows(table, rows)
 
@@ -219,7 +225,7 @@ class PostgresCdcInput:
         table: FollowedTable,
         rows: ArrowRows,
     ) -> None:
-        """Make the slot anew, and give all rows in the place of those that were given before."""
+        """Make the slot anew, and replace the rows that were given before by all rows."""
         if slot is not None:
             connection.execute("SELECT pg_drop_replication_slot(%s)", (self._slot,))
         self._system = position.get("system")
@@ -249,16 +255,16 @@ class PostgresCdcInput:
             maker.close()
 
     def _forget_slot(self) -> None:
-        """Drop a slot whose rows have not been copied, with which nobody can begin."""
+        """Drop a slot whose rows have not been copied, since nothing can begin with it."""
         if self._exporter is not None:
             self._exporter.close()
         with suppress(ConnectorFailure, psycopg.Error), self._sessions.connect() as connection:
             connection.execute("SELECT pg_drop_replication_slot(%s)", (self._slot,))
 
     def _read_rows(self, snapshot: TableSnapshot, max_records: int, timeout_s: float) -> InputChunk | None:
-        """The next rows of the table.
+        """Return the next rows of the table.
 
-        They all are one transaction: nobody sees a part, and a pipeline that ends on the way has none of them.
+        They are all one transaction: no reader sees a part, and a pipeline that ends on the way has none of them.
         """
         if not self._is_copied:
             with self._sessions.failures("cannot read the rows of the table"):
@@ -293,7 +299,7 @@ class PostgresCdcInput:
             try:
                 portion = self._take(data)
             except ConnectorFailure as failure:
-                # What was committed before goes first.
+                # Give what was committed before first.
                 self._failure = failure
                 break
             if portion is not None:
@@ -309,9 +315,9 @@ class PostgresCdcInput:
         return portion
 
     def _take(self, data: bytes) -> Portion | None:
-        """Take a message.
+        """Process a message.
 
-        :returns: the end of a transaction, of which parts were given before
+        :returns: the end of a transaction of which parts were given before, else None
         """
         message = decode(data)
         match message:
@@ -340,8 +346,8 @@ class PostgresCdcInput:
 
     def _start_stream(self) -> ReplicationConnection:
         with self._sessions.connect() as connection:
-            # Nobody else may have made it anew while this input rested: the server would begin where the new one does.
-            self._checked_slot(self._free_slot(connection), self._transactions.place, self._slot)
+            # Somebody may have made the slot anew while this input rested: the server would then begin at a later place.
+            self._check_slot(self._free_slot(connection), self._transactions.place, self._slot)
         stream = ReplicationConnection(self._sessions)
         try:
             self._check_server(stream)
@@ -351,13 +357,13 @@ class PostgresCdcInput:
             raise
         self._stream = stream
         if self._closed.is_set():
-            # By another thread, which may have seen no stream to stop.
+            # The thread that closed the input may have seen no stream to stop.
             self._stop_stream()
             raise TransientConnectorFailure(f"{_NAME} is closed")
         return stream
 
     def _check_server(self, connection: ReplicationConnection) -> None:
-        """Make sure that this is the server of before.
+        """Check that this is the same server as before.
 
         :raises ConnectorFailure: when it is another one
         """

@@ -16,15 +16,15 @@ from airflow_pipelines.rows.formats.parsed import Parsed
 
 
 class TableSnapshot:
-    """Copies the rows to a file of this machine first, and gives them from there.
+    """A snapshot of a table, which is first copied to a file of this machine and then read from there.
 
-    So the server keeps its snapshot no longer than the copy takes, however slowly the pipeline reads. And a connection that is lost
-    on the way costs nothing but another copy: the pipeline has not seen a row.
+    So the server keeps its snapshot no longer than the copy takes, however slowly the pipeline reads. And a connection that is
+    lost on the way costs only another copy: the pipeline has not seen a row.
 
-    :param sessions: makes connections
-    :param rows: parses the rows
-    :param source: what stands behind FROM
-    :param name: the snapshot's, as the server has exported it
+    :param sessions: the sessions that make connections
+    :param rows: the parser of the rows
+    :param source: the text after FROM
+    :param name: the name of the snapshot that the server has exported
     """
 
     def __init__(self, sessions: Sessions, rows: ArrowRows, source: str, name: str) -> None:
@@ -38,10 +38,10 @@ class TableSnapshot:
         self._number = 0
 
     def copy(self, limit_s: float) -> bool:
-        """Copy for a while.
+        """Copy for a limited time.
 
-        :param limit_s: for how long
-        :returns: whether all rows are in the file
+        :param limit_s: the time, in seconds
+        :returns: True if all rows are in the file
         :raises psycopg.Error: when the server cannot go on
         """
         deadline = time.monotonic() + limit_s
@@ -55,9 +55,9 @@ class TableSnapshot:
         return False
 
     def read(self, max_records: int) -> Parsed | None:
-        """The next rows; None behind the last ones.
+        """Return the next rows, or None after the last ones.
 
-        :param max_records: how many at most
+        :param max_records: the maximum number of rows
         """
         if self._left is None:
             return None
@@ -69,15 +69,15 @@ class TableSnapshot:
 
     @property
     def has_more(self) -> bool:
-        """Whether there are rows that were not read."""
+        """True if there are rows that were not read."""
         return self._left is not None
 
     def close(self) -> None:
-        """Let go of the server; may be called from another thread."""
+        """Close the connection; may be called from another thread."""
         self._query.close()
 
     def forget(self) -> None:
-        """Let go of the file."""
+        """Close and delete the file."""
         self._file.close()
 
     def _write(self, rows: pa.Table) -> None:

@@ -1,4 +1,4 @@
-"""What a server says was changed, as changes of a table of the pipeline."""
+"""The conversion of a server's messages about changes into changes of a table of the pipeline."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from airflow_pipelines.rows.schema import RelationSchema
 
 
 class ChangeRows:
-    """Makes changes of a server's messages about one table.
+    """A converter of a server's messages about one table into changes.
 
-    :param schema: of the table in the pipeline
+    :param schema: the schema of the table in the pipeline
     :param now: the clock that a DEFAULT may read
-    :param where: for messages
-    :param invalid: what becomes of values that the type of their column does not have
+    :param where: the connector, for messages
+    :param invalid: the treatment of values that the type of their column does not have
     """
 
     def __init__(self, schema: RelationSchema, now: Now, where: str, invalid: InvalidValues) -> None:
@@ -37,14 +37,14 @@ class ChangeRows:
         self._table = ""
 
     def reads(self, name: str) -> bool:
-        """Tell whether a column of a name fills one of the table in the pipeline."""
+        """Return True if a column of this name fills one of the table in the pipeline."""
         return self._reader.place(name) is not None
 
     def describe(self, relation: Relation, type_of: Callable[[int], SourceType]) -> None:
-        """The table is another one from here on.
+        """Take over a new description of the table, which holds from here on.
 
         :param relation: the table
-        :param type_of: gives the types of the database by their numbers
+        :param type_of: a function that returns the types of the database by their oids
         :raises ConnectorFailure: when it no longer fits the table in the pipeline
         """
         columns = [(column.name, type_of(column.type_oid)) for column in relation.columns]
@@ -54,24 +54,24 @@ class ChangeRows:
         self._mapping = RowMapping(self._schema, self._reader, mapped)
 
     def entries(self, message: Insert | Update | Delete) -> list[Entry]:
-        """The changes that a message tells of.
+        """Return the changes of a message.
 
         :raises ConnectorFailure: when the server does not say which row it was
         """
         match message:
             case Insert():
-                return [self._comes(message.new)]
+                return [self._make_insert(message.new)]
             case Delete():
-                return [self._goes(message.old, message.old_is_key)]
+                return [self._make_delete(message.old, message.old_is_key)]
             case Update():
-                return self._updated(message) if self._key else self._replaced(message)
+                return self._update(message) if self._key else self._replace(message)
 
     def parsed(self, entries: Iterable[Entry], size_bytes: int, where: str) -> Parsed:
-        """Changes as the rows of a chunk.
+        """Return changes as the rows of a chunk.
 
         :param entries: the changes
-        :param size_bytes: what they were sent as
-        :param where: what malformed ones are at, for messages
+        :param size_bytes: the number of bytes in which they were sent
+        :param where: the place of malformed ones, for messages
         """
         self._reader.begin()
         buffer = RowBuffer(self._schema)
@@ -79,7 +79,7 @@ class ChangeRows:
         return buffer.finish(size_bytes, 0)
 
     def replacing(self, parsed: Parsed | None) -> Parsed:
-        """The same rows, before which all that the table has goes.
+        """Return the same rows, with a truncation of the table before them.
 
         :param parsed: some rows; None for none
         """
@@ -87,25 +87,25 @@ class ChangeRows:
         rows = changes_schema(self._schema).empty_table() if given.changes is None else given.changes.rows
         return replace(given, changes=TableChanges(self._schema.name, rows, truncates=True))
 
-    def _updated(self, message: Update) -> list[Entry]:
-        """An update in a table with a key: the new row takes the place of the old one."""
+    def _update(self, message: Update) -> list[Entry]:
+        """Return the changes of an update in a table with a key: the new row replaces the old one."""
         new = _completed(message.new, message.old)
         is_whole = Missing.UNCHANGED not in new or not any(new[number] is Missing.UNCHANGED for number in self._mapping.mapped)
         if message.old is None or not self._moves(message.old, new):
             if is_whole:
-                return [self._comes(new)]
+                return [self._make_insert(new)]
             try:
                 row, given = self._reader.update(self._mapping.record(new))
             except RecordProblem as problem:
                 told = f"{self._mapping.shown_key(new)}{problem}"
                 if self._mapping.key_row(new) is None:
                     return [told]
-                # Better no row than the one of before, which says what is not so any more.
+                # No row is better than the old one, which is no longer true.
                 return [told, RawChange(Op.DELETE, _texts(new), self._mapping)]
             return [ChangedRow(Op.UPDATE, row, given)]
-        goes = self._goes(message.old, message.old_is_key)
+        goes = self._make_delete(message.old, message.old_is_key)
         if is_whole:
-            return [goes, self._comes(new)]
+            return [goes, self._make_insert(new)]
         missing = ", ".join(
             repr(each.column.name) for number, each in self._mapping.mapped.items() if new[number] is Missing.UNCHANGED
         )
@@ -115,22 +115,22 @@ class ChangeRows:
         )
         return [goes, unknown]
 
-    def _replaced(self, message: Update) -> list[Entry]:
-        """An update in a table without a key: the old row goes, the new one comes."""
+    def _replace(self, message: Update) -> list[Entry]:
+        """Return the changes of an update in a table without a key: the old row is deleted, the new one inserted."""
         if message.old is None:
             raise self._nameless()
-        return [self._goes(message.old, message.old_is_key), self._comes(_completed(message.new, message.old))]
+        return [self._make_delete(message.old, message.old_is_key), self._make_insert(_completed(message.new, message.old))]
 
-    def _comes(self, new: TupleData) -> RawChange:
+    def _make_insert(self, new: TupleData) -> RawChange:
         return RawChange(Op.INSERT, _texts(new), self._mapping)
 
-    def _goes(self, old: TupleData, is_key: bool) -> RawChange:
+    def _make_delete(self, old: TupleData, is_key: bool) -> RawChange:
         if is_key and not self._key:
             raise self._nameless()
         return RawChange(Op.DELETE, _texts(old), self._mapping)
 
     def _moves(self, old: TupleData, new: TupleData) -> bool:
-        """Whether the key of the table in the pipeline is another one than before."""
+        """Return True if the update changes the key of the table in the pipeline."""
         return any(old[number] != new[number] for number, each in self._mapping.mapped.items() if each.column.name in self._key)
 
     def _nameless(self) -> ConnectorFailure:
@@ -142,15 +142,15 @@ class ChangeRows:
 
 
 def _completed(new: TupleData, old: TupleData | None) -> TupleData:
-    """A new row with values that were not sent, because they are those of the old one, as far as that one has them."""
+    """Return a new row, with values that were not sent taken from the old row as far as it has them."""
     if old is None or Missing.UNCHANGED not in new:
         return new
-    # A value that is large enough not to be sent is not NULL. A row that is told by its key alone has NULL elsewhere.
+    # A value that is too large to be sent is not NULL, but an old row with only its key has NULL in other columns.
     return [before if value is Missing.UNCHANGED and before is not None else value for value, before in zip(new, old, strict=True)]
 
 
 def _texts(values: TupleData) -> TupleData:
-    """Values of which none is missing, but for columns that nobody reads."""
+    """Return values in which none is missing, except for columns that nobody reads."""
     if Missing.UNCHANGED not in values:
         return values
     return [None if value is Missing.UNCHANGED else value for value in values]

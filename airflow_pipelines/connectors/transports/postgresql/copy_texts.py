@@ -1,4 +1,4 @@
-"""Rows of changes as the lines that COPY reads."""
+"""The conversion of rows of changes to the lines that COPY reads."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from airflow_pipelines.rows.arrow import is_variant
 from airflow_pipelines.rows.formats.encode import json_texts
 
 Texts: TypeAlias = Callable[[pa.Array], pa.Array]
-"""Makes texts of values, with NULL where there is no value."""
+"""A function that turns values into texts, with NULL where there is no value."""
 NULL: Final = r"\N"
 _SPECIAL: Final = (("\\", r"\\"), ("\t", r"\t"), ("\n", r"\n"), ("\r", r"\r"))
 
 
 def lines(columns: Sequence[pa.Array]) -> bytes:
-    """Rows of texts as lines.
+    """Return rows of texts as lines.
 
-    :param columns: of the same length, each of texts
+    :param columns: the columns, which are texts and have the same length
     """
     if not len(columns[0]):
         return b""
-    fields = [pc.fill_null(_escaped(column), NULL) for column in columns]
+    fields = [pc.fill_null(_escape(column), NULL) for column in columns]
     joined = pc.binary_join_element_wise(*fields, "\t")
     if isinstance(joined, pa.ChunkedArray):
         joined = joined.combine_chunks()
@@ -35,7 +35,7 @@ def lines(columns: Sequence[pa.Array]) -> bytes:
 
 
 def texts_for(target: SourceType) -> Texts:
-    """What makes the texts that a column of a table takes.
+    """Return a function that makes the texts that a column of a table takes.
 
     :param target: the column's type
     """
@@ -46,7 +46,7 @@ def texts_for(target: SourceType) -> Texts:
     return _scalars
 
 
-def _escaped(texts: pa.Array) -> pa.Array:
+def _escape(texts: pa.Array) -> pa.Array:
     for mark, escape in _SPECIAL:
         texts = pc.replace_substring(texts, mark, escape)
     return texts
@@ -59,7 +59,7 @@ def _scalars(values: pa.Array) -> pa.Array:
     if pat.is_string(kind):
         return values
     if pat.is_timestamp(kind):
-        # A timestamp with a zone is a moment in UTC, which is the zone of the session.
+        # A timestamp with a time zone is in UTC, which is the time zone of the session.
         return values.cast(pa.timestamp("us")).cast(pa.string())
     if pat.is_binary(kind):
         return pa.array([None if value is None else f"\\x{value.hex()}" for value in values.to_pylist()], pa.string())
@@ -69,7 +69,7 @@ def _scalars(values: pa.Array) -> pa.Array:
 
 
 def _json(values: pa.Array) -> pa.Array:
-    """JSON of values. Texts of a relation are JSON already."""
+    """Return values as JSON. Texts of a relation are JSON already."""
     if pat.is_string(values.type):
         return values
     present = values.is_valid().to_pylist()

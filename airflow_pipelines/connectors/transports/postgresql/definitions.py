@@ -45,9 +45,9 @@ def _open_output(options: PostgresOutputOptions, context: OutputContext) -> Outp
 
 
 def _check_output(options: PostgresOutputOptions, declared: Declared) -> None:
-    """Refuse a table that is to equal a view without saying by which columns rows are found.
+    """Refuse a table that is to equal a view if no index says by which columns rows are found.
 
-    :raises InvalidOptionError: when it is
+    :raises InvalidOptionError: when there is no index
     """
     if options.mode is OutputMode.MATERIALIZED and declared.common.index is None:
         raise InvalidOptionError(

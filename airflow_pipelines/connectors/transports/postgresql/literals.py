@@ -14,7 +14,7 @@ _FIELD: Final = re.compile(r'(?:"((?:[^"\\]|\\.|"")*)"|([^,()"]*))([,)])', re.DO
 
 
 def array_elements(text: str) -> list[Literal]:
-    """The elements of an array.
+    """Return the elements of an array.
 
     :param text: the array
     :raises ValueError: when it is none
@@ -44,7 +44,7 @@ def array_elements(text: str) -> list[Literal]:
 
 
 def row_fields(text: str) -> list[str | None]:
-    """The fields of a row.
+    """Return the fields of a row.
 
     :param text: the row
     :raises ValueError: when it is none

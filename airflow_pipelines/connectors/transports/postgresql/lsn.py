@@ -1,20 +1,20 @@
-"""Places in a server's log."""
+"""Places in a server's log (LSNs)."""
 
 from __future__ import annotations
 
 
 def read_lsn(text: str) -> int:
-    """The number of a place.
+    """Return the number of a place.
 
-    :param text: such as ``0/16B3748``
+    :param text: the LSN, such as ``0/16B3748``
     """
     high, _, low = text.partition("/")
     return (int(high, 16) << 32) + int(low, 16)
 
 
 def lsn_text(place: int) -> str:
-    """A place as people write it.
+    """Return a place in its usual notation.
 
-    :param place: its number
+    :param place: the number of the place
     """
     return f"{place >> 32:X}/{place & 0xFFFFFFFF:X}"

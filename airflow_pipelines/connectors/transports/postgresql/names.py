@@ -4,17 +4,17 @@ from __future__ import annotations
 
 
 def quoted(name: str) -> str:
-    """A name as it is, whatever its letters are.
+    """Return a name in quotes, which stands for itself whatever its letters are.
 
-    :param name: of a column, schema or table
+    :param name: the name of a column, schema or table
     """
     return '"' + name.replace('"', '""') + '"'
 
 
 def parts(name: str) -> tuple[str | None, str]:
-    """The schema, if there is one, and the table that a name as people write it means.
+    """Return the schema, if there is one, and the table of a name in SQL notation.
 
-    :param name: such as ``orders``, ``sales.orders`` or ``sales."Orders"``
+    :param name: a name such as ``orders``, ``sales.orders`` or ``sales."Orders"``
     :raises ValueError: when it has more parts, or a quote without an end
     """
     found: list[str] = []
@@ -33,9 +33,9 @@ def parts(name: str) -> tuple[str | None, str]:
 
 
 def quoting_hint(name: str) -> str:
-    """Return what to try when there is no table of a name; empty when quotes would change nothing.
+    """Return what to try when there is no table of a name; empty if quotes would change nothing.
 
-    :param name: as somebody has written it
+    :param name: the name as it was written
     """
     if '"' in name or name == name.lower():
         return ""

@@ -1,4 +1,4 @@
-"""Options of the connectors of PostgreSQL."""
+"""The options of the connectors of PostgreSQL."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _SLOT = re.compile(r"[a-z0-9_]{1,63}")
 
 
 class ConnectionOptions(BaseModel):
-    """How the server is reached.
+    """The options for the connection to the server.
 
     :param uri: ``postgresql://user:password@host:5432/database``
-    :param ssl_ca_pem: the certificates of the authorities that the server's is checked against, as text
-    :param ssl_ca_location: the file that they are in
-    :param ssl_client_pem: the certificate that shows who connects, as text
-    :param ssl_client_location: the file that it is in
-    :param ssl_client_key: its private key, as text
-    :param ssl_client_key_location: the file that it is in
-    :param verify_hostname: whether the server's certificate must be for the name in ``uri``
+    :param ssl_ca_pem: the CA certificates against which the server's certificate is checked, as text
+    :param ssl_ca_location: the file that contains them
+    :param ssl_client_pem: the certificate of the client, as text
+    :param ssl_client_location: the file that contains it
+    :param ssl_client_key: the private key of the client, as text
+    :param ssl_client_key_location: the file that contains it
+    :param verify_hostname: True if the server's certificate must be for the name in ``uri``
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -55,19 +55,19 @@ class ConnectionOptions(BaseModel):
 
 
 class InvalidValues(StrEnum):
-    """The fate of values that the type of their column does not have, such as a date that is infinite."""
+    """The treatment of values that the type of their column does not have, such as a date that is infinite."""
 
     REFUSE = "refuse"
-    """The row is malformed, and left out."""
+    """A malformed row, which is left out."""
     NULL = "null"
-    """They are NULL, where the column may be."""
+    """NULL in place of the values, where the column may be NULL."""
 
 
 class PostgresInputOptions(ConnectionOptions):
-    """Options of ``postgres_input``.
+    """The options of ``postgres_input``.
 
     :param query: a SELECT, whose columns are those of the table by name
-    :param invalid_values: what becomes of values that the type of their column does not have
+    :param invalid_values: the treatment of values that the type of their column does not have
     """
 
     invalid_values: InvalidValues = InvalidValues.REFUSE
@@ -81,14 +81,14 @@ class PostgresInputOptions(ConnectionOptions):
 
 
 class PostgresCdcInputOptions(ConnectionOptions):
-    """Options of ``postgres_cdc_input``.
+    """The options of ``postgres_cdc_input``.
 
     :param publication: the publication that has the table
     :param source_table: the table, with its schema where that is not ``public``
     :param slot: the name of the replication slot; None for one that is made from the pipeline's and the connector's names
-    :param snapshot: whether the rows that are in the table come first
-    :param snapshot_if_data_expires: whether they come again, in place of those of before, when changes were lost
-    :param invalid_values: what becomes of values that the type of their column does not have
+    :param snapshot: True to begin with the rows that are in the table
+    :param snapshot_if_data_expires: True to read them again, in place of the earlier ones, when changes were lost
+    :param invalid_values: the treatment of values that the type of their column does not have
     """
 
     invalid_values: InvalidValues = InvalidValues.REFUSE
@@ -115,22 +115,22 @@ class PostgresCdcInputOptions(ConnectionOptions):
 
 
 class OutputMode(StrEnum):
-    """What an output makes of its table."""
+    """The use that an output makes of its table."""
 
     MATERIALIZED = "materialized"
-    """The table equals the view."""
+    """A table that equals the view."""
     CDC = "cdc"
-    """The table is a log of what changed."""
+    """A table that is a log of the changes."""
 
 
 class PostgresOutputOptions(ConnectionOptions):
-    """Options of ``postgres_output``.
+    """The options of ``postgres_output``.
 
     :param table: the table, with its schema where that is not the first of the user's search path
-    :param mode: what is made of it
-    :param cdc_op_column: the column of a log that says what happened to the row: ``i``, ``u`` or ``d``
+    :param mode: the use of the table
+    :param cdc_op_column: the column of a log that has the operation: ``i``, ``u`` or ``d``
     :param cdc_ts_column: the column of a log by which changes are ordered
-    :param on_conflict_do_nothing: whether a new row whose key is in the table already leaves that row as it is
+    :param on_conflict_do_nothing: True if a new row whose key is in the table already leaves that row as it is
     :param threads: accepted, without effect: a step is one transaction, and so needs one connection
     """
 

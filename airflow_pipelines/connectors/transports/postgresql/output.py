@@ -1,4 +1,4 @@
-"""Writes a view to a table: as its contents, or as a log of its changes."""
+"""An output that writes a view to a table: as its contents, or as a log of its changes."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ _NAME: Final = "postgres_output"
 _STAGE: Final = "pg_temp.airflow_pipelines_stage"
 _STAGED_OP: Final = "__airflow_pipelines_op"
 _ANALYZED_ROWS: Final = 10_000
-"""From so many rows on the server is told what is staged, so that it plans well."""
+"""The number of staged rows from which on the stage is analysed, so that the server plans well."""
 _INSERT, _UPDATE, _DELETE = "i", "u", "d"
 
 
 class PostgresOutput:
-    """Writes each step in one transaction, together with its number."""
+    """An output that writes each step in one transaction, together with its number."""
 
     def __init__(self, options: PostgresOutputOptions, context: OutputContext) -> None:
         """Make an output that is not open yet.
 
         :param options: the server and the table
-        :param context: the view, and who writes
+        :param context: the context of the connector, with the view and the writer
         """
         self._options = options
         self._context = context
@@ -63,9 +63,9 @@ class PostgresOutput:
         self._writing = threading.Lock()
 
     def open(self, resumed: bool) -> None:
-        """Connect, and look whether the table can take the view.
+        """Connect, and check that the table can take the view.
 
-        :param resumed: whether the steps that are in the database are those of this pipeline's history
+        :param resumed: True if the steps in the database belong to this pipeline's history
         :raises ConnectorFailure: when it cannot
         """
         connection = self._connection = self._sessions.connect()
@@ -84,7 +84,7 @@ class PostgresOutput:
                 self._make_stage(connection, table)
 
     def committed_step(self) -> int | None:
-        """The newest step that is in the table."""
+        """Return the newest step in the table."""
         connection, steps = self._opened()
         with self._sessions.failures("cannot ask for the newest step"):
             return steps.newest(connection)
@@ -92,7 +92,7 @@ class PostgresOutput:
     def write(self, step: int, changes: Changes) -> tuple[int, int]:
         """Write a step.
 
-        :returns: how many changes were written, and how many bytes they were sent as
+        :returns: the number of changes that were written, and the number of bytes in which they were sent
         :raises ConnectorFailure: when they cannot be written; nothing of them is
         :raises OvertakenError: when a later run of the pipeline writes the table
         """
@@ -100,7 +100,7 @@ class PostgresOutput:
             return self._write(step, changes)
 
     def close(self) -> None:
-        """Let go of the server; may be called from another thread, where it ends a step that is being written."""
+        """Close the connection; may be called from another thread, where it aborts a step that is being written."""
         if self._connection is None:
             return
         if self._writing.acquire(blocking=False):
@@ -130,16 +130,16 @@ class PostgresOutput:
             return written
 
     def _put(self, connection: psycopg.Connection[Any], step: int, tables: Iterable[pa.Table]) -> tuple[int, int]:
-        """Write changes as a whole, or nothing of them."""
+        """Write all changes, or none of them."""
         with connection.transaction():
             written = self._logged(connection, step, tables) if self._is_log else self._merged(connection, tables)
-            # What a constraint has against a row is to be known before the end of the transaction, also where it is deferred.
+            # Violations of constraints, even of deferred ones, must show before the end of the transaction.
             connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
             return written
 
     def _put_what_fits(self, connection: psycopg.Connection[Any], step: int, changes: Changes) -> tuple[int, int]:
-        """Write a step of which some changes do not fit, without these."""
-        # Rows that go first: others may need what they let go of.
+        """Write a step without the changes that do not fit."""
+        # Delete first: other rows may need the unique values that are released.
         phases: list[Iterable[pa.Table]] = [map(of_phase, changes.tables()) for of_phase in (rows_that_go, rows_that_come)]
         if self._is_log:
             phases = [changes.tables()]
@@ -160,7 +160,7 @@ class PostgresOutput:
             problem = self._problem(error)
         if self._is_log or part.num_rows > 1 or part.column(WEIGHT)[0].as_py() > 0:
             raise problem
-        # A row is found by its key, whatever else it has; one whose key the table cannot have is not in it.
+        # A delete needs only the key of its row; a row whose key the table cannot have is not in it.
         try:
             return self._put_staged(connection, step, key_alone(part, self._context.key))
         except (RowProblem, psycopg.DataError):
@@ -170,14 +170,14 @@ class PostgresOutput:
 
     def _put_staged(self, connection: psycopg.Connection[Any], step: int, part: pa.Table) -> tuple[int, int]:
         if not self._is_log:
-            # It has what the part before was.
+            # The stage still has the rows of the part before.
             connection.execute(f"TRUNCATE {_STAGE}".encode())
         return self._put(connection, step, [part])
 
     def _problem(self, error: psycopg.Error | RowProblem) -> RowProblem:
-        """Why rows do not fit.
+        """Return the reason why rows do not fit.
 
-        :raises psycopg.Error: when it is not them that something is wrong with
+        :raises psycopg.Error: when the rows are not the problem
         """
         if isinstance(error, RowProblem):
             return error
@@ -249,7 +249,7 @@ class PostgresOutput:
         return count, size
 
     def _texts(self, found: pa.Table) -> tuple[pa.Array, list[pa.Array]]:
-        """What happens to each row, and the texts of its columns. An update is its new row."""
+        """Return the operation of each row, and the texts of its columns. An update is its new row."""
         rows = found.combine_chunks()
         if UPDATE in rows.column_names:
             replaced = pc.and_(rows.column(UPDATE), pc.less(rows.column(WEIGHT), 0))
@@ -264,7 +264,7 @@ class PostgresOutput:
         return _one_array(operations), texts
 
     def _statements(self) -> Sequence[tuple[str, str]]:
-        """What is done with the staged rows, in order: the operations that it is done for, and the statement."""
+        """Return the statements that apply the staged rows, in order, each after the operations for which it is executed."""
         table = self._table.sql if self._table is not None else ""
         names = [quoted(column.name) for column in self._columns]
         key = [quoted(column.name) for column in self._key]

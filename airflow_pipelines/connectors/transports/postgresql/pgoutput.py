@@ -1,4 +1,4 @@
-"""The messages in which a server describes what was changed (the output plugin ``pgoutput``, protocol version 1)."""
+"""The messages in which a server describes changes (the output plugin ``pgoutput``, protocol version 1)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 
 class Missing(Enum):
-    """What stands where a value was not sent."""
+    """The placeholder for a value that was not sent."""
 
     UNCHANGED = "unchanged"
     """A large value that an update did not change."""
@@ -24,8 +24,8 @@ TupleData: TypeAlias = list[Value]
 class RelationColumn:
     """A column of a table.
 
-    :param name: its name
-    :param type_oid: the number of its type
+    :param name: the name of the column
+    :param type_oid: the oid of its type
     """
 
     name: str
@@ -34,11 +34,11 @@ class RelationColumn:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A table as it is from here on.
+    """The description of a table, valid from here on.
 
-    :param oid: its number
+    :param oid: the oid of the table
     :param schema: the schema that it is in
-    :param name: its name
+    :param name: the name of the table
     :param columns: its columns in the order of values
     """
 
@@ -50,14 +50,14 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """A transaction begins."""
+    """The begin of a transaction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A transaction ends.
+    """The end of a transaction.
 
-    :param end: the place in the log behind it
+    :param end: the place in the log after it
     """
 
     end: int
@@ -65,7 +65,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """A row was inserted."""
+    """The insertion of a row."""
 
     oid: int
     new: TupleData
@@ -73,10 +73,10 @@ class Insert:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """A row was updated.
+    """The update of a row.
 
     :param old: the old row, or its key alone; None where neither was needed
-    :param old_is_key: whether it is the key alone
+    :param old_is_key: True if ``old`` is the key alone
     """
 
     oid: int
@@ -87,10 +87,10 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """A row was deleted.
+    """The deletion of a row.
 
     :param old: the row, or its key alone
-    :param old_is_key: whether it is the key alone
+    :param old_is_key: True if ``old`` is the key alone
     """
 
     oid: int
@@ -100,7 +100,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Truncate:
-    """Tables were emptied."""
+    """The truncation of tables."""
 
     oids: tuple[int, ...]
 
@@ -111,10 +111,10 @@ _COMMIT: Final = struct.Struct(">BQQQ")
 
 
 def decode(data: bytes) -> Message | None:
-    """A message; None for one that says nothing of rows.
+    """Return the message of some bytes, or None if it says nothing of rows.
 
-    :param data: its bytes
-    :raises ValueError: when it is of a kind that was not asked for
+    :param data: the bytes of the message
+    :raises ValueError: when it is of a kind that was not requested
     """
     kind = data[:1]
     match kind:
@@ -151,7 +151,7 @@ def _update(data: bytes) -> Update:
 
 
 def _tuple(data: bytes, at: int) -> tuple[TupleData, int]:
-    """The values that begin at a place, and the place behind them."""
+    """Return the values that begin at an offset, and the offset after them."""
     values: TupleData = []
     count = int.from_bytes(data[at : at + 2])
     at += 2
@@ -170,7 +170,7 @@ def _tuple(data: bytes, at: int) -> tuple[TupleData, int]:
 def _relation(data: bytes) -> Relation:
     schema, at = _name(data, 5)
     name, at = _name(data, at)
-    # What old rows are told by, which each of them says again, comes before.
+    # The replica identity, which each old row states again, comes before the count.
     count = int.from_bytes(data[at + 1 : at + 3])
     at += 3
     columns = []

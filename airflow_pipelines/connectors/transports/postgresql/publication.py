@@ -1,4 +1,4 @@
-"""What a pipeline follows: a table, the publication that has it, and the slot that keeps the log for it."""
+"""The objects that a pipeline follows: a table, the publication that has it, and the slot that keeps the log for it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WHERE pubname = %s AND schemaname = %s AND tablename = %s
 _GENERATED: Final = "SELECT attname::text FROM pg_attribute WHERE attrelid = %s AND attgenerated <> '' AND NOT attisdropped"
 _HAS_GENERATED: Final = 12_00_00
 _PUBLISHES_GENERATED: Final = 18_00_00
-"""Versions of the server: from which on it has generated columns, and from which on a publication may have them."""
+"""The server versions from which on there are generated columns, and from which on a publication may have them."""
 _SLOT: Final = """
 SELECT s.plugin, s.database, s.confirmed_flush_lsn::text, coalesce(s.wal_status, ''), s.active_pid,
     a.application_name, host(a.client_addr)
@@ -38,7 +38,7 @@ FROM pg_replication_slots s LEFT JOIN pg_stat_activity a ON a.pid = s.active_pid
 
 
 def slot_name(pipeline: str, endpoint: str) -> str:
-    """The slot of an input: another one for each, and one that people recognize.
+    """Return the name of the slot of an input, which is unique and recognisable.
 
     :param pipeline: the pipeline's id
     :param endpoint: ``relation.connector``
@@ -52,10 +52,10 @@ def slot_name(pipeline: str, endpoint: str) -> str:
 class FollowedTable:
     """A table of a publication.
 
-    :param schema: its schema
-    :param name: its name
+    :param schema: the schema of the table
+    :param name: the name of the table
     :param publication: the publication
-    :param oid: its number, another one for a table of the same name that was made later
+    :param oid: the oid of the table, which differs from that of a table of the same name that was made later
     :param columns: the columns that are published; None for all
     :param filter: the rows that are published, as SQL; None for all
     """
@@ -74,13 +74,13 @@ class FollowedTable:
 
     @property
     def source(self) -> str:
-        """What a query of the published rows has behind FROM."""
+        """The text after FROM in a query of the published rows."""
         return self.sql if self.filter is None else f"{self.sql} WHERE {self.filter}"
 
     def columns_of_rows(self, connection: psycopg.Connection[Any]) -> list[tuple[str, SourceType]]:
-        """Names and types of the columns that are published.
+        """Return the names and types of the columns that are published.
 
-        :param connection: to the database
+        :param connection: a connection to the database
         """
         types = SourceTypes(connection)
         described = connection.execute(f"SELECT * FROM {self.sql} LIMIT 0".encode()).description or ()
@@ -90,12 +90,12 @@ class FollowedTable:
 
     @classmethod
     def find(cls, connection: psycopg.Connection[Any], table: str, publication: str, where: str) -> FollowedTable:
-        """The table of a name as people write it.
+        """Return the table with a name in SQL notation.
 
-        :param connection: to the database
-        :param table: such as ``sales.orders``
+        :param connection: a connection to the database
+        :param table: a name such as ``sales.orders``
         :param publication: the publication that must have it
-        :param where: for messages
+        :param where: the connector, for messages
         :raises ConnectorFailure: when there is no such table or publication, or the one does not have the other
         """
         try:
@@ -126,11 +126,11 @@ class FollowedTable:
         return cls(schema, name, publication, oid[0], None if columns is None else tuple(columns), condition)
 
     def check_identity(self, connection: psycopg.Connection[Any], key: tuple[str, ...], where: str) -> None:
-        """Make sure that updates and deletes say of which row they are.
+        """Check that updates and deletes identify their row.
 
-        :param connection: to the database
+        :param connection: a connection to the database
         :param key: the primary key of the table in the pipeline
-        :param where: for messages
+        :param where: the connector, for messages
         :raises ConnectorFailure: when they do not
         """
         row = connection.execute(
@@ -157,12 +157,12 @@ class FollowedTable:
             )
 
     def check_generated(self, connection: psycopg.Connection[Any], is_wanted: Callable[[str], bool], where: str) -> None:
-        """Make sure that no column is read which the server computes: it sends those with the first rows and not with changes.
+        """Check that no generated column is read: the server sends these with the first rows, but not with changes.
 
-        :param connection: to the database
-        :param is_wanted: tells whether the table in the pipeline has a column of a name
-        :param where: for messages
-        :raises ConnectorFailure: when one is
+        :param connection: a connection to the database
+        :param is_wanted: a function that returns True if the table in the pipeline has a column of a name
+        :param where: the connector, for messages
+        :raises ConnectorFailure: when one is read
         """
         version = connection.info.server_version
         if version < _HAS_GENERATED:
@@ -183,18 +183,18 @@ class FollowedTable:
 
 
 class ChangesLostError(ConnectorFailure):
-    """Changes since a place cannot be had any more; all rows of the table can."""
+    """The failure when changes since a place are lost; all rows of the table can still be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
     """A slot as the server has it.
 
-    :param name: its name
+    :param name: the name of the slot
     :param confirmed: the place up to which nothing need be sent again
-    :param is_lost: whether the server has thrown away what it needs
-    :param holder: who uses it; None for nobody
-    :param is_foreign: whether it is of another database, or for another kind of reader
+    :param is_lost: True if the server has removed log that the slot needs
+    :param holder: the user of the slot; None for nobody
+    :param is_foreign: True if it is of another database, or for another kind of reader
     """
 
     name: str
@@ -205,7 +205,7 @@ class Slot:
 
     @classmethod
     def find(cls, connection: psycopg.Connection[Any], name: str) -> Slot | None:
-        """The slot of a name; None when there is none."""
+        """Return the slot of a name, or None if there is none."""
         row = connection.execute(_SLOT, (name,)).fetchone()
         if row is None:
             return None
@@ -219,9 +219,9 @@ class Slot:
         return cls(name, 0 if confirmed is None else read_lsn(confirmed), status == "lost", holder, foreign)
 
     def check_usable(self, where: str) -> None:
-        """Make sure that changes can be read from it.
+        """Check that changes can be read from the slot.
 
-        :param where: for messages
+        :param where: the connector, for messages
         :raises ConnectorFailure: when they cannot; :class:`TransientConnectorFailure` while somebody else reads them
         """
         if self.is_foreign:
@@ -241,11 +241,11 @@ class Slot:
             )
 
     def check_has(self, place: int, where: str) -> None:
-        """Make sure that nothing behind a place is gone.
+        """Check that all changes after a place are still there.
 
-        :param place: where reading goes on
-        :param where: for messages
-        :raises ConnectorFailure: when something is
+        :param place: the place where reading resumes
+        :param where: the connector, for messages
+        :raises ConnectorFailure: when some are gone
         """
         if self.confirmed > place:
             raise ChangesLostError(

@@ -1,4 +1,4 @@
-"""Reads the rows of a query, once."""
+"""An input that reads the rows of a query, once."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _MAX_KEPT_ERRORS = 100
 
 
 class QueryInput:
-    """An input over a query. A position says how many rows were read, and whether those are all.
+    """An input over a query. A position has the number of rows that were read, and whether those are all.
 
-    Rows have no place in the answer to a query, which may be another one the next time. So a query that was interrupted is asked
-    again from its first row, where the table has a key by which rows replace themselves, and not at all elsewhere.
+    Rows have no fixed place in the result of a query, which may differ the next time. So an interrupted query is restarted from its
+    first row if the table has a key by which rows replace themselves, and refused otherwise.
     """
 
     def __init__(self, options: PostgresInputOptions, context: InputContext) -> None:
         """Make an input that is not open yet.
 
         :param options: the server and the query
-        :param context: what the rows are for
+        :param context: the context of the connector, with the table that the rows are for
         """
         self._query = options.query
         self._invalid = options.invalid_values
@@ -42,10 +42,10 @@ class QueryInput:
         self._done = False
 
     def open(self, position: Position | None) -> None:
-        """Ask the server what the columns of the query are; its rows are read afterwards.
+        """Ask the server for the columns of the query; its rows are read afterwards.
 
         :raises ConnectorFailure: when it cannot be asked, a column cannot be filled, or the query was interrupted and must not be
-            asked again
+            restarted
         """
         if position is not None:
             self._done = bool(position.get("done", False))
@@ -61,7 +61,7 @@ class QueryInput:
         self._rows = QueryRows(self._sessions, self._parser.select(f"({self._query}\n) AS source"))
 
     def read(self, max_records: int, timeout_s: float) -> InputChunk | None:  # noqa: ARG002 - the server decides how long it takes
-        """The next rows.
+        """Return the next rows.
 
         :raises ConnectorFailure: when the server cannot go on
         """
@@ -79,7 +79,7 @@ class QueryInput:
         return self._chunk(parsed)
 
     def close(self) -> None:
-        """Let go of the server."""
+        """Close the connection."""
         if self._rows is not None:
             self._rows.close()
 

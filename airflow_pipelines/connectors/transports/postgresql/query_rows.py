@@ -1,4 +1,4 @@
-"""The rows of a query as Arrow, as fast as the server gives them."""
+"""The rows of a query in Arrow, as fast as the server sends them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _MESSAGE: Final = re.compile(r"(\w+: )?(\[libpq\] )?[^\n]*?((?P<severity>ERROR|F
 
 
 class QueryRows:
-    """Runs one query on a connection of its own, which is made for the first rows.
+    """A query on a connection of its own, which is opened for the first rows.
 
-    :param sessions: makes the connection
+    :param sessions: the sessions that make the connection
     :param query: the query
-    :param before: statements of its transaction that come before it
+    :param before: the statements of its transaction that come before it
     """
 
     def __init__(self, sessions: Sessions, query: str, before: tuple[str, ...] = ()) -> None:
@@ -38,7 +38,7 @@ class QueryRows:
         self._closed = False
 
     def next(self) -> pa.Table | None:
-        """The next rows, some megabytes of them; None behind the last ones.
+        """Return the next rows, some megabytes of them, or None after the last ones.
 
         :raises psycopg.Error: when the server cannot carry out the query, or the connection is lost or closed
         """
@@ -50,13 +50,13 @@ class QueryRows:
                     self._batches = self._begun()
                 batch = next(self._batches, None)
             except (adbc_driver_manager.Error, OSError) as error:
-                raise _as_usual(error) from error
+                raise _translate_error(error) from error
             return None if batch is None else pa.Table.from_batches([batch])
 
     def close(self) -> None:
-        """End the query; may be called from another thread, and more than once."""
+        """Cancel the query; may be called from another thread, and more than once."""
         self._closed = True
-        # A request to cancel may come before there is anything to cancel.
+        # Repeat it: a request to cancel may come before there is anything to cancel.
         while not self._using.acquire(timeout=_CANCEL_EVERY_S):
             cursor = self._cursor
             if cursor is not None:
@@ -80,13 +80,13 @@ class QueryRows:
         return iter(self._cursor.fetch_record_batch())
 
 
-def _as_usual(error: Exception) -> psycopg.Error:
-    """The same error as the other client library has it."""
+def _translate_error(error: Exception) -> psycopg.Error:
+    """Return the error as the other client library would raise it."""
     found = _MESSAGE.match(str(error))
     severity, text = (found["severity"], found["text"]) if found is not None else (None, str(error))
     state = getattr(error, "sqlstate", None)
     if state:
         with suppress(KeyError):
             return psycopg.errors.lookup(state)(text)
-    # Among the rows comes no code. An error is one of the query; all else is one of the connection.
+    # Errors between rows have no code. An ERROR is one of the query; all else is one of the connection.
     return psycopg.DatabaseError(text) if severity == "ERROR" else psycopg.OperationalError(text)

@@ -1,4 +1,4 @@
-"""Changes as the server wrote their values, which become rows many at a time."""
+"""Changes with values as the server wrote them, which are converted to rows many at a time."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from airflow_pipelines.rows.formats.rows import RowReader
 from airflow_pipelines.rows.schema import RelationSchema
 
 _FEW: Final = 50
-"""Fewer rows are read faster one by one."""
+"""The number of rows below which they are read faster one by one."""
 
 
 class RowMapping:
-    """How values of a table become those of the pipeline's, as long as the table stays as it is.
+    """The mapping of values of a table to those of the pipeline's table, as long as the table stays as it is.
 
-    :param schema: of the table in the pipeline
-    :param reader: reads its rows
-    :param mapped: by the number of a value, the column that it fills
+    :param schema: the schema of the table in the pipeline
+    :param reader: the reader of its rows
+    :param mapped: the column that a value fills, by the number of the value
     """
 
     def __init__(self, schema: RelationSchema, reader: RowReader, mapped: Mapping[int, MappedColumn]) -> None:
@@ -37,9 +37,9 @@ class RowMapping:
         self._readers = {each.column.name: (number, text_reader(each)) for number, each in mapped.items()}
 
     def record(self, values: TupleData) -> dict[str, Any]:
-        """What JSON would have, by column of the table in the pipeline; nothing for values that were not sent.
+        """Return a row as JSON would have it, by column of the table in the pipeline, without values that were not sent.
 
-        :param values: those of a row
+        :param values: the values of the row
         :raises RecordProblem: when one does not fit
         """
         return {
@@ -49,9 +49,9 @@ class RowMapping:
         }
 
     def key_record(self, values: TupleData) -> dict[str, Any]:
-        """The same of the primary key of an old row alone, since what else it had does not matter.
+        """Return the primary key of an old row in the same form; its other values do not matter.
 
-        :param values: the row, or what the server tells it by
+        :param values: the row, or its key as the server sends it
         :raises RecordProblem: when one does not fit
         """
         return {
@@ -61,7 +61,7 @@ class RowMapping:
         }
 
     def shown_key(self, values: TupleData) -> str:
-        """The primary key in a row, as the beginning of a message about it: nothing when the table has none.
+        """Return the primary key of a row as the beginning of a message about it; empty if the table has none.
 
         :param values: the row
         """
@@ -70,10 +70,10 @@ class RowMapping:
         return f"{key}: " if key else ""
 
     def leave_out(self, change: RawChange, buffer: RowBuffer) -> None:
-        """Have the row of a malformed change go: better none than the one of before, which says what is not so any more.
+        """Delete the row of a malformed change: no row is better than the old one, which is no longer true.
 
         :param change: the change
-        :param buffer: takes the deletion
+        :param buffer: the buffer that takes the deletion
         """
         if change.op is Op.DELETE or not self._schema.primary_key:
             return
@@ -82,10 +82,10 @@ class RowMapping:
             buffer.add(Op.DELETE, row)
 
     def key_row(self, values: TupleData) -> list[Any] | None:
-        """The row of a deletion, which has values for the primary key.
+        """Return the row of a deletion, which has values for the primary key.
 
-        :param values: of the row that goes
-        :returns: None when no row of the table can have this key
+        :param values: the values of the row that is deleted
+        :returns: the row; None when no row of the table can have this key
         """
         try:
             return self._reader.key(self.key_record(values))
@@ -93,7 +93,7 @@ class RowMapping:
             return None
 
     def row(self, change: RawChange) -> list[Any]:
-        """The values of a row, as Python has them.
+        """Return the values of a row as Python objects.
 
         :raises RecordProblem: when one does not fit
         """
@@ -102,7 +102,7 @@ class RowMapping:
         return self._reader.row(self.record(change.values))
 
     def columns(self, changes: Sequence[RawChange]) -> list[pa.Array] | None:
-        """All rows of some changes, by column; None when a value must be looked at by itself."""
+        """Return all rows of some changes, by column, or None if there are few or a value needs individual treatment."""
         if len(changes) < _FEW:
             return None
         values = list(zip(*(change.values for change in changes), strict=True))
@@ -117,7 +117,7 @@ class RowMapping:
             number, read = self._readers[column.name]
             texts = pa.array(values[number], pa.string())
             must = inserts if column.name not in self._schema.primary_key else None
-            if texts.null_count and not column.type.nullable and _lacks_one(texts, must):
+            if texts.null_count and not column.type.nullable and _has_missing(texts, must):
                 return None
             array = read(texts)
             if array is None:
@@ -128,11 +128,11 @@ class RowMapping:
 
 @dataclass(frozen=True, slots=True)
 class RawChange:
-    """A row that comes or goes as a whole.
+    """The insertion or deletion of a whole row.
 
-    :param op: what it is
-    :param values: those that the server sent
-    :param mapping: what they fill
+    :param op: the operation
+    :param values: the values that the server sent
+    :param mapping: the mapping of the values to columns
     """
 
     op: Op
@@ -144,8 +144,8 @@ class RawChange:
 class ChangedRow:
     """A change of some columns of a row.
 
-    :param op: what the row is
-    :param row: its values in column order
+    :param op: the operation
+    :param row: the values of the row in column order
     :param given: the columns that an update sets
     """
 
@@ -156,19 +156,19 @@ class ChangedRow:
 
 @dataclass(frozen=True, slots=True)
 class Truncation:
-    """The table was emptied."""
+    """The truncation of the table."""
 
 
 Entry: TypeAlias = "RawChange | ChangedRow | Truncation | str"
-"""A change, or why there is none."""
+"""A change, or the reason why there is none."""
 
 
 def add_to(buffer: RowBuffer, entries: Iterable[Entry], where: str) -> None:
     """Add changes in order.
 
-    :param buffer: takes them
+    :param buffer: the buffer that takes them
     :param entries: the changes
-    :param where: what malformed ones are at, for messages
+    :param where: the place of malformed ones, for messages
     """
     for mapping, group in groupby(entries, lambda entry: entry.mapping if isinstance(entry, RawChange) else None):
         if mapping is None:
@@ -200,7 +200,7 @@ def _add_raw(buffer: RowBuffer, mapping: RowMapping, changes: Sequence[RawChange
             mapping.leave_out(change, buffer)
 
 
-def _lacks_one(texts: pa.Array, must: pa.Array | None) -> bool:
-    """Whether there is a NULL where none may be."""
+def _has_missing(texts: pa.Array, must: pa.Array | None) -> bool:
+    """Return True if there is a NULL where none may be."""
     absent = texts.is_null()
     return bool(pc.any(absent if must is None else pc.and_(absent, must)).as_py())

@@ -1,4 +1,4 @@
-"""The protocol in which a server sends its log: a connection that streams the changes of a slot."""
+"""The replication protocol of a server: a connection that streams the changes of a slot."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KEEPALIVE: Final = struct.Struct(">cQQB")
 _OF_DATA, _OF_KEEPALIVE = b"w"[0], b"k"[0]
 _STATUS: Final = struct.Struct(">cQQQQB")
 _STATUS_EVERY_S: Final = 10.0
-"""How often the server hears of this side at least; it takes one that is silent for a minute for dead."""
+"""The maximum interval, in seconds, between status messages; a server takes a reader that is silent for a minute for dead."""
 _NO_RIGHT: Final = re.compile(r"replication role|permission denied")
 _EPOCH_S: Final = 946_684_800
 """The beginning of the year 2000, from which the protocol counts."""
@@ -32,7 +32,7 @@ class NewSlot:
     """A slot that was just made.
 
     :param place: the place in the log from which on it has changes
-    :param snapshot: names the contents of the database at that place, until the connection is used again
+    :param snapshot: the name of the database snapshot at that place, valid until the connection is used again
     """
 
     place: int
@@ -40,9 +40,9 @@ class NewSlot:
 
 
 class ReplicationConnection:
-    """A connection that speaks the protocol.
+    """A connection that speaks the replication protocol.
 
-    :param sessions: says how to connect
+    :param sessions: the sessions with the connection parameters
     """
 
     def __init__(self, sessions: Sessions) -> None:
@@ -51,7 +51,7 @@ class ReplicationConnection:
         :raises psycopg.Error: when that cannot be done
         """
         try:
-            # The client library's own way to connect would hold up all threads of the process until the server answers.
+            # A direct connection of libpq would block all threads of the process until the server answers.
             self._connection = psycopg.connect(sessions.conninfo(replication="database"), autocommit=True)
         except psycopg.OperationalError as error:
             raise psycopg.errors.InsufficientPrivilege(str(error)) if _NO_RIGHT.search(str(error)) else error from None
@@ -62,13 +62,13 @@ class ReplicationConnection:
         self._told = 0
 
     def system(self) -> str:
-        """What tells this server from all others."""
+        """Return the identifier that distinguishes this server from all others."""
         return self._row("IDENTIFY_SYSTEM")[0]
 
     def create_slot(self, name: str) -> NewSlot:
         """Make a slot that stays until it is dropped.
 
-        :param name: its name, which needs no quotes
+        :param name: the name of the slot, which needs no quotes
         """
         _, place, snapshot, _ = self._row(f'CREATE_REPLICATION_SLOT "{name}" LOGICAL pgoutput EXPORT_SNAPSHOT')
         return NewSlot(read_lsn(place), snapshot)
@@ -78,7 +78,7 @@ class ReplicationConnection:
 
         :param slot: the name of the slot
         :param publication: the name of the publication
-        :param place: transactions that were committed before it are left out
+        :param place: the place in the log; transactions that were committed before it are left out
         """
         names = '"' + publication.replace('"', '""') + '"'
         options = f"proto_version '1', publication_names '{names.replace(chr(39), chr(39) * 2)}'"
@@ -87,33 +87,33 @@ class ReplicationConnection:
 
     @property
     def received(self) -> int:
-        """Up to which place in the log everything has come."""
+        """The place in the log up to which everything has been received."""
         return self._received
 
     def next(self, durable: int, timeout_s: float) -> bytes | None:
-        """The next message of the output plugin; None when none came.
+        """Return the next message of the output plugin, or None if none came.
 
         :param durable: the place up to which nothing need be sent again
-        :param timeout_s: for how long to wait for one
+        :param timeout_s: the time, in seconds, to wait for a message
         :raises psycopg.Error: when the connection is lost, or the server cannot go on
         """
         deadline = time.monotonic() + timeout_s
         while True:
             with self._using:
                 self._tell(durable)
-                data = self._received_now()
+                data = self._receive()
             if data is None:
                 left = deadline - time.monotonic()
                 if left <= 0:
                     return None
                 select.select([self._pgconn.socket], [], [], left)
                 continue
-            message = self._understood(data, durable)
+            message = self._process(data, durable)
             if message is not None:
                 return message
 
     def close(self, durable: int = 0) -> None:
-        """End it; may be called from another thread, and more than once.
+        """Close the connection; may be called from another thread, and more than once.
 
         :param durable: the place up to which nothing need be sent again
         """
@@ -122,8 +122,8 @@ class ReplicationConnection:
                 self._send_status(durable)
             self._pgconn.finish()
 
-    def _received_now(self) -> memoryview | None:
-        """What has come and was not taken yet; None when there is nothing."""
+    def _receive(self) -> memoryview | None:
+        """Return the data that has already arrived, or None if there is none."""
         size, data = self._pgconn.get_copy_data(1)
         if size == 0:
             self._pgconn.consume_input()
@@ -134,7 +134,7 @@ class ReplicationConnection:
             raise self._error(self._pgconn.get_result())
         return data
 
-    def _understood(self, data: memoryview, durable: int) -> bytes | None:
+    def _process(self, data: memoryview, durable: int) -> bytes | None:
         if data[0] == _OF_DATA:
             _, begin, end, _ = _DATA.unpack_from(data)
             self._received = max(self._received, begin, end)

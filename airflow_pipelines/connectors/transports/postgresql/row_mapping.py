@@ -1,4 +1,4 @@
-"""Which columns of a query or a table fill those of a relation, and how rows of texts become changes."""
+"""The mapping of columns of a query or a table to those of a relation, and of texts to values."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from airflow_pipelines.rows.schema import Column, RelationSchema
 
 @dataclass(frozen=True, slots=True)
 class MappedColumn:
-    """A column of a relation and what fills it.
+    """A column of a relation and the column that fills it.
 
-    :param column: the relation's
-    :param name: that of the source
+    :param column: the column of the relation
+    :param name: the name of the source's column
     :param source: the type of the source
-    :param from_text: reads the source's texts
-    :param check: raises a :class:`RecordProblem` for what the column does not take, where that is to be NULL; None where it is not
+    :param from_text: a function that reads the source's texts
+    :param check: a function that raises a :class:`RecordProblem` for a value that the column does not take, if such values become
+        NULL; None if they do not
     """
 
     column: Column
@@ -33,9 +34,9 @@ class MappedColumn:
     check: Callable[[Any], Any] | None = None
 
     def value(self, text: str | None) -> Any:
-        """What JSON would have in place of a text.
+        """Return the value that JSON would have in place of a text.
 
-        :param text: None for NULL
+        :param text: the text; None for NULL
         :raises RecordProblem: when no value has it
         """
         if text is None:
@@ -54,13 +55,13 @@ class MappedColumn:
 def mapped_columns(
     schema: RelationSchema, reader: RowReader, source: Sequence[tuple[str, SourceType]], where: str, invalid: InvalidValues
 ) -> dict[int, MappedColumn]:
-    """For each column of a source that a relation has, by its number in the source, what it fills.
+    """Return the mapping of each column of a source that a relation has, by its number in the source.
 
-    :param schema: of the relation
-    :param reader: reads the relation's rows
-    :param source: names and types of the source's columns
-    :param where: what the source is, for messages
-    :param invalid: what becomes of values that the type of their column does not have
+    :param schema: the schema of the relation
+    :param reader: the reader of the relation's rows
+    :param source: the names and types of the source's columns
+    :param where: the description of the source, for messages
+    :param invalid: the treatment of values that the type of their column does not have
     :raises ConnectorFailure: when a type does not fit, a name is there twice, or a column must be filled that the source lacks
     """
     found: dict[int, MappedColumn] = {}

@@ -1,4 +1,4 @@
-"""Connections to a server, and what is said when one cannot be had."""
+"""Connections to a server, and the messages when one cannot be had."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from airflow_pipelines.connectors.base import ConnectorFailure, TransientConnect
 from airflow_pipelines.connectors.transports.postgresql.options import ConnectionOptions
 
 CONNECT_S: Final = 10
-"""For how long a connection is tried."""
+"""The timeout for making a connection, in seconds."""
 _SETTINGS: Final = {
-    # Values come as texts, which these make independent of what the server's administrator prefers.
+    # Values come as texts; these settings make them independent of the server's configuration.
     "datestyle": "ISO, YMD",
     "intervalstyle": "iso_8601",
     "timezone": "UTC",
     "bytea_output": "hex",
     "extra_float_digits": "1",
     "client_encoding": "UTF8",
-    # A pipeline reads and writes for as long as it takes.
+    # A pipeline may read and write for any length of time.
     "statement_timeout": "0",
     "idle_in_transaction_session_timeout": "0",
 }
@@ -35,15 +35,17 @@ _KEEPALIVE: Final = {"keepalives_idle": "20", "keepalives_interval": "5", "keepa
 _TRANSIENT: Final = ("08", "53", "57", "40", "55006", "55P03")
 """The beginnings of codes of errors that go away by themselves: a lost connection, a server that starts or is full, a conflict."""
 _OF_ROWS: Final = ("22", "23", "44", "54", "P0001")
-"""The beginnings of codes of errors that are those of a row: its values, a constraint, a partition or a limit that it does not fit,
-and what a trigger of the table has against it."""
+"""The beginnings of codes of errors that come from a row.
+
+They are about its values, about a constraint, a partition or a limit that it does not fit, or raised by a trigger of the table.
+"""
 
 
 class Sessions:
-    """Makes connections as the options of a connector say.
+    """A maker of connections according to the options of a connector.
 
     :param transport: the name of the connector's transport, for messages
-    :param options: how the server is reached
+    :param options: the options for the connection to the server
     """
 
     def __init__(self, transport: str, options: ConnectionOptions) -> None:
@@ -52,7 +54,7 @@ class Sessions:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     def conninfo(self, **more: str) -> str:
-        """What libpq needs to connect.
+        """Return the parameters with which libpq connects.
 
         :param more: further parameters
         :raises ConnectorFailure: when the URI is none
@@ -79,7 +81,7 @@ class Sessions:
         return f"{given.get('host', 'localhost')}:{given.get('port', '5432')}/{given.get('dbname', given.get('user', ''))}"
 
     def connect(self, **more: str) -> psycopg.Connection[Any]:
-        """A connection in which each statement is a transaction, unless it begins one.
+        """Return a connection in which each statement is a transaction, unless it begins one.
 
         :param more: further parameters of libpq
         :raises ConnectorFailure: when there is none to be had
@@ -92,7 +94,7 @@ class Sessions:
     def failures(self, doing: str) -> Iterator[None]:
         """Turn errors of the server into those of a connector, with what to do.
 
-        :param doing: what cannot be done, for messages
+        :param doing: a text that says what cannot be done, for messages
         :raises ConnectorFailure: for an error of the server; :class:`TransientConnectorFailure` when it may go away by itself
         """
         try:
@@ -103,25 +105,25 @@ class Sessions:
             raise failure(text) from _without_text(error)
 
     def message(self, doing: str, error: psycopg.Error) -> str:
-        """What went wrong, without the password.
+        """Return a message about an error, without the password.
 
-        :param doing: what cannot be done
-        :param error: what the client library says
+        :param doing: a text that says what cannot be done
+        :param error: the error of the client library
         """
         return f"{self._transport}: {doing} ({self.server}): {self.reason(error)}"
 
     def reason(self, error: psycopg.Error) -> str:
-        """Tell in words, without the password, what the server says and what to do.
+        """Return the message of the server and what to do, without the password.
 
-        :param error: what the client library raised
+        :param error: the error of the client library
         """
         text = " ".join((error.diag.message_primary or str(error)).split())
         detail = f" ({error.diag.message_detail})" if error.diag.message_detail else ""
-        said = self._redacted(text + detail)
+        said = self._redact(text + detail)
         end = "" if said.endswith("?") else "."
         return f"{said}{end}{_advice(error, text)}"
 
-    def _redacted(self, text: str) -> str:
+    def _redact(self, text: str) -> str:
         try:
             password = conninfo_to_dict(self._options.uri).get("password")
         except psycopg.ProgrammingError:
@@ -141,11 +143,11 @@ class Sessions:
         return found
 
     def _file(self, name: str, text: str | None, location: str | None) -> str | None:
-        """The file that a certificate or key is in. The client library reads it from nowhere else."""
+        """Return the file of a certificate or key, since the client library reads it only from a file."""
         if text is None:
             return location
         if self._folder is None:
-            # Nobody but this user may look into it.
+            # Only this user may read the folder.
             self._folder = tempfile.TemporaryDirectory(prefix="airflow-pipelines-ssl-")
         path = Path(self._folder.name) / name
         path.touch(mode=0o600)
@@ -154,47 +156,47 @@ class Sessions:
 
 
 def break_off(connection: psycopg.Connection[Any]) -> None:
-    """End a connection that another thread waits for, which gets an error.
+    """Break a connection that another thread waits for, which gets an error.
 
-    :param connection: the connection; whoever uses it has to close it
+    :param connection: the connection; its user has to close it
     """
     with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as own:
         own.shutdown(socket.SHUT_RDWR)
 
 
 def is_transient(error: psycopg.Error) -> bool:
-    """Whether an error goes away by itself, so that trying again makes sense.
+    """Return True if an error goes away by itself, so that a retry makes sense.
 
-    :param error: what the client library raised
+    :param error: the error of the client library
     """
     state = error.sqlstate
     if state is None:
-        # It never came to the server, or the connection broke. Who is asked for a password they do not have is refused by a server.
+        # The server was not reached, or the connection broke, unless the message shows that the login was refused.
         refused = re.search(r"authentication failed|no password supplied|does not exist|no pg_hba|certificate|SSL", str(error))
         return isinstance(error, psycopg.OperationalError) and refused is None
     return state.startswith(_TRANSIENT)
 
 
 def is_of_rows(error: psycopg.Error) -> bool:
-    """Tell whether an error is that of a row, so that the server takes the others.
+    """Return True if an error is that of a row, so that the server takes the others.
 
-    :param error: what the client library raised
+    :param error: the error of the client library
     """
     return (error.sqlstate or "").startswith(_OF_ROWS)
 
 
 def may_pass_after_others(error: psycopg.Error) -> bool:
-    """Tell whether the server may take the row after others: a key that another has or does not have yet, or a trigger.
+    """Return True if the server may take the row after others: a key that another has or does not have yet, or a trigger.
 
-    :param error: one that :func:`is_of_rows`
+    :param error: an error for which :func:`is_of_rows` is True
     """
     return error.sqlstate in {"23503", "23505", "23P01", "P0001"}
 
 
 def column_of(error: psycopg.Error) -> str | None:
-    """The column that an error is about, where the server says so.
+    """Return the column that an error is about, or None if the server does not say so.
 
-    :param error: what the client library raised
+    :param error: the error of the client library
     """
     if error.diag.column_name:
         return str(error.diag.column_name)
@@ -226,5 +228,5 @@ def _advice(error: psycopg.Error, text: str) -> str:
 
 
 def _without_text(error: psycopg.Error) -> Exception:
-    """An error to name as the cause: its class, without a text that may hold what was connected with."""
+    """Return an error to name as the cause: its class, without its text, which may contain connection parameters."""
     return type(error)(error.sqlstate or "")

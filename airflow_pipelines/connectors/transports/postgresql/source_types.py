@@ -1,4 +1,4 @@
-"""The types that columns have in a database, and which of a relation's columns can hold their values."""
+"""The types of columns in a database, and the columns of a relation that can hold their values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from airflow_pipelines.rows.types import BINARIES, NUMBERS, TEXTS, TIMESTAMPS, C
 
 
 class Shape(Enum):
-    """What the values of a type are."""
+    """The kind of the values of a type."""
 
     NUMBER = "numbers"
     BOOLEAN = "booleans"
@@ -67,13 +67,13 @@ _FIELDS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class SourceType:
-    """A type of the database; that of a domain is the one below it.
+    """A type of the database; for a domain, the type below it.
 
     :param name: its short name, such as ``int8``
     :param shown: its name as people write it, such as ``bigint``
-    :param shape: what its values are
-    :param element: that of an array's elements
-    :param fields: those of a composite type
+    :param shape: the kind of its values
+    :param element: the type of an array's elements
+    :param fields: the fields of a composite type
     """
 
     name: str
@@ -83,7 +83,7 @@ class SourceType:
     fields: tuple[tuple[str, SourceType], ...] = ()
 
     def problem(self, kind: ColumnType) -> str | None:
-        """Why values of this type do not fit into a column; None when they may.
+        """Return the reason why values of this type do not fit into a column, or None if they may.
 
         :param kind: the column's type
         """
@@ -112,7 +112,7 @@ class SourceType:
 
 
 def innermost(element: SourceType, kind: ColumnType) -> ColumnType:
-    """The type in a relation of the elements of an array, which may have more than one dimension.
+    """Return the type in a relation of the elements of an array, which may have more than one dimension.
 
     :param element: the type of the elements in the database
     :param kind: the column's type
@@ -124,9 +124,9 @@ def innermost(element: SourceType, kind: ColumnType) -> ColumnType:
 
 
 class SourceTypes:
-    """Looks types up.
+    """A lookup of types, which are cached.
 
-    :param connection: to the database
+    :param connection: a connection to the database
     """
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
@@ -134,9 +134,9 @@ class SourceTypes:
         self._known: dict[int, SourceType] = {}
 
     def of(self, oid: int) -> SourceType:
-        """The type with a number.
+        """Return the type with an oid.
 
-        :param oid: the number
+        :param oid: the oid
         """
         if oid not in self._known:
             self._known[oid] = self._read(oid)

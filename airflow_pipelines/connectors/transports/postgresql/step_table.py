@@ -1,4 +1,4 @@
-"""The table in which outputs keep, in the transaction of each step, which step it was."""
+"""The table in which outputs record the number of each step, in the transaction of the step."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _COLUMNS: Final = (
     "writer text PRIMARY KEY, step bigint NOT NULL, epoch bigint NOT NULL, written_at timestamptz NOT NULL DEFAULT now()"
 )
 _LOCK: Final = 7_305_809_134_216_043_521
-"""Whoever makes the table holds this lock, since two that do so at once disturb each other."""
+"""The advisory lock for making the table, since two that make it at once conflict."""
 
 
 class StepTable:
     """The steps of one output in a database.
 
-    :param schema: where the table is, beside the one that is written
-    :param writer: the output
-    :param epoch: that of the run; None for one that has no other to be told from
+    :param schema: the schema of the table, which is that of the table that is written
+    :param writer: the name of the output
+    :param epoch: the epoch of the run; None for a run that has no epoch
     """
 
     def __init__(self, schema: str, writer: str, epoch: int | None) -> None:
@@ -36,10 +36,10 @@ class StepTable:
         return f"{quoted(self._schema)}.{quoted(NAME)}"
 
     def prepare(self, connection: psycopg.Connection[Any], where: str) -> None:
-        """Make the table where it is not there.
+        """Make the table if it does not exist.
 
-        :param connection: in no transaction
-        :param where: for messages
+        :param connection: a connection that is in no transaction
+        :param where: the connector, for messages
         :raises ConnectorFailure: when the user may not make it
         """
         create = f"CREATE TABLE IF NOT EXISTS {self.sql} ({_COLUMNS})"
@@ -56,19 +56,19 @@ class StepTable:
             ) from error
 
     def forget(self, connection: psycopg.Connection[Any]) -> None:
-        """A pipeline begins anew: what an earlier one wrote is not of its steps."""
+        """Delete the steps of an earlier pipeline, since this one begins anew."""
         connection.execute(f"DELETE FROM {self.sql} WHERE writer = %s".encode(), (self._writer,))
 
     def newest(self, connection: psycopg.Connection[Any]) -> int | None:
-        """The newest step that was written; None when there is none."""
+        """Return the newest step that was written, or None if there is none."""
         row = connection.execute(f"SELECT step FROM {self.sql} WHERE writer = %s".encode(), (self._writer,)).fetchone()
         return None if row is None else int(row[0])
 
     def keep(self, connection: psycopg.Connection[Any], step: int) -> bool:
-        """Note a step, in the transaction that writes it.
+        """Record a step, in the transaction that writes it.
 
-        :param connection: in that transaction
-        :param step: its number
+        :param connection: the connection, in that transaction
+        :param step: the number of the step
         :returns: False when a later run has written already
         """
         newer = "" if self._epoch is None else "WHERE kept.epoch <= EXCLUDED.epoch"

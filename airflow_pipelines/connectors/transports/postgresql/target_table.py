@@ -1,4 +1,4 @@
-"""The table that an output writes: what it has, and whether it can take the rows of a view."""
+"""The table that an output writes: its columns and keys, and the check that it can take the rows of a view."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _INTEGERS: Final[Mapping[str, int]] = {
     "UINTEGER": 8,
     "BIGINT": 8,
 }
-"""How many bytes a type of a database needs for the values of ours."""
+"""The number of bytes that a type of a database needs for the values of each integer type."""
 _SIZES: Final[Mapping[str, int]] = {"int2": 2, "int4": 4, "int8": 8}
 _WIDE: Final = frozenset({"numeric"})
 _TAKING: Final[Mapping[Shape, frozenset[str]]] = {
@@ -57,11 +57,11 @@ _TAKING: Final[Mapping[Shape, frozenset[str]]] = {
 class TargetColumn:
     """A column of a table.
 
-    :param name: its name
-    :param type: its type
-    :param required: whether it is NOT NULL
-    :param computed: whether only the server may fill it
-    :param has_default: whether the server fills it when nobody does
+    :param name: the name of the column
+    :param type: the type of the column
+    :param required: True if it is NOT NULL
+    :param computed: True if only the server may fill it
+    :param has_default: True if the server fills it when no value is given
     """
 
     name: str
@@ -76,9 +76,9 @@ class TargetTable:
     """A table.
 
     :param schema: the schema that it is in
-    :param name: its name
-    :param columns: by name
-    :param unique: the columns of each unique key, and whether NULLs are equal in it
+    :param name: the name of the table
+    :param columns: the columns by name
+    :param unique: the columns of each unique key, and True if NULLs are equal in it
     """
 
     schema: str
@@ -88,11 +88,11 @@ class TargetTable:
 
     @classmethod
     def find(cls, connection: psycopg.Connection[Any], name: str, where: str) -> TargetTable:
-        """The table with a name as people write it.
+        """Return the table with a name in SQL notation.
 
-        :param connection: to its database
-        :param name: such as ``sales.orders``
-        :param where: for messages
+        :param connection: a connection to its database
+        :param name: a name such as ``sales.orders``
+        :param where: the connector, for messages
         :raises ConnectorFailure: when there is none
         """
         try:
@@ -123,9 +123,9 @@ class TargetTable:
         return f"{self.schema}.{self.name}"
 
     def column(self, name: str) -> TargetColumn | None:
-        """The column of a name, in this case or the only one in another.
+        """Return the column of a name, in this case or the only one in another.
 
-        :param name: that of a relation's column
+        :param name: the name of a relation's column
         """
         if name in self.columns:
             return self.columns[name]
@@ -133,11 +133,11 @@ class TargetTable:
         return others[0] if len(others) == 1 else None
 
     def columns_for(self, relation: RelationSchema, also: Sequence[str], where: str) -> list[TargetColumn]:
-        """The columns that take those of a relation, in their order.
+        """Return the columns that take those of a relation, in the relation's order.
 
         :param relation: the relation
-        :param also: columns that are filled by something else
-        :param where: for messages
+        :param also: the columns that are filled by something else
+        :param where: the connector, for messages
         :raises ConnectorFailure: when one is missing or does not fit
         """
         found = [self._column_for(column, where) for column in relation.columns]
@@ -151,10 +151,10 @@ class TargetTable:
         return found
 
     def check_key(self, key: Sequence[TargetColumn], where: str) -> None:
-        """Make sure that rows can be found by a key.
+        """Check that rows can be found by a key.
 
-        :param key: its columns
-        :param where: for messages
+        :param key: the columns of the key
+        :param where: the connector, for messages
         :raises ConnectorFailure: when the table does not keep it unique
         """
         names = frozenset(column.name for column in key)
@@ -193,10 +193,10 @@ class TargetTable:
 
 
 def takes(target: SourceType, kind: ColumnType) -> bool:
-    """Whether a column of a table can hold the values of a relation's column.
+    """Return True if a column of a table can hold the values of a relation's column.
 
     :param target: the type of the table's column
-    :param kind: that of the relation's
+    :param kind: the type of the relation's column
     """
     if target.shape is Shape.JSON:
         return kind.is_array or kind.is_map or kind.is_struct or kind.is_variant or (kind.is_text and not kind.is_padded)

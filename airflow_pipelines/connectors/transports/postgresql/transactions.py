@@ -1,4 +1,4 @@
-"""Collects the changes of transactions until a chunk is full, and never mixes half a transaction with anything else."""
+"""A collector of the changes of transactions, which fills chunks and never mixes a part of a transaction with anything else."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from airflow_pipelines.connectors.transports.postgresql.raw_changes import Entry
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """Changes for one chunk.
+    """The changes for one chunk.
 
     :param entries: the changes
-    :param size_bytes: what they were sent as
-    :param place: the place in the log behind the newest transaction that has been given as a whole
-    :param messages: how many messages of the next transaction have been given with this and earlier portions
-    :param is_part: whether it is a part of a transaction
-    :param ends: whether a transaction ends with it that began with an earlier portion
+    :param size_bytes: the number of bytes in which they were sent
+    :param place: the place in the log after the newest transaction that has been given as a whole
+    :param messages: the number of messages of the next transaction that were given with this and earlier portions
+    :param is_part: True if it is a part of a transaction
+    :param ends: True if it ends a transaction that began with an earlier portion
     """
 
     entries: Sequence[Entry]
@@ -42,44 +42,44 @@ class Transactions:
     """The transactions of a stream, from a place in the log on.
 
     :param place: the place
-    :param messages: how many messages of the first transaction were given before, and are passed over
+    :param messages: the number of messages of the first transaction that were given before, and are skipped
     """
 
     def __init__(self, place: int, messages: int = 0) -> None:
         self.place = place
-        """The place behind the newest transaction that has come as a whole."""
+        """The place after the newest transaction that was received as a whole."""
         self.given_place = place
-        """The place behind the newest one that was given as a whole."""
+        """The place after the newest transaction that was given as a whole."""
         self._given = messages
         self._seen = 0
         self._whole = _Collected()
         self._open = _Collected()
         self.is_open = False
-        """Whether a transaction has begun and not ended."""
+        """True if a transaction has begun and not ended."""
 
     def begin(self) -> None:
-        """A transaction begins."""
+        """Begin a transaction."""
         self.is_open = True
         self._seen = 0
         self._open = _Collected()
 
     def next_is_known(self) -> bool:
-        """Count a message of the open transaction: whether it was given before."""
+        """Count a message of the open transaction. Return True if it was given before."""
         self._seen += 1
         return self._seen <= self._given
 
     def add(self, entries: Sequence[Entry], size_bytes: int) -> None:
-        """Add what a message of the open transaction told.
+        """Add the changes of a message of the open transaction.
 
-        :param entries: its changes
-        :param size_bytes: its size
+        :param entries: the changes
+        :param size_bytes: the size of the message
         """
         self._open.add(entries, size_bytes)
 
     def commit(self, place: int) -> Portion | None:
-        """The open transaction ends.
+        """End the open transaction.
 
-        :param place: the place in the log behind it
+        :param place: the place in the log after it
         :returns: its last portion, when others were given before
         """
         self.is_open = False
@@ -94,20 +94,20 @@ class Transactions:
 
     @property
     def has_whole(self) -> bool:
-        """Whether there is a change of a transaction that has come as a whole."""
+        """True if there is a change of a transaction that was received as a whole."""
         return bool(self._whole.entries)
 
     def full(self, most: int) -> Portion | None:
-        """A portion, when there is more than a chunk may have.
+        """Return a portion if the collected changes fill a chunk, else None.
 
-        :param most: how many changes that are
+        :param most: the number of changes of a full chunk
         """
         if len(self._whole.entries) + len(self._open.entries) < most:
             return None
         return self.whole() or self._part()
 
     def whole(self) -> Portion | None:
-        """All transactions that have come as a whole; None when there is none with a change."""
+        """Return all transactions that were received as a whole, or None if none of them has a change."""
         if not self._whole.entries:
             return None
         found, self._whole = self._whole, _Collected()
@@ -115,7 +115,7 @@ class Transactions:
         return Portion(found.entries, found.size_bytes, self.place)
 
     def moved(self, place: int) -> Portion | None:
-        """Nothing was changed up to a place; None while there is something to give first.
+        """Return an empty portion that moves the position to a place, or None while there is something to give first.
 
         :param place: the place
         """
@@ -125,7 +125,7 @@ class Transactions:
         return Portion((), 0, place)
 
     def again(self) -> Transactions:
-        """What collects the same stream once more, from behind what was given."""
+        """Return a collector of the same stream once more, from the end of what was given."""
         return Transactions(self.given_place, self._given)
 
     def _part(self) -> Portion:

@@ -1,4 +1,4 @@
-"""Values from the texts in which a server writes them to what JSON would have in their place."""
+"""The conversion of the texts in which a server writes values into the values that JSON would have in their place."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _SHORT_ZONE: Final = re.compile(r"[+-][0-9]{2}$")
 
 
 def json_value(source: SourceType, kind: ColumnType) -> FromText:
-    """What reads the texts of a type for a column, as a JSON input would have found the values; NULL never comes.
+    """Return a function that reads the texts of a type for a column, with the values that a JSON input would have.
 
-    The reader raises a :class:`RecordProblem` for a text that no such value has.
+    The function raises a :class:`RecordProblem` for a text that no such value has. It never gets NULL.
 
     :param source: the type in the database
     :param kind: the column's type
@@ -86,7 +86,7 @@ def _bytes(text: str) -> list[int]:
 
 
 def _timestamp(text: str) -> str:
-    # What is read elsewhere has minutes in its zone.
+    # The readers of timestamps need minutes in the time zone.
     return f"{text}:00" if _SHORT_ZONE.search(text, 19) else text
 
 
@@ -94,7 +94,7 @@ def _array(element: SourceType, kind: ColumnType) -> FromText:
     read = json_value(element, innermost(element, kind))
 
     def convert(item: Literal) -> Any:
-        # A database has no arrays of arrays, but arrays of more dimensions.
+        # A database has no nested arrays, but arrays with several dimensions.
         return [convert(each) for each in item] if isinstance(item, list) else None if item is None else read(item)
 
     def from_text(text: str) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Looks from time to time how far a server has come, and whether a followed table is still there."""
+"""A periodic check of the end of a server's log, and of the existence of a followed table."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _END: Final = "SELECT (CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn
 
 
 class Watch:
-    """Has a connection of its own.
+    """A watch with a connection of its own.
 
-    :param sessions: makes it
-    :param where: for messages
+    :param sessions: the sessions that make the connection
+    :param where: the connector, for messages
     """
 
     def __init__(self, sessions: Sessions, where: str) -> None:
@@ -32,12 +32,12 @@ class Watch:
         self.table: FollowedTable | None = None
         """The table that is followed."""
         self.end: int | None = None
-        """How far the server's log had come; None before anybody has looked."""
+        """The end of the server's log at the last look; None before the first one."""
 
     def look(self, *, is_quiet: bool) -> None:
-        """Look, if it is time to.
+        """Look at the server, if it is time to.
 
-        :param is_quiet: whether no transaction is on its way, so that a table that is gone is so for good
+        :param is_quiet: True if no transaction is under way, so that a table that is gone is so for good
         :raises ConnectorFailure: when the table is gone, or its publication
         """
         now = time.monotonic()
@@ -52,11 +52,11 @@ class Watch:
             if is_quiet and self.table is not None:
                 FollowedTable.find(self._connection, self.table.sql, self.table.publication, self._where)
         except (psycopg.Error, TransientConnectorFailure):
-            # Whether the server is there is seen by the stream, which is what matters.
+            # The stream notices when the server is away, and reports it.
             self.close()
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         connection, self._connection = self._connection, None
         if connection is not None:
             with suppress(psycopg.Error):

@@ -1,4 +1,4 @@
-"""Writing changes to a table that does not take all of them."""
+"""Writing of changes to a table that does not take all of them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,12 @@ from airflow_pipelines.rows.zsets import WEIGHT
 
 _ROUNDS: Final = 5
 _MOST_AGAIN: Final = 10_000
-"""The number of changes that are kept to be tried again."""
+"""The maximum number of changes that are kept to be retried."""
 Put: TypeAlias = Callable[[pa.Table], tuple[int, int]]
-"""Writes changes, or raises :class:`RowProblem` and writes nothing of them; gives how many they were, and how many bytes."""
+"""A function that writes changes, and returns their number and their number of bytes.
+
+It raises :class:`RowProblem` and writes nothing if the table does not take all of them.
+"""
 
 
 class PassingRowProblem(RowProblem):
@@ -27,13 +30,13 @@ class PassingRowProblem(RowProblem):
 def write_what_fits(tables: Iterable[pa.Table], put: Put, left_out: LeftOutRows) -> tuple[int, int]:
     """Write changes without those that the table does not take.
 
-    One may need another that is written later: the row that a foreign key leads to, or that another has let go of a unique value.
-    So such ones are tried again after the rest, as long as that helps.
+    A change may need another that is written later: the row that a foreign key leads to, or one that releases a unique value.
+    So such changes are retried after the rest, as long as that helps.
 
     :param tables: the changes
-    :param put: writes some of them
-    :param left_out: gets what the table does not take
-    :returns: how many changes were written, and how many bytes
+    :param put: a function that writes some of them
+    :param left_out: the collector of what the table does not take
+    :returns: the number of changes that were written, and the number of bytes
     """
     count = size = 0
     refused = _Refused(left_out)
@@ -55,12 +58,12 @@ def write_what_fits(tables: Iterable[pa.Table], put: Put, left_out: LeftOutRows)
 
 
 def rows_that_go(changes: pa.Table) -> pa.Table:
-    """Those changes that are deletes, and no part of an update."""
+    """Return the changes that are deletes, and not part of an update."""
     return changes.filter(_are_deletes(changes))
 
 
 def rows_that_come(changes: pa.Table) -> pa.Table:
-    """The other changes."""
+    """Return the changes that are not such deletes."""
     return changes.filter(pc.invert(_are_deletes(changes)))
 
 
@@ -70,7 +73,7 @@ def _are_deletes(changes: pa.Table) -> pa.ChunkedArray:
 
 
 class _Refused:
-    """Changes that may be taken after others, as many as may be kept; all else is left out at once."""
+    """The changes that may be taken after others, up to a maximum number; all else is left out at once."""
 
     def __init__(self, left_out: LeftOutRows) -> None:
         self.changes: list[pa.Table] = []

@@ -1,4 +1,4 @@
-"""Where the reading of partitions begins and ends."""
+"""Starting and stopping offsets of partitions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class KafkaTopicPartition:
     """A partition of a topic.
 
     :param topic: the topic
-    :param partition: its number, from 0
+    :param partition: the number of the partition, from 0
     """
 
     topic: str
@@ -26,7 +26,7 @@ class KafkaTopicPartition:
 
 
 class KafkaOffsetResetStrategy(Enum):
-    """What follows where an offset is not there."""
+    """The strategy for a missing offset."""
 
     LATEST = 0
     EARLIEST = 1
@@ -34,7 +34,7 @@ class KafkaOffsetResetStrategy(Enum):
 
 
 class Start(Enum):
-    """Kinds of places."""
+    """The kinds of offsets."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -45,12 +45,12 @@ class Start(Enum):
 
 @dataclass(frozen=True)
 class KafkaOffsetsInitializer:
-    """An offset for each partition. Made with its static methods.
+    """An offset for each partition. Use its static methods to make one.
 
-    :param kind: of the place
-    :param at: the timestamp in ms, where it is one
-    :param given: the offsets, where they were given
-    :param reset_strategy: what follows where a partition has none
+    :param kind: the kind of the offsets
+    :param at: the timestamp in ms, for the kind ``TIMESTAMP``
+    :param given: the offsets, for the kind ``OFFSETS``
+    :param reset_strategy: the strategy for a partition without an offset
     """
 
     kind: Start
@@ -60,26 +60,26 @@ class KafkaOffsetsInitializer:
 
     @staticmethod
     def earliest() -> KafkaOffsetsInitializer:
-        """The oldest record.
+        """Return the offsets of the oldest records.
 
-        :returns: the place
+        :returns: the offsets
         """
         return KafkaOffsetsInitializer(Start.EARLIEST)
 
     @staticmethod
     def latest() -> KafkaOffsetsInitializer:
-        """The end, as it is when the program starts for the first time.
+        """Return the end offsets, as they are when the program starts for the first time.
 
-        :returns: the place
+        :returns: the offsets
         """
         return KafkaOffsetsInitializer(Start.LATEST)
 
     @staticmethod
     def timestamp(timestamp: int) -> KafkaOffsetsInitializer:
-        """The first record that is not older than a time; the end where there is none.
+        """Return the offsets of the first records that are not older than a time, or the end offsets where there are none.
 
         :param timestamp: milliseconds since 1970-01-01T00:00:00Z
-        :returns: the place
+        :returns: the offsets
         """
         return KafkaOffsetsInitializer(Start.TIMESTAMP, at=checks.integer("timestamp", timestamp, 0))
 
@@ -87,10 +87,10 @@ class KafkaOffsetsInitializer:
     def committed_offsets(
         offset_reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.NONE,
     ) -> KafkaOffsetsInitializer:
-        """What the group has committed.
+        """Return the committed offsets of the group.
 
-        :param offset_reset_strategy: what follows where it has committed nothing; NONE for an error
-        :returns: the place
+        :param offset_reset_strategy: the strategy for partitions without a committed offset; NONE for an error
+        :returns: the offsets
         """
         strategy = checks.member("offset_reset_strategy", offset_reset_strategy, KafkaOffsetResetStrategy)
         return KafkaOffsetsInitializer(Start.COMMITTED, reset_strategy=strategy)
@@ -100,11 +100,11 @@ class KafkaOffsetsInitializer:
         offsets: Mapping[KafkaTopicPartition, int],
         offset_reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.EARLIEST,
     ) -> KafkaOffsetsInitializer:
-        """Offsets by partition.
+        """Return given offsets by partition.
 
         :param offsets: the offsets
-        :param offset_reset_strategy: what follows for other partitions, when the group has committed nothing for them either
-        :returns: the place
+        :param offset_reset_strategy: the strategy for other partitions, if the group has committed nothing for them either
+        :returns: the offsets
         """
         if not isinstance(offsets, Mapping) or not offsets:
             raise TypeError("offsets takes a dict such as {KafkaTopicPartition('topic', 0): 10}")
@@ -120,5 +120,5 @@ class KafkaOffsetsInitializer:
 
     @property
     def needs_group(self) -> bool:
-        """Whether it cannot be found without a group."""
+        """True if the offsets cannot be found without a group."""
         return self.kind is Start.COMMITTED

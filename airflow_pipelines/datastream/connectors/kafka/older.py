@@ -1,4 +1,4 @@
-"""The older classes for Kafka, which are the newer ones by other names."""
+"""The older classes for Kafka, which wrap the newer ones."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _TRANSACTIONAL_ID = "transactional.id"
 
 
 class ProducerSemantic(Enum):
-    """How exact a producer is."""
+    """The delivery guarantee of a producer."""
 
     EXACTLY_ONCE = 0
     AT_LEAST_ONCE = 1
@@ -50,14 +50,14 @@ _GUARANTEES = {
 
 
 class KafkaConsumer(Source):
-    """Reads topics of Kafka: :class:`KafkaSource` with a schema for values.
+    """A source that reads topics of Kafka: :class:`KafkaSource` with a schema for values.
 
-    It begins with the offsets of the group. Where there are none, the property ``auto.offset.reset`` says whether with the oldest
-    records or, by default, with those to come.
+    It begins with the offsets of the group. If there are none, the property ``auto.offset.reset`` decides whether it begins with
+    the oldest records or, by default, with future ones.
 
     :param topics: a topic, or a list of topics
-    :param deserialization_schema: makes an element of a value
-    :param properties: of the client, at least ``bootstrap.servers``
+    :param deserialization_schema: the schema that converts a value to an element
+    :param properties: the properties of the client, at least ``bootstrap.servers``
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class KafkaConsumer(Source):
     def set_commit_offsets_on_checkpoints(self, commit_on_checkpoints: bool) -> KafkaConsumer:
         """Set whether offsets are committed to the group after each checkpoint.
 
-        :param commit_on_checkpoints: whether they are; True by default
+        :param commit_on_checkpoints: True to commit them; True by default
         :returns: this object
         """
         self.properties[COMMIT] = "true" if checks.boolean("commit_on_checkpoints", commit_on_checkpoints) else "false"
@@ -91,7 +91,7 @@ class KafkaConsumer(Source):
         return self._start_from(KafkaOffsetsInitializer.earliest())
 
     def set_start_from_latest(self) -> KafkaConsumer:
-        """Begin with records that come from now on.
+        """Begin with future records.
 
         :returns: this object
         """
@@ -106,7 +106,7 @@ class KafkaConsumer(Source):
         return self._start_from(KafkaOffsetsInitializer.timestamp(startup_offsets_timestamp))
 
     def set_start_from_group_offsets(self) -> KafkaConsumer:
-        """Begin where the group has committed: the default.
+        """Begin with the committed offsets of the group. This is the default.
 
         :returns: this object
         """
@@ -119,7 +119,7 @@ class KafkaConsumer(Source):
 
     @property
     def starting(self) -> KafkaOffsetsInitializer:
-        """Where the first start begins."""
+        """The starting offsets of the first start."""
         if self._start is not None:
             return self._start
         reset = KafkaOffsetResetStrategy[self.properties.get(RESET, "latest").upper()]
@@ -128,31 +128,31 @@ class KafkaConsumer(Source):
         return KafkaOffsetsInitializer(Start.OFFSETS, reset_strategy=reset)
 
     def get_produced_type(self) -> TypeInformation | None:
-        """The type of the elements.
+        """Return the type of the elements.
 
-        :returns: that of the schema
+        :returns: the type that the schema produces
         """
         return self.deserialization_schema.get_produced_type()
 
     @property
     def is_bounded(self) -> bool:
-        """It does not end."""
+        """False, because it does not end."""
         return False
 
     @property
     def position_kind(self) -> str:
-        """It goes on from positions of ``KafkaSource``, and the other way round."""
+        """The kind of its positions, which ``KafkaSource`` shares, so that each can resume from positions of the other."""
         return self._source().position_kind
 
     @property
     def places(self) -> Sequence[str]:
-        """See :meth:`KafkaSource.places`."""
+        """The places of the source, see :meth:`KafkaSource.places`."""
         return self._source().places
 
     def references(self) -> Sequence[str]:
-        """Those of its properties.
+        """Return the references in the properties.
 
-        :returns: such as ``${secret:NAME}``
+        :returns: references such as ``${secret:NAME}``
         """
         return references_of(self.properties)
 
@@ -168,15 +168,15 @@ class KafkaConsumer(Source):
         """See :meth:`KafkaSource.more_splits`.
 
         :param known: the partitions that are read
-        :returns: others
+        :returns: new partitions
         """
         return self._source().more_splits(known)
 
     def open(self, split: Any, position: Any | None) -> SourceReader:
-        """Read a partition.
+        """Return a reader of a partition.
 
-        :param split: one of :meth:`splits`
-        :param position: the offset of the record that comes next; None for the first
+        :param split: a partition from :meth:`splits`
+        :param position: the offset of the next record; None for the first
         :returns: the reader
         """
         return self._source().open(split, position)
@@ -191,16 +191,16 @@ class KafkaConsumer(Source):
 
 
 class KafkaProducer(Sink):
-    """Writes to a topic of Kafka: :class:`KafkaSink` with a schema for values.
+    """A sink that writes to a topic of Kafka: :class:`KafkaSink` with a schema for values.
 
-    For ``EXACTLY_ONCE`` the names of its producers begin with the property ``transactional.id``, or else with the names of the
-    topic and the sink: give different ones to two programs that write to one topic.
+    For ``EXACTLY_ONCE``, the names of its producers begin with the property ``transactional.id`` or, without it, with the names of
+    the topic and the sink. Two programs that write to one topic need different ones.
 
     :param topic: the topic
-    :param serialization_schema: makes the value of an element
-    :param producer_config: of the client, at least ``bootstrap.servers``
+    :param serialization_schema: the schema that converts an element to a value
+    :param producer_config: the properties of the client, at least ``bootstrap.servers``
     :param kafka_producer_pool_size: kept, without effect: each task has one producer
-    :param semantic: how exact it is
+    :param semantic: the delivery guarantee
     """
 
     Semantic = ProducerSemantic
@@ -224,18 +224,18 @@ class KafkaProducer(Sink):
         self.ignores_failures_after_timeout = False
 
     def set_log_failures_only(self, log_failures_only: bool) -> KafkaProducer:
-        """Set whether a record that cannot be written is only logged. Without effect on ``EXACTLY_ONCE``.
+        """Set whether a record that cannot be written is only logged. It has no effect on ``EXACTLY_ONCE``.
 
-        :param log_failures_only: whether it is; False by default
+        :param log_failures_only: True to only log it; False by default
         :returns: this object
         """
         self.logs_failures_only = checks.boolean("log_failures_only", log_failures_only)
         return self
 
     def set_flush_on_checkpoint(self, flush_on_checkpoint: bool) -> KafkaProducer:
-        """Set whether a checkpoint waits until brokers have all records. Without, ``AT_LEAST_ONCE`` is ``NONE``.
+        """Set whether a checkpoint waits until brokers have all records. If it does not, ``AT_LEAST_ONCE`` degrades to ``NONE``.
 
-        :param flush_on_checkpoint: whether it does; True by default
+        :param flush_on_checkpoint: True to wait; True by default
         :returns: this object
         """
         self.flushes_on_checkpoint = checks.boolean("flush_on_checkpoint", flush_on_checkpoint)
@@ -244,14 +244,14 @@ class KafkaProducer(Sink):
     def set_write_timestamp_to_kafka(self, write_timestamp_to_kafka: bool) -> KafkaProducer:
         """Set whether records get the timestamps of their elements.
 
-        :param write_timestamp_to_kafka: whether they do; False by default
+        :param write_timestamp_to_kafka: True to write timestamps; False by default
         :returns: this object
         """
         self.writes_timestamps = checks.boolean("write_timestamp_to_kafka", write_timestamp_to_kafka)
         return self
 
     def ignore_failures_after_transaction_timeout(self) -> KafkaProducer:
-        """Set that records of which it is not known any more whether they were written are left out when the program starts again.
+        """Drop records when the program starts again, if it is no longer known whether they were written.
 
         :returns: this object
         """
@@ -259,16 +259,16 @@ class KafkaProducer(Sink):
         return self
 
     def references(self) -> Sequence[str]:
-        """Those of its properties.
+        """Return the references in the properties.
 
-        :returns: such as ``${secret:NAME}``
+        :returns: references such as ``${secret:NAME}``
         """
         return references_of(self.producer_config)
 
     def open(self, subtask: SubtaskInfo) -> SinkWriter:
-        """Begin to write.
+        """Open a writer for one task.
 
-        :param subtask: which task writes
+        :param subtask: the task that writes
         :returns: its writer
         """
         guarantee = _GUARANTEES[self.semantic]

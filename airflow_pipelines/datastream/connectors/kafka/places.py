@@ -1,4 +1,4 @@
-"""Finds the partitions that a source reads, and where each begins and ends."""
+"""Discovery of the partitions that a source reads, and of the offsets where each begins and ends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Split: TypeAlias = tuple[str, int, int, int | None]
 """Topic, number of the partition, offset of the first record, and offset behind the last one; None for no end."""
 
 _ANSWER_S: Final = 5.0
-"""How long a broker may take for an answer."""
+"""The maximum time in seconds that a broker may take to answer."""
 _LOOK_S: Final = 1.0
 _INTERNAL: Final = "__"
 
@@ -27,12 +27,12 @@ _Key: TypeAlias = tuple[str, int]
 
 
 class KafkaPlaces:
-    """Asks brokers what a source needs to know.
+    """The queries of a source to the brokers.
 
-    :param settings: what is read
-    :param consumer: asks
-    :param problems: says why there is no answer
-    :param where: the source, for messages
+    :param settings: the settings for reading
+    :param consumer: the consumer that queries the brokers
+    :param problems: the problems of the client, which explain a missing answer
+    :param where: the name of the source, for messages
     """
 
     def __init__(self, settings: ReadingSettings, consumer: Consumer, problems: Problems[StreamProgramError], where: str) -> None:
@@ -42,9 +42,9 @@ class KafkaPlaces:
         self._where = where
 
     def first_splits(self) -> list[Split]:
-        """The partitions that there are, in the order of their topics and numbers.
+        """Return the existing partitions, in the order of their topics and numbers.
 
-        :raises StreamProgramError: when they cannot be found out
+        :raises StreamProgramError: if they cannot be determined
         """
         partitions = self._partitions(_ANSWER_S)
         starts = self._offsets(self._settings.starting, partitions, "starting")
@@ -55,22 +55,22 @@ class KafkaPlaces:
         return [(*key, starts[key], stops[key]) for key in partitions]
 
     def new_splits(self, known: Iterable[Split]) -> list[Split]:
-        """Partitions that were made since, from their beginnings.
+        """Return partitions that were made since, from their beginnings.
 
-        :param known: those that are read
+        :param known: the partitions that are read already
         """
         read = {(topic, partition) for topic, partition, *_ in known}
         try:
             found = self._partitions(_LOOK_S)
             return [(*key, self._ends(key)[0], None) for key in found if key not in read]
         except StreamProgramError:
-            # A broker that is away is reported by those who read; the next look finds what this one would have.
+            # Readers report a broker that is away, and the next poll finds the new partitions.
             return []
 
     def _partitions(self, patience: float) -> list[_Key]:
         choice = self._settings.choice
         if choice.partitions:
-            existing = set(self._existing({each.topic for each in choice.partitions}, patience))
+            existing = set(self._find_existing({each.topic for each in choice.partitions}, patience))
             missing = [
                 f"{each.topic}/{each.partition}" for each in choice.partitions if (each.topic, each.partition) not in existing
             ]
@@ -78,13 +78,13 @@ class KafkaPlaces:
                 raise StreamProgramError(f"{self._where}: there is no partition {', '.join(missing)} at {self._settings.servers}")
             return [(each.topic, each.partition) for each in choice.partitions]
         if choice.pattern is None:
-            return self._existing(choice.topics, patience)
+            return self._find_existing(choice.topics, patience)
         pattern = re.compile(choice.pattern)
         topics = self._ask(None, patience)
         wanted = [name for name in topics if pattern.fullmatch(name) and not name.startswith(_INTERNAL)]
         return sorted((name, number) for name in wanted for number in topics[name].partitions)
 
-    def _existing(self, names: Iterable[str], patience: float) -> list[_Key]:
+    def _find_existing(self, names: Iterable[str], patience: float) -> list[_Key]:
         found: list[_Key] = []
         for name in sorted(names):
             topic = self._ask(name, patience)[name]
@@ -103,7 +103,7 @@ class KafkaPlaces:
                 # None stands for all topics.
                 return dict(self._consumer.list_topics(name, timeout=_LOOK_S).topics)
             except KafkaException as error:
-                # What a broker refuses is not in the answer.
+                # The answer does not contain refusals of a broker, so serve the callbacks.
                 self._consumer.poll(0)
                 if self._problems.are_serious or time.monotonic() > deadline:
                     raise self._problems.failure(error.args[0]) from error
@@ -115,7 +115,7 @@ class KafkaPlaces:
             case Start.LATEST:
                 return {key: self._ends(key)[1] for key in partitions}
             case Start.TIMESTAMP:
-                return self._at_time(partitions, initializer.at)
+                return self._find_at_time(partitions, initializer.at)
             case Start.COMMITTED | Start.OFFSETS:
                 return self._known(initializer, partitions, what)
 
@@ -126,19 +126,19 @@ class KafkaPlaces:
             found.update(self._committed(others))
         for key in others:
             if key not in found:
-                found[key] = self._after_nothing(initializer.reset_strategy, key, what)
+                found[key] = self._apply_reset_strategy(initializer.reset_strategy, key, what)
         return found
 
-    def _after_nothing(self, strategy: KafkaOffsetResetStrategy, key: _Key, what: str) -> int:
+    def _apply_reset_strategy(self, strategy: KafkaOffsetResetStrategy, key: _Key, what: str) -> int:
         match strategy:
             case KafkaOffsetResetStrategy.EARLIEST:
                 return self._ends(key)[0]
             case KafkaOffsetResetStrategy.LATEST:
                 return self._ends(key)[1]
             case KafkaOffsetResetStrategy.NONE:
-                raise self._nothing_known(key, what)
+                raise self._make_missing_offset_error(key, what)
 
-    def _nothing_known(self, key: _Key, what: str) -> StreamProgramError:
+    def _make_missing_offset_error(self, key: _Key, what: str) -> StreamProgramError:
         group = self._settings.group
         missing = "no offset was given" if group is None else f"the group {group!r} has committed no offset"
         return StreamProgramError(
@@ -159,7 +159,7 @@ class KafkaPlaces:
     def _ends(self, key: _Key) -> tuple[int, int]:
         return TopicOfBroker(self._consumer, key[0], self._problems).ends(key[1])
 
-    def _at_time(self, partitions: Sequence[_Key], timestamp: int) -> dict[_Key, int]:
+    def _find_at_time(self, partitions: Sequence[_Key], timestamp: int) -> dict[_Key, int]:
         found: dict[_Key, int] = {}
         for topic in sorted({topic for topic, _ in partitions}):
             numbers = [number for name, number in partitions if name == topic]

@@ -1,4 +1,4 @@
-"""The properties of Kafka's client that a program gives."""
+"""The properties of Kafka's client that a program can set."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ PREFIX: Final = "client.id.prefix"
 OF_SOURCES: Final = SHARED_PROPERTIES | CONSUMER_PROPERTIES | {SERVERS, RESET, DISCOVERY, COMMIT, PREFIX}
 OF_SINKS: Final = SHARED_PROPERTIES | PRODUCER_PROPERTIES | {SERVERS}
 _OWN: Final = frozenset({RESET, DISCOVERY, COMMIT, PREFIX})
-"""Those that are not for the client."""
+"""The properties that are not for the client."""
 _SUPERFLUOUS: Final = frozenset(
     {"key.deserializer", "value.deserializer", "key.serializer", "value.serializer", "max.poll.records", "enable.auto.commit"}
 )
-"""Those of the client for Java that make no difference here."""
+"""The properties of the Java client that have no effect here."""
 _INSTEAD: Final = {
     "sasl.jaas.config": "give 'sasl.username' and 'sasl.password'",
     "ssl.truststore.location": "give 'ssl.ca.location', a file in PEM",
@@ -35,18 +35,18 @@ _INSTEAD: Final = {
     "buffer.memory": "give 'queue.buffering.max.kbytes'",
     "transactional.id": "give set_transactional_id_prefix(...) of the sink's builder",
 }
-"""What stands for properties of the client for Java."""
+"""The replacements for properties of the Java client."""
 
 
 def checked_properties(parameter: str, properties: Mapping[str, str], known: frozenset[str]) -> dict[str, str]:
-    """The properties that make a difference.
+    """Return the properties that have an effect, after checking them.
 
     :param parameter: name of the parameter, for messages
-    :param properties: what the program gives
-    :param known: names that are taken
+    :param properties: the properties that the program sets
+    :param known: the names of valid properties
     :returns: the properties
-    :raises TypeError: when it is no dict of texts
-    :raises ValueError: when a name is not known
+    :raises TypeError: if it is not a dict of texts
+    :raises ValueError: if a name is unknown
     """
     if not isinstance(properties, Mapping):
         raise TypeError(f"{parameter} takes a dict such as {{'{SERVERS}': 'host:9092'}}, not a {type(properties).__name__}")
@@ -58,12 +58,12 @@ def checked_properties(parameter: str, properties: Mapping[str, str], known: fro
             _log.warning("The property %r of Kafka has no effect here", name)
         elif name not in known:
             raise ValueError(
-                f"{parameter} has {name!r}, which is no property of librdkafka, Kafka's client here: {_instead(name, known)}"
+                f"{parameter} has {name!r}, which is no property of librdkafka, Kafka's client here: {_suggest(name, known)}"
             )
     return {name: value for name, value in properties.items() if name not in _SUPERFLUOUS}
 
 
-def _instead(name: str, known: frozenset[str]) -> str:
+def _suggest(name: str, known: frozenset[str]) -> str:
     if name in _INSTEAD:
         return _INSTEAD[name]
     close = get_close_matches(name, known, 3)
@@ -71,20 +71,20 @@ def _instead(name: str, known: frozenset[str]) -> str:
 
 
 def references_of(properties: Mapping[str, str]) -> tuple[str, ...]:
-    """The references that properties name.
+    """Return the references in properties.
 
-    :param properties: of a source or sink
-    :returns: such as ``${secret:NAME}``
+    :param properties: the properties of a source or sink
+    :returns: references such as ``${secret:NAME}``
     """
     return tuple(named_references(*properties.values()))
 
 
 def client_properties(properties: Mapping[str, str]) -> dict[str, Any]:
-    """What the client is given: values in the places of references. Never to be kept or shown.
+    """Return the properties for the client, with the values of references. They must never be stored or shown.
 
-    :param properties: of a source or sink
+    :param properties: the properties of a source or sink
     :returns: properties of librdkafka
-    :raises StreamProgramError: when a reference has no value
+    :raises StreamProgramError: if a reference has no value
     """
     given: dict[str, Any] = {name: without_references(value) for name, value in properties.items() if name not in _OWN}
     if PREFIX in properties:

@@ -1,4 +1,4 @@
-"""Reads partitions of Kafka with one client for all of them."""
+"""Reading of Kafka partitions with one client for all of them."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from airflow_pipelines.streams.sources import Polled, SourceReader
 
 _log = logging.getLogger("airflow_pipelines.datastream")
 _MOST_WAITING: Final = 20_000
-"""When so many records of a partition wait, no more of it are asked for."""
+"""The number of waiting records of a partition at which fetching pauses."""
 _NO_GROUP: Final = "airflow-pipelines-stream-program"
-"""The client wants one, also when nothing is committed."""
+"""The group for the client if nothing is committed, since the client requires one."""
 _NO_TIMESTAMP: Final = 0
 _CLOSE_S: Final = 5.0
 
 _Key = tuple[str, int]
 Position: TypeAlias = int | tuple[int, str]
-"""The offset of the record that comes next, with the id of the topic where that is known."""
+"""The offset of the next record, with the id of the topic if that is known."""
 
 
 class _TopicMadeAnewError(StreamProgramError):
-    """A topic has other records at the offsets that were read."""
+    """A topic that was deleted and recreated, and has other records at the offsets that were read."""
 
     def __init__(self, topic: str, message: str) -> None:
         super().__init__(message)
@@ -44,13 +44,13 @@ class _TopicMadeAnewError(StreamProgramError):
 
 
 class KafkaReading:
-    """A client, and the partitions that are read with it."""
+    """A client, and the partitions that it reads."""
 
     def __init__(self, settings: ReadingSettings) -> None:
         """Connect.
 
-        :param settings: what is read
-        :raises StreamProgramError: when a property has a bad value
+        :param settings: the settings for reading
+        :raises StreamProgramError: if a property has an invalid value
         """
         self._settings = settings
         self._where = f"KafkaSource {settings.choice}"
@@ -89,11 +89,11 @@ class KafkaReading:
         )
 
     def topic_id(self, topic: str) -> str | None:
-        """The id of a topic that is read; None when no broker has told it."""
+        """Return the id of a topic that is read; None if no broker has reported it."""
         return self._ids.id_of(topic)
 
-    def _begin_anew(self, failure: _TopicMadeAnewError) -> None:
-        """Go on in a topic that was made anew, where the program says so."""
+    def _accept_recreated(self, failure: _TopicMadeAnewError) -> None:
+        """Resume in a topic that was recreated, if the program allows it."""
         if self._settings.after_expiry is KafkaOffsetResetStrategy.NONE:
             raise failure
         self._ids.accept(failure.topic)
@@ -101,33 +101,33 @@ class KafkaReading:
         _log.warning("%s: topic %r was deleted and made anew; reading goes on there", self._where, failure.topic)
         for (topic, partition), reader in self._partitions.items():
             if topic == failure.topic and not reader.is_finished and not reader.is_of(self._ids.id_of(topic)):
-                reader.begin_anew(self._first_anew(failure, partition))
+                reader.begin_anew(self._find_first_offset(failure, partition))
                 self._fetch_from(reader)
 
-    def _first_anew(self, failure: _TopicMadeAnewError, partition: int) -> int:
-        """Find where a partition of a topic begins that was made anew."""
+    def _find_first_offset(self, failure: _TopicMadeAnewError, partition: int) -> int:
+        """Return the offset where to begin in a partition of a topic that was recreated."""
         if self._settings.after_expiry is KafkaOffsetResetStrategy.NONE:
             raise failure
         oldest, end = TopicOfBroker(self._consumer, failure.topic, self._problems).ends(partition)
         return oldest if self._settings.after_expiry is KafkaOffsetResetStrategy.EARLIEST else end
 
     def _fetch_from(self, reader: PartitionReader) -> None:
-        # A partition that has failed cannot be sought.
+        # seek() does not work on a partition that has failed.
         topic, partition = reader.key
         self._consumer.incremental_unassign([TopicPartition(topic, partition)])
         self._consumer.incremental_assign([TopicPartition(topic, partition, reader.wanted)])
 
     def first_splits(self) -> Sequence[Split]:
-        """The partitions that there are, with the places where each begins and ends.
+        """Return the existing partitions, with the offsets where each begins and ends.
 
-        :raises StreamProgramError: when they cannot be found out
+        :raises StreamProgramError: if they cannot be determined
         """
         return self._places.first_splits()
 
     def new_splits(self, known: Iterable[Split]) -> Sequence[Split]:
-        """Partitions that were made since.
+        """Return partitions that were made since.
 
-        :param known: the partitions that are read
+        :param known: the partitions that are read already
         """
         found = self._places.new_splits(known)
         for topic, partition, offset, _ in found:
@@ -135,22 +135,22 @@ class KafkaReading:
         return found
 
     def reader(self, split: Split, position: Position | None, on_close: Callable[[], None]) -> PartitionReader:
-        """Begin to read a partition.
+        """Return a reader of a partition.
 
         :param split: the partition
-        :param position: where to go on; None for the first record
-        :param on_close: called when its reader is closed
+        :param position: the position to resume at; None for the first record
+        :param on_close: the function to call when the reader is closed
         """
         topic, partition, first, stop = split
         offset, topic_id = (position, None) if position is None or isinstance(position, int) else position
         try:
-            # Brokers may be away now: it is looked before the first record whether the topic is that one.
+            # Brokers may be away now, so the id of the topic is checked before the first record.
             self._ids.expect(topic, topic_id)
         except _TopicMadeAnewError as failure:
-            # A snapshot that was taken while all changed over to a new topic has places in both.
-            self._begin_anew(failure)
+            # A snapshot that was taken during the switch to a recreated topic has offsets in both topics.
+            self._accept_recreated(failure)
             if topic_id != self._ids.id_of(topic):
-                offset = self._first_anew(failure, partition)
+                offset = self._find_first_offset(failure, partition)
         reader = PartitionReader(self, (topic, partition), first if offset is None else offset, stop, on_close)
         self._partitions[reader.key] = reader
         if not reader.is_finished:
@@ -159,10 +159,10 @@ class KafkaReading:
         return reader
 
     def receive(self, most: int) -> None:
-        """Have what has come given to the readers of its partitions. Does not wait for more.
+        """Hand records that have arrived to the readers of their partitions, without waiting for more.
 
-        :param most: how many records at most
-        :raises StreamProgramError: when a broker refuses, or records have been removed
+        :param most: the maximum number of records
+        :raises StreamProgramError: if a broker refuses, or records have been removed
         """
         self._commit_positions()
         came = self._consumer.consume(most, 0)
@@ -174,7 +174,7 @@ class KafkaReading:
             if came or not self._problems.are_serious:
                 self._ids.came(any(message.error() is None for message in came))
         except _TopicMadeAnewError as failure:
-            self._begin_anew(failure)
+            self._accept_recreated(failure)
             came = [message for message in came if message.topic() != failure.topic]
         records: dict[_Key, list[Message]] = {}
         events: list[Message] = []
@@ -207,7 +207,7 @@ class KafkaReading:
         try:
             self._ids.check()
         except _TopicMadeAnewError as failure:
-            self._begin_anew(failure)
+            self._accept_recreated(failure)
             return
         topic, partition = reader.key
         wanted = reader.wanted
@@ -246,36 +246,36 @@ class KafkaReading:
         if self._problems.is_refused or self._problems.fatal is not None:
             raise failure
         if not self._is_down:
-            # The client goes on trying, and the program has other work to do.
+            # The client keeps trying, and the program has other work to do.
             self._is_down = True
             _log.warning("%s", failure)
 
     def pause(self, key: _Key) -> None:
-        """Ask for no more records of a partition."""
+        """Pause fetching of a partition."""
         self._consumer.pause([TopicPartition(*key)])
 
     def resume(self, key: _Key) -> None:
-        """Ask for more of them again."""
+        """Resume fetching of a partition."""
         self._consumer.resume([TopicPartition(*key)])
 
     def known_end(self, key: _Key) -> int | None:
-        """The end of a partition as the answer to the last fetch said; None before there was one. Nobody is asked."""
+        """Return the end of a partition according to the last fetch, without asking a broker; None before the first fetch."""
         ends = self._consumer.get_watermark_offsets(TopicPartition(*key), cached=True)
         return None if ends is None or ends[1] < 0 else ends[1]
 
     def leave(self, key: _Key) -> None:
-        """Read a partition no more."""
+        """Stop reading a partition."""
         if self._partitions.pop(key, None) is not None:
             self.unassign(key)
 
     def unassign(self, key: _Key) -> None:
-        """Have nothing of a partition brought here any more."""
+        """Unassign a partition, so that nothing of it is fetched any more."""
         if key in self._assigned:
             self._assigned.remove(key)
             self._consumer.incremental_unassign([TopicPartition(*key)])
 
     def record_maker(self) -> Callable[[Message], Any]:
-        """What makes an element of a message."""
+        """Return the function that converts a message to an element."""
         deserializer = self._settings.deserializer
         if isinstance(deserializer, ValueOnly):
             deserialize = deserializer.schema.deserialize
@@ -283,7 +283,7 @@ class KafkaReading:
         return lambda message: deserializer.deserialize(_record(message))
 
     def commit(self, key: _Key, offset: int) -> None:
-        """All before an offset is durable: the group is told with the next reading."""
+        """Note that all records before an offset are durable. The offset is committed to the group with the next read."""
         if self._settings.commits:
             self._commits[key] = offset
 
@@ -298,10 +298,10 @@ class KafkaReading:
             _log.warning("%s: the offsets of group %s were not committed: %s", self._where, self._settings.group, error.str())
 
     def close(self) -> None:
-        """Commit what was not committed yet, and let go of the brokers. Those that are away are not waited for."""
+        """Commit pending offsets and disconnect from the brokers, without waiting long for unreachable ones."""
         closing = threading.Thread(target=self._close, name=f"closes {self._where}", daemon=True)
         closing.start()
-        # The client waits without a limit for the answer to a commit.
+        # The client waits for the answer to a commit without a timeout.
         closing.join(_CLOSE_S)
         if closing.is_alive():
             self._problems.abandon_client()
@@ -318,13 +318,13 @@ class KafkaReading:
 
 
 class PartitionReader(SourceReader):
-    """Reads a partition.
+    """A reader of a partition.
 
-    :param client: brings its records
-    :param key: topic and number
-    :param first: the offset of the record that comes next
+    :param client: the client that fetches its records
+    :param key: the topic and number of the partition
+    :param first: the offset of the next record
     :param stop: the first offset that is not read; None for no end
-    :param on_close: called once, when it is closed
+    :param on_close: the function to call once when it is closed
     """
 
     def __init__(self, client: KafkaReading, key: _Key, first: int, stop: int | None, on_close: Callable[[], None]) -> None:
@@ -338,13 +338,13 @@ class PartitionReader(SourceReader):
         self._element = client.record_maker()
         self._topic_id = client.topic_id(key[0])
         self._of_old_topic = 0
-        """The number of waiting records of a topic that was made anew since."""
+        """The number of waiting records of a topic that was recreated since."""
         self._first_of_new = 0
         self._is_paused = False
         self._has_come_to_stop = self.is_finished = stop is not None and first >= stop
 
     def take(self, messages: list[Message]) -> None:
-        """Records have come.
+        """Enqueue records that have arrived.
 
         :param messages: the records, in order
         """
@@ -361,9 +361,9 @@ class PartitionReader(SourceReader):
             self._client.pause(self.key)
 
     def begin_anew(self, offset: int) -> None:
-        """Go on in a topic that was made anew, behind the records of the old one that wait.
+        """Resume in a topic that was recreated, behind the waiting records of the old one.
 
-        :param offset: of the record that comes next in the new one
+        :param offset: the offset of the next record in the new topic
         """
         self.wanted = self._first_of_new = offset
         self._of_old_topic = len(self._waiting)
@@ -371,9 +371,9 @@ class PartitionReader(SourceReader):
             self._leave_old_topic()
 
     def is_of(self, topic_id: str | None) -> bool:
-        """Tell whether the records that come next are of a topic.
+        """Return True if the next records belong to a topic.
 
-        :param topic_id: its id; None when it is not known
+        :param topic_id: the id of the topic; None if it is unknown
         """
         return topic_id is not None and self._topic_id == topic_id
 
@@ -381,15 +381,15 @@ class PartitionReader(SourceReader):
         self.next_offset, self._topic_id = self._first_of_new, None
 
     def end_at(self, offset: int) -> None:
-        """The partition was read to its end, which may have marks of transactions before it.
+        """Note that the partition was read to its end, which can be behind transaction markers.
 
-        :param offset: of the record that somebody writes next
+        :param offset: the offset of the next record to be written
         """
         self.wanted = max(self.wanted, offset)
         self._has_come_to_stop = self._has_come_to_stop or (self._stop is not None and offset >= self._stop)
 
     def poll(self, limit: int) -> Polled:
-        """What has come."""
+        """Return the elements of records that have arrived."""
         if self.is_finished:
             return Polled([], finished=True)
         if len(self._waiting) < limit and not self._has_come_to_stop:
@@ -416,10 +416,10 @@ class PartitionReader(SourceReader):
         if self._is_paused and len(waiting) < _MOST_WAITING // 2:
             self._is_paused = False
             self._client.resume(self.key)
-        return self._polled(values, timestamps)
+        return self._make_polled(values, timestamps)
 
     def _note_taken(self, last: Message, number: int) -> None:
-        """Count records that were taken."""
+        """Count the records that were taken."""
         of_old, self._of_old_topic = self._of_old_topic, max(0, self._of_old_topic - number)
         self.next_offset = _next(last)
         if of_old and not self._of_old_topic:
@@ -427,9 +427,9 @@ class PartitionReader(SourceReader):
             if number > of_old:
                 self.next_offset = _next(last)
 
-    def _polled(self, values: list[Any], timestamps: list[int | None]) -> Polled:
+    def _make_polled(self, values: list[Any], timestamps: list[int | None]) -> Polled:
         if not self._waiting:
-            # Nothing is left out between here and what is wanted next.
+            # No record between the next offset and the wanted one is left to read.
             self.next_offset = self.wanted
             if self._has_come_to_stop:
                 self.is_finished = True
@@ -437,12 +437,12 @@ class PartitionReader(SourceReader):
         return Polled(values, timestamps, finished=self.is_finished)
 
     def position(self) -> Position:
-        """The offset of the record that comes next, and the id of its topic."""
+        """Return the offset of the next record, and the id of its topic if that is known."""
         self._topic_id = self._topic_id or self._client.topic_id(self.key[0])
         return self.next_offset if self._topic_id is None else (self.next_offset, self._topic_id)
 
     def left(self) -> int | None:
-        """The records that the partition had when it last answered, and that are read at all."""
+        """Return the number of unread records at the last fetch, up to the stop offset; None if it is unknown."""
         if self.is_finished:
             return 0
         end = self._client.known_end(self.key)
@@ -455,7 +455,7 @@ class PartitionReader(SourceReader):
         self._client.commit(self.key, position if isinstance(position, int) else position[0])
 
     def close(self) -> None:
-        """Let go of the client."""
+        """Release the client."""
         on_close, self._on_close = self._on_close, None
         if on_close is not None:
             self._client.leave(self.key)
@@ -463,12 +463,12 @@ class PartitionReader(SourceReader):
 
 
 def _next(message: Message) -> int:
-    """The offset behind a record."""
+    """Return the offset behind a record."""
     return (message.offset() or 0) + 1
 
 
 def _headers(message: Message) -> tuple[tuple[str, bytes | None], ...]:
-    """Names and values of the headers of a message, in order."""
+    """Return names and values of the headers of a message, in order."""
     found = message.headers() or ()
     pairs = found.items() if isinstance(found, dict) else found
     return tuple((name, value.encode() if isinstance(value, str) else value) for name, value in pairs)

@@ -1,4 +1,4 @@
-"""What is read of Kafka, and how."""
+"""The settings of a source that reads Kafka."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from airflow_pipelines.datastream.connectors.kafka.records import KafkaRecordDes
 
 @dataclass(frozen=True)
 class TopicChoice:
-    """Which partitions are read.
+    """The choice of partitions to read.
 
-    :param topics: all partitions of these
-    :param pattern: all partitions of the topics whose whole name matches; None for none
-    :param partitions: these
+    :param topics: the topics of which all partitions are read
+    :param pattern: the pattern of the full names of topics of which all partitions are read; None for none
+    :param partitions: the individual partitions to read
     """
 
     topics: tuple[str, ...] = ()
@@ -28,7 +28,7 @@ class TopicChoice:
     partitions: tuple[KafkaTopicPartition, ...] = ()
 
     def in_order(self) -> TopicChoice:
-        """Name the same partitions in an order that does not depend on who named them.
+        """Return the same choice in a canonical order.
 
         :returns: the choice
         """
@@ -45,13 +45,13 @@ class TopicChoice:
 
 @dataclass(frozen=True)
 class ReadingSettings:
-    """What is read, and how.
+    """The settings of a source that reads Kafka.
 
-    :param choice: which partitions
-    :param starting: where the first start begins
-    :param stopping: where reading ends; None for never
-    :param deserializer: makes elements of records
-    :param properties: of the client
+    :param choice: the partitions to read
+    :param starting: the starting offsets of the first start
+    :param stopping: the offsets where reading ends; None for never
+    :param deserializer: the schema that converts records to elements
+    :param properties: the properties of the client
     """
 
     choice: TopicChoice
@@ -62,20 +62,20 @@ class ReadingSettings:
 
     @property
     def servers(self) -> str:
-        """The brokers to begin with."""
+        """The bootstrap brokers."""
         return self.properties[SERVERS]
 
     @property
     def group(self) -> str | None:
-        """The group to which offsets are committed, and whose offsets may be a start."""
+        """The group to which offsets are committed, and whose offsets can be a start."""
         return self.properties.get(GROUP)
 
     @property
     def commits(self) -> bool:
-        """Whether offsets are committed to the group."""
+        """True if offsets are committed to the group."""
         return self.group is not None and self.properties.get(COMMIT, "true") == "true"
 
     @property
     def after_expiry(self) -> KafkaOffsetResetStrategy:
-        """What follows when records were removed before they were read."""
+        """The strategy for records that were removed before they were read."""
         return KafkaOffsetResetStrategy[self.properties.get(RESET, "none").upper()]

@@ -1,4 +1,4 @@
-"""Records as programs see them, and how they become elements."""
+"""Records in the API of programs, and their conversion to elements."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class ConsumerRecord:
 
     :param topic: the topic
     :param partition: number of the partition
-    :param offset: its place there
-    :param timestamp: milliseconds since 1970; None for one without
+    :param offset: the offset in the partition
+    :param timestamp: milliseconds since 1970; None for none
     :param key: the key's bytes; None for none
     :param value: the value's bytes; None for none
     :param headers: names and values, in order
@@ -36,13 +36,13 @@ class ConsumerRecord:
 
 
 class KafkaRecordDeserializationSchema(ABC):
-    """Makes an element of a record with all that it has."""
+    """A schema that converts a whole record to an element."""
 
     @staticmethod
     def value_only(value_deserialization_schema: DeserializationSchema) -> KafkaRecordDeserializationSchema:
-        """One that looks at values only. Records without a value are skipped.
+        """Return a schema that uses only values. Records without a value are skipped.
 
-        :param value_deserialization_schema: makes an element of a value
+        :param value_deserialization_schema: the schema that converts a value to an element
         :returns: the schema
         """
         return ValueOnly(
@@ -51,24 +51,24 @@ class KafkaRecordDeserializationSchema(ABC):
 
     @abstractmethod
     def deserialize(self, record: ConsumerRecord) -> Any:
-        """The element of a record.
+        """Return the element of a record.
 
         :param record: the record
-        :returns: the element; None for a record that is skipped
+        :returns: the element; None to skip the record
         """
 
     def get_produced_type(self) -> TypeInformation | None:
-        """The type of the elements.
+        """Return the type of the elements.
 
-        :returns: the type; None for one that is not known
+        :returns: the type; None if it is unknown
         """
         return None
 
 
 class ValueOnly(KafkaRecordDeserializationSchema):
-    """Makes elements of values.
+    """A schema that converts the values of records to elements.
 
-    :param schema: does it
+    :param schema: the schema of the values
     """
 
     def __init__(self, schema: DeserializationSchema) -> None:

@@ -1,4 +1,4 @@
-"""How elements become records."""
+"""Conversion of elements to records."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ WRITING_HINT = "use SimpleStringSchema() or another schema that writes messages"
 
 @dataclass(frozen=True, slots=True)
 class ProducerRecord:
-    """A record that is written.
+    """A record to write.
 
     :param topic: the topic
     :param value: the value's bytes; None for none
     :param key: the key's bytes; None for none
-    :param partition: number of the partition; None for the one that follows from the key
+    :param partition: number of the partition; None to derive it from the key
     :param timestamp: milliseconds since 1970; None for the time of writing
     :param headers: names and values, in order
     """
@@ -34,23 +34,23 @@ class ProducerRecord:
 
 
 class KafkaTopicSelector(ABC):
-    """Chooses the topic of an element."""
+    """A selector of the topic of an element."""
 
     @abstractmethod
     def apply(self, data: Any) -> str:
-        """The topic.
+        """Return the topic of an element.
 
         :param data: the element
-        :returns: name of its topic
+        :returns: the name of the topic
         """
 
 
 class KafkaRecordSerializationSchema(ABC):
-    """Makes a record of an element. Made with :meth:`builder`, or a class of one's own."""
+    """A schema that converts an element to a record. Use :meth:`builder` to make one, or derive a custom class."""
 
     @staticmethod
     def builder() -> KafkaRecordSerializationSchemaBuilder:
-        """Begin a schema.
+        """Return a builder for a schema.
 
         :returns: the builder
         """
@@ -58,16 +58,16 @@ class KafkaRecordSerializationSchema(ABC):
 
     @abstractmethod
     def serialize(self, element: Any, timestamp: int | None) -> ProducerRecord | None:
-        """The record of an element.
+        """Return the record of an element.
 
         :param element: the element
-        :param timestamp: its event time in ms; None for an element without
+        :param timestamp: the event time in ms; None for an element without one
         :returns: the record; None to write nothing
         """
 
 
 class KafkaRecordSerializationSchemaBuilder:
-    """Makes a :class:`KafkaRecordSerializationSchema`."""
+    """A builder of :class:`KafkaRecordSerializationSchema`."""
 
     def __init__(self) -> None:
         self._topic: str | None = None
@@ -76,9 +76,9 @@ class KafkaRecordSerializationSchemaBuilder:
         self._value: SerializationSchema | None = None
 
     def set_topic(self, topic: str) -> KafkaRecordSerializationSchemaBuilder:
-        """Write to one topic.
+        """Set the topic to write to.
 
-        :param topic: its name
+        :param topic: the name of the topic
         :returns: this object
         """
         self._topic, self._selector = checks.text("topic", topic), None
@@ -87,9 +87,9 @@ class KafkaRecordSerializationSchemaBuilder:
     def set_topic_selector(
         self, topic_selector: KafkaTopicSelector | Callable[[Any], str]
     ) -> KafkaRecordSerializationSchemaBuilder:
-        """Choose a topic for each element.
+        """Set the selector of the topic of each element.
 
-        :param topic_selector: derived from ``KafkaTopicSelector``, or a function that gives the topic of an element
+        :param topic_selector: an object derived from ``KafkaTopicSelector``, or a function that returns the topic of an element
         :returns: this object
         """
         if isinstance(topic_selector, KafkaTopicSelector):
@@ -100,7 +100,7 @@ class KafkaRecordSerializationSchemaBuilder:
         return self
 
     def set_key_serialization_schema(self, key_serialization_schema: SerializationSchema) -> KafkaRecordSerializationSchemaBuilder:
-        """Set what makes the key of a record, also from the element. Records of a key are in one partition, in order.
+        """Set the schema that converts the element to the key of a record. Records of a key are in one partition, in order.
 
         :param key_serialization_schema: the schema; no keys by default
         :returns: this object
@@ -112,7 +112,7 @@ class KafkaRecordSerializationSchemaBuilder:
     def set_value_serialization_schema(
         self, value_serialization_schema: SerializationSchema
     ) -> KafkaRecordSerializationSchemaBuilder:
-        """Set what makes the value of a record.
+        """Set the schema that converts the element to the value of a record.
 
         :param value_serialization_schema: the schema
         :returns: this object
@@ -125,7 +125,7 @@ class KafkaRecordSerializationSchemaBuilder:
         """Make the schema.
 
         :returns: the schema
-        :raises ValueError: when it has no topic, or nothing for values
+        :raises ValueError: if it has no topic, or no schema for values
         """
         if self._topic is None and self._selector is None:
             raise ValueError("The schema needs a topic: call set_topic('name') or set_topic_selector(...) before build()")
@@ -135,13 +135,13 @@ class KafkaRecordSerializationSchemaBuilder:
 
 
 class KeyAndValue(KafkaRecordSerializationSchema):
-    """Makes records with two schemas.
+    """A schema that makes records with two schemas, for keys and values.
 
-    :param topic: where they go
-    :param selector: chooses where they go; None for ``topic``
-    :param key: makes keys; None for none
-    :param value: makes values
-    :param has_timestamps: whether records have the timestamps of their elements
+    :param topic: the topic
+    :param selector: the function that selects the topic; None for ``topic``
+    :param key: the schema of keys; None for no keys
+    :param value: the schema of values
+    :param has_timestamps: True if records get the timestamps of their elements
     """
 
     def __init__(

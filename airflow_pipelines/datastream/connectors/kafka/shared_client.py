@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 class SharedClient:
-    """A client that is there while somebody uses it. A copy of the source, in this or another process, has its own.
+    """A reference-counted client, which exists while somebody uses it.
 
-    Only one thread uses it: the one that reads the source.
+    A copy of the source, in this or another process, has its own client. Only the thread that reads the source uses it.
     """
 
     def __init__(self) -> None:
@@ -28,9 +28,9 @@ class SharedClient:
 
     @contextmanager
     def borrowed(self, settings: ReadingSettings) -> Iterator[KafkaReading]:
-        """Use it for a moment.
+        """Use the client while the context lasts.
 
-        :param settings: of the source
+        :param settings: the settings of the source
         :returns: the client
         """
         client = self.take(settings)
@@ -40,11 +40,11 @@ class SharedClient:
             self.give_back()
 
     def reader(self, settings: ReadingSettings, split: Any, position: Any | None) -> SourceReader:
-        """Read a partition with it.
+        """Return a reader of a partition that uses the client.
 
-        :param settings: of the source
+        :param settings: the settings of the source
         :param split: the partition
-        :param position: the offset of the record that comes next; None for the first
+        :param position: the offset of the next record; None for the first
         :returns: the reader
         """
         client = self.take(settings)
@@ -55,9 +55,9 @@ class SharedClient:
             raise
 
     def take(self, settings: ReadingSettings) -> KafkaReading:
-        """Begin to use it. :meth:`give_back` ends it.
+        """Return the client and count a user. :meth:`give_back` ends the use.
 
-        :param settings: of the source
+        :param settings: the settings of the source
         :returns: the client
         """
         if self._client is None:
@@ -69,7 +69,7 @@ class SharedClient:
         return self._client
 
     def give_back(self) -> None:
-        """End what :meth:`take` began. When nobody uses it any more, it is closed."""
+        """End a use that :meth:`take` began. The last user closes the client."""
         self._users -= 1
         if self._users == 0 and self._client is not None:
             client, self._client = self._client, None

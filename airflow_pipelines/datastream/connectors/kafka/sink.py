@@ -14,7 +14,7 @@ from airflow_pipelines.streams.sinks import SinkWriter, SubtaskInfo
 
 
 class DeliveryGuarantee(Enum):
-    """How often a record is written, whatever fails in between."""
+    """The guarantee of the number of times that a record is written, whatever fails in between."""
 
     EXACTLY_ONCE = 0
     AT_LEAST_ONCE = 1
@@ -23,15 +23,14 @@ class DeliveryGuarantee(Enum):
 
 @dataclass(frozen=True)
 class KafkaSink(Sink):
-    """Writes a record for each element. Made with :meth:`builder`.
+    """A sink that writes a record for each element. Use :meth:`builder` to make one.
 
-    :param serializer: makes the records
-    :param guarantee: how often a record is written
-    :param properties: of the client
-    :param transactional_id_prefix: begins the names of the producers, for ``EXACTLY_ONCE``
-    :param drops_unknown: whether records of which it is not known any more whether they were written are left out; else that is an
-        error
-    :param logs_failures_only: whether a record that cannot be written is only logged
+    :param serializer: the schema that converts elements to records
+    :param guarantee: the delivery guarantee
+    :param properties: the properties of the client
+    :param transactional_id_prefix: the prefix of the names of the producers, for ``EXACTLY_ONCE``
+    :param drops_unknown: True to drop records if it is no longer known whether they were written; otherwise that is an error
+    :param logs_failures_only: True to only log a record that cannot be written
     """
 
     serializer: KafkaRecordSerializationSchema
@@ -43,23 +42,23 @@ class KafkaSink(Sink):
 
     @staticmethod
     def builder() -> KafkaSinkBuilder:
-        """Begin a sink.
+        """Return a builder for a sink.
 
         :returns: the builder
         """
         return KafkaSinkBuilder()
 
     def references(self) -> Sequence[str]:
-        """Those of its properties.
+        """Return the references in the properties.
 
-        :returns: such as ``${secret:NAME}``
+        :returns: references such as ``${secret:NAME}``
         """
         return references_of(self.properties)
 
     def open(self, subtask: SubtaskInfo) -> SinkWriter:
-        """Begin to write.
+        """Open a writer for one task.
 
-        :param subtask: which task writes
+        :param subtask: the task that writes
         :returns: its writer
         """
         # Only programs that write to Kafka need its client.
@@ -79,7 +78,7 @@ class KafkaSink(Sink):
 
 
 class KafkaSinkBuilder:
-    """Makes a :class:`KafkaSink`."""
+    """A builder of :class:`KafkaSink`."""
 
     def __init__(self) -> None:
         self._properties: dict[str, str] = {}
@@ -89,17 +88,17 @@ class KafkaSinkBuilder:
         self._drops_unknown = False
 
     def set_bootstrap_servers(self, bootstrap_servers: str) -> KafkaSinkBuilder:
-        """Set the brokers to begin with.
+        """Set the bootstrap brokers.
 
-        :param bootstrap_servers: ``host:port``, separated by commas; may have references
+        :param bootstrap_servers: ``host:port``, separated by commas; may contain references
         :returns: this object
         """
         return self.set_property(SERVERS, checks.text("bootstrap_servers", bootstrap_servers))
 
     def set_record_serializer(self, record_serializer: KafkaRecordSerializationSchema) -> KafkaSinkBuilder:
-        """Set what makes records of elements.
+        """Set the schema that converts elements to records.
 
-        :param record_serializer: from ``KafkaRecordSerializationSchema.builder()``
+        :param record_serializer: a schema from ``KafkaRecordSerializationSchema.builder()``
         :returns: this object
         """
         hint = "use KafkaRecordSerializationSchema.builder()"
@@ -107,28 +106,30 @@ class KafkaSinkBuilder:
         return self
 
     def set_delivery_guarantee(self, delivery_guarantee: DeliveryGuarantee) -> KafkaSinkBuilder:
-        """Set how often a record is written. ``EXACTLY_ONCE`` needs a prefix for transactional ids, and checkpoints: records are
-        written when the checkpoint is durable that they belong to.
+        """Set the delivery guarantee.
 
-        :param delivery_guarantee: ``AT_LEAST_ONCE`` by default
+        ``EXACTLY_ONCE`` needs a prefix for transactional ids, and checkpoints: records are written when their checkpoint is
+        durable.
+
+        :param delivery_guarantee: the guarantee; ``AT_LEAST_ONCE`` by default
         :returns: this object
         """
         self._guarantee = checks.member("delivery_guarantee", delivery_guarantee, DeliveryGuarantee)
         return self
 
     def set_transactional_id_prefix(self, transactional_id_prefix: str) -> KafkaSinkBuilder:
-        """Set how the names of the producers begin. No two sinks on the same brokers may have the same.
+        """Set the prefix of the names of the producers. Two sinks on the same brokers must not have the same one.
 
-        :param transactional_id_prefix: the prefix, which stays the same over restarts
+        :param transactional_id_prefix: the prefix, which must stay the same across restarts
         :returns: this object
         """
         self._prefix = checks.text("transactional_id_prefix", transactional_id_prefix)
         return self
 
     def ignore_failures_after_transaction_timeout(self) -> KafkaSinkBuilder:
-        """Set that records of the last checkpoint are left out when brokers have forgotten whether they were written.
+        """Drop records of the last checkpoint if the brokers have forgotten whether they were written.
 
-        Otherwise that is an error when the program starts again.
+        By default, that is an error when the program starts again.
 
         :returns: this object
         """
@@ -138,8 +139,8 @@ class KafkaSinkBuilder:
     def set_property(self, key: str, value: str) -> KafkaSinkBuilder:
         """Set a property of the client.
 
-        :param key: its name in librdkafka
-        :param value: its value, as text; may have references
+        :param key: the name of the property in librdkafka
+        :param value: the value as text; may contain references
         :returns: this object
         """
         self._properties.update(checked_properties("props", {key: value}, OF_SINKS))
@@ -149,7 +150,7 @@ class KafkaSinkBuilder:
         """Make the sink.
 
         :returns: the sink
-        :raises ValueError: when something is missing
+        :raises ValueError: if something is missing
         """
         if not self._properties.get(SERVERS):
             raise ValueError("The sink needs brokers: call set_bootstrap_servers('host:9092') before build()")

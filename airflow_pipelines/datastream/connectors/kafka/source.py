@@ -34,14 +34,14 @@ _OFFSETS_HINT = "use KafkaOffsetsInitializer.earliest() or another"
 
 @dataclass(frozen=True)
 class KafkaSource(Source):
-    """Reads topics of Kafka. Made with :meth:`builder`.
+    """A source that reads topics of Kafka. Use :meth:`builder` to make one.
 
-    Each partition is a split with a position and event time of its own. Offsets are part of checkpoints, from which a program goes
-    on; with a group they are committed to it after each checkpoint, for others to see.
+    Each partition is a split with its own position and event time. Offsets are part of checkpoints, from which a program resumes.
+    With a group, they are also committed to it after each checkpoint, for others to see.
 
-    :param settings: what is read, and how
-    :param is_bounded: whether the program ends where reading ends
-    :param look_interval: seconds between two looks for new partitions; None for none
+    :param settings: the settings for reading
+    :param is_bounded: True if the program ends where reading ends
+    :param look_interval: seconds between two polls for new partitions; None for none
     """
 
     settings: ReadingSettings
@@ -51,7 +51,7 @@ class KafkaSource(Source):
 
     @staticmethod
     def builder() -> KafkaSourceBuilder:
-        """Begin a source.
+        """Return a builder for a source.
 
         :returns: the builder
         """
@@ -59,13 +59,15 @@ class KafkaSource(Source):
 
     @property
     def position_kind(self) -> str:
-        """The older class goes on from positions of this one, and the other way round."""
+        """The kind of its positions, which the older class shares, so that each can resume from positions of the other."""
         return "KafkaSource"
 
     @property
     def places(self) -> Sequence[str]:
-        """Its topics, at each of the brokers to begin with: one broker in common means the same cluster. Without a look for new
-        partitions, those of a topic that is added are found at the beginning only. Their order does not count.
+        """The topics of the source at each of its bootstrap brokers, whose order does not matter.
+
+        One broker in common means the same cluster. Without polls for new partitions, a topic that is added is found at the
+        beginning only.
         """
         choice = self.settings.choice.in_order()
         topics = tuple(f"topic {topic}" for topic in choice.topics) if choice.topics else (str(choice),)
@@ -75,43 +77,43 @@ class KafkaSource(Source):
         return tuple(f"{topic} at {server}" for topic in topics for server in servers)
 
     def references(self) -> Sequence[str]:
-        """Those of its properties.
+        """Return the references in the properties.
 
-        :returns: such as ``${secret:NAME}``
+        :returns: references such as ``${secret:NAME}``
         """
         return references_of(self.settings.properties)
 
     def get_produced_type(self) -> TypeInformation | None:
-        """The type of the elements.
+        """Return the type of the elements.
 
-        :returns: that of the schema
+        :returns: the type that the schema produces
         """
         return self.settings.deserializer.get_produced_type()
 
     def splits(self, parallelism: int) -> Sequence[Any]:
-        """The partitions, with the offsets where each begins and ends.
+        """Return the partitions, with the offsets where each begins and ends.
 
         :param parallelism: without effect
-        :returns: topic, number, first offset, and the offset behind the last one or None
-        :raises StreamProgramError: when they cannot be found out
+        :returns: topic, number, first offset, and the offset behind the last one or None for each
+        :raises StreamProgramError: if they cannot be determined
         """
         with self.client.borrowed(self.settings) as client:
             return client.first_splits()
 
     def more_splits(self, known: Sequence[Any]) -> Sequence[Any]:
-        """Partitions that were made since, read from their beginnings.
+        """Return partitions that were made since, to be read from their beginnings.
 
-        :param known: what :meth:`splits` gave
-        :returns: more of the same
+        :param known: the known partitions, from :meth:`splits`
+        :returns: new partitions in the same form
         """
         with self.client.borrowed(self.settings) as client:
             return client.new_splits(known)
 
     def open(self, split: Any, position: Any | None) -> SourceReader:
-        """Read a partition.
+        """Return a reader of a partition.
 
-        :param split: one of :meth:`splits`
-        :param position: the offset of the record that comes next; None for the first
+        :param split: a partition from :meth:`splits`
+        :param position: the offset of the next record; None for the first
         :returns: the reader
         """
         return self.client.reader(self.settings, split, position)
@@ -121,7 +123,7 @@ class KafkaSource(Source):
 
 
 class KafkaSourceBuilder:
-    """Makes a :class:`KafkaSource`."""
+    """A builder of :class:`KafkaSource`."""
 
     def __init__(self) -> None:
         self._properties: dict[str, str] = {}
@@ -132,9 +134,9 @@ class KafkaSourceBuilder:
         self._deserializer: KafkaRecordDeserializationSchema | None = None
 
     def set_bootstrap_servers(self, bootstrap_servers: str) -> KafkaSourceBuilder:
-        """Set the brokers to begin with.
+        """Set the bootstrap brokers.
 
-        :param bootstrap_servers: ``host:port``, separated by commas; may have references
+        :param bootstrap_servers: ``host:port``, separated by commas; may contain references
         :returns: this object
         """
         return self.set_property(SERVERS, checks.text("bootstrap_servers", bootstrap_servers))
@@ -142,13 +144,13 @@ class KafkaSourceBuilder:
     def set_group_id(self, group_id: str) -> KafkaSourceBuilder:
         """Set the group to which offsets are committed. Partitions are not shared with its other members.
 
-        :param group_id: its name
+        :param group_id: the name of the group
         :returns: this object
         """
         return self.set_property(GROUP, checks.text("group_id", group_id))
 
     def set_client_id_prefix(self, prefix: str) -> KafkaSourceBuilder:
-        """Set by which name brokers know the client.
+        """Set the name by which brokers know the client.
 
         :param prefix: the name
         :returns: this object
@@ -156,9 +158,9 @@ class KafkaSourceBuilder:
         return self.set_property(PREFIX, checks.text("prefix", prefix))
 
     def set_topics(self, *topics: str) -> KafkaSourceBuilder:
-        """Read all partitions of some topics, also those that are made later.
+        """Read all partitions of some topics, including those that are made later.
 
-        :param topics: their names
+        :param topics: the names of the topics
         :returns: this object
         """
         if not topics:
@@ -166,7 +168,7 @@ class KafkaSourceBuilder:
         return self._choose(TopicChoice(topics=tuple(dict.fromkeys(checks.text("topics", topic) for topic in topics))))
 
     def set_topic_pattern(self, topic_pattern: str) -> KafkaSourceBuilder:
-        """Read all topics whose names match a pattern, also those that are made later.
+        """Read all topics whose names match a pattern, including those that are made later.
 
         :param topic_pattern: a regular expression for the whole name
         :returns: this object
@@ -196,9 +198,9 @@ class KafkaSourceBuilder:
         return self
 
     def set_starting_offsets(self, starting_offsets_initializer: KafkaOffsetsInitializer) -> KafkaSourceBuilder:
-        """Set where the first start begins. With a checkpoint it is not looked at.
+        """Set the offsets where the first start begins. They are ignored if there is a checkpoint.
 
-        :param starting_offsets_initializer: from ``KafkaOffsetsInitializer``; the oldest records by default
+        :param starting_offsets_initializer: a value from ``KafkaOffsetsInitializer``; the oldest records by default
         :returns: this object
         """
         self._starting = checks.instance(
@@ -207,17 +209,17 @@ class KafkaSourceBuilder:
         return self
 
     def set_unbounded(self, stopping_offsets_initializer: KafkaOffsetsInitializer) -> KafkaSourceBuilder:
-        """Set where reading ends in a program that counts as one without an end.
+        """Set the offsets where reading ends, in a program that still counts as unbounded.
 
-        :param stopping_offsets_initializer: from ``KafkaOffsetsInitializer``
+        :param stopping_offsets_initializer: a value from ``KafkaOffsetsInitializer``
         :returns: this object
         """
         return self._stop(stopping_offsets_initializer, is_bounded=False)
 
     def set_bounded(self, stopping_offsets_initializer: KafkaOffsetsInitializer) -> KafkaSourceBuilder:
-        """Set where reading ends. Partitions that are made later are not read.
+        """Set the offsets where reading ends. Partitions that are made later are not read.
 
-        :param stopping_offsets_initializer: from ``KafkaOffsetsInitializer``
+        :param stopping_offsets_initializer: a value from ``KafkaOffsetsInitializer``
         :returns: this object
         """
         return self._stop(stopping_offsets_initializer, is_bounded=True)
@@ -228,9 +230,9 @@ class KafkaSourceBuilder:
         return self
 
     def set_value_only_deserializer(self, deserialization_schema: DeserializationSchema) -> KafkaSourceBuilder:
-        """Set what makes elements of values. Records without a value are skipped.
+        """Set the schema that converts values to elements. Records without a value are skipped.
 
-        :param deserialization_schema: such as ``SimpleStringSchema()``
+        :param deserialization_schema: a schema such as ``SimpleStringSchema()``
         :returns: this object
         """
         schema = checks.instance("deserialization_schema", deserialization_schema, DeserializationSchema, SCHEMA_HINT)
@@ -238,9 +240,9 @@ class KafkaSourceBuilder:
         return self
 
     def set_deserializer(self, record_deserializer: KafkaRecordDeserializationSchema) -> KafkaSourceBuilder:
-        """Set what makes elements of whole records, with key, headers and place.
+        """Set the schema that converts whole records, with key, headers and offset, to elements.
 
-        :param record_deserializer: derived from ``KafkaRecordDeserializationSchema``
+        :param record_deserializer: a schema derived from ``KafkaRecordDeserializationSchema``
         :returns: this object
         """
         hint = "derive a class from it, or use set_value_only_deserializer(...)"
@@ -250,10 +252,10 @@ class KafkaSourceBuilder:
     def set_property(self, key: str, value: str) -> KafkaSourceBuilder:
         """Set a property of the client.
 
-        :param key: its name in librdkafka; or ``partition.discovery.interval.ms``, how often new partitions are looked for (0 for
-            never), ``commit.offsets.on.checkpoint``, and ``auto.offset.reset``, where to go on when records were removed from the
-            topic before they were read (without it, that is an error)
-        :param value: its value, as text; may have references
+        :param key: the name of the property in librdkafka; or ``partition.discovery.interval.ms``, the interval between two polls
+            for new partitions (0 for never); ``commit.offsets.on.checkpoint``; or ``auto.offset.reset``, the place to resume at if
+            records were removed from the topic before they were read (without it, that is an error)
+        :param value: the value as text; may contain references
         :returns: this object
         """
         return self.set_properties({key: value})
@@ -261,7 +263,7 @@ class KafkaSourceBuilder:
     def set_properties(self, props: Mapping[str, str]) -> KafkaSourceBuilder:
         """Set properties of the client.
 
-        :param props: see :meth:`set_property`
+        :param props: properties by name, see :meth:`set_property`
         :returns: this object
         """
         self._properties.update(checked_properties("props", props, OF_SOURCES))
@@ -271,7 +273,7 @@ class KafkaSourceBuilder:
         """Make the source.
 
         :returns: the source
-        :raises ValueError: when something is missing, or does not fit
+        :raises ValueError: if something is missing, or does not fit
         """
         if not self._properties.get(SERVERS):
             raise ValueError("The source needs brokers: call set_bootstrap_servers('host:9092') before build()")
@@ -289,11 +291,11 @@ class KafkaSourceBuilder:
 
 
 def look_interval(properties: Mapping[str, str]) -> float | None:
-    """How often new partitions are looked for.
+    """Return the interval between two polls for new partitions.
 
-    :param properties: of the source
+    :param properties: the properties of the source
     :returns: seconds; None for never
-    :raises ValueError: when a property has no value that is taken
+    :raises ValueError: if a property has an invalid value
     """
     if properties.get(RESET, "earliest") not in ("earliest", "latest", "none"):
         raise ValueError(f"{RESET} takes 'earliest', 'latest' or 'none', not {properties[RESET]!r}")

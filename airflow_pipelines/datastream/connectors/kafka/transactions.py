@@ -1,4 +1,4 @@
-"""Writes records exactly once: what a checkpoint has is written in a transaction when the checkpoint is durable."""
+"""A writer with exactly-once delivery: the records of a checkpoint are written in a transaction when the checkpoint is durable."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from airflow_pipelines.streams.sinks import SinkWriter
 
 _log = logging.getLogger("airflow_pipelines.datastream")
 _ANSWER_S: Final = 20.0
-"""How long a broker may take for an answer about transactions."""
+"""The maximum time in seconds that a broker may take to answer about transactions."""
 _PATIENCE_S: Final = 120.0
-"""How long a transaction is tried again, before the program ends; the next start tries it again."""
+"""The time in seconds for which a transaction is retried before the program ends. The next start retries it again."""
 _PAUSE_S: Final = 0.5
 _TRANSACTION_MS: Final = 120_000
 _RENEWAL_S: Final = 3600.0
-"""The last number is committed again when it is older: brokers forget the offsets of a group in which nothing is committed."""
+"""The age in seconds after which the last number is committed again, because brokers expire the offsets of an idle group."""
 _DEFAULT_MAX_BYTES: Final = 1_000_000
 _OVERHEAD: Final = 512
-"""What a record has besides its key and value, at most, without headers."""
+"""The maximum number of bytes of a record besides its key and value, without headers."""
 _OF_BOTH: Final = SHARED_PROPERTIES | {"bootstrap.servers"}
 _FENCED: Final = frozenset({KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED})
 
@@ -42,11 +42,11 @@ _VERSION: Final = 1
 
 @dataclass(frozen=True)
 class Prepared:
-    """The records of a checkpoint, which are in the checkpoint until they are written.
+    """The records of a checkpoint, which stay in the checkpoint until they are written.
 
-    :param producer: the name of the producer, which is also that of the group in which its number is committed
-    :param number: its number: one more than that of the transaction before
-    :param before: the number that was committed when this one was made; 0, which earlier releases began with, for none
+    :param producer: the name of the producer, which is also the name of the group in which its number is committed
+    :param number: the number of the transaction, one more than that of the previous one
+    :param before: the number that was committed when this one was made; 0, with which earlier releases began, for none
     :param records: the records
     """
 
@@ -56,12 +56,12 @@ class Prepared:
     records: tuple[_Fields, ...]
 
     def to_state(self) -> Any:
-        """What is kept of it."""
+        """Return the state to store in a checkpoint."""
         return (_VERSION, self.producer, self.number, self.before, self.records)
 
     @classmethod
     def from_state(cls, state: Any) -> Prepared:
-        """Read what was kept."""
+        """Return the records that a checkpoint stored."""
         version, *rest = state
         if version != _VERSION:
             raise StreamProgramError(f"Records for Kafka were kept in form {version}, and this release reads form {_VERSION}")
@@ -69,15 +69,15 @@ class Prepared:
 
 
 class TransactionalWriter(SinkWriter):
-    """Keeps the records of elements until they are part of a durable checkpoint, and writes them then in one transaction.
+    """A writer that keeps the records of elements until their checkpoint is durable, and then writes them in one transaction.
 
-    The transaction has a number, which is committed in it as the offset of a group that only this writer has. So it is known after
-    any failure whether it was written.
+    The transaction has a number, which it commits as the offset of a group that only this writer uses. So after any failure it is
+    known whether the transaction was written.
 
-    :param serializer: makes records
-    :param properties: of the client
-    :param name: of the producer and its group
-    :param drops_unknown: whether records are left out of which brokers do not know any more whether they were written
+    :param serializer: the schema that converts elements to records
+    :param properties: the properties of the client
+    :param name: the name of the producer and its group
+    :param drops_unknown: True to drop records if the brokers no longer know whether they were written
     """
 
     def __init__(
@@ -94,14 +94,14 @@ class TransactionalWriter(SinkWriter):
         self._transactions: Transactions | None = None
 
     def write(self, batch: Batch) -> None:
-        """Take elements."""
+        """Buffer the records of elements."""
         serialize, records, most = self._serialize, self._records, self._most_bytes
         for value, timestamp in zip(batch.values, batch.timestamps, strict=True):
             record = serialize(value, timestamp)
             if record is None:
                 continue
             if len(record.value or b"") + len(record.key or b"") > most:
-                # Once a checkpoint has it, it could never be written.
+                # In a checkpoint, such a record could never be written.
                 raise StreamProgramError(
                     f"{self._where}: a record of {len(record.value or b'')} bytes is larger than the client takes. Raise"
                     " 'message.max.bytes' of the sink and 'max.message.bytes' of the topic"
@@ -109,7 +109,7 @@ class TransactionalWriter(SinkWriter):
             records.append((record.topic, record.value, record.key, record.partition, record.timestamp, record.headers))
 
     def prepare(self) -> Any | None:
-        """Number what was taken."""
+        """Assign a number to the buffered records, and return them."""
         if not self._records:
             return None
         committed = self._renewed(self._records[0][0], time.monotonic() + _PATIENCE_S)
@@ -119,25 +119,25 @@ class TransactionalWriter(SinkWriter):
         return prepared.to_state()
 
     def commit(self, prepared: Any) -> None:
-        """Write it, unless it was written before.
+        """Write prepared records, unless they were written before.
 
-        :raises StreamProgramError: when that cannot be done, or it is not known whether it was
+        :raises StreamProgramError: if that fails, or it is unknown whether they were written
         """
         wanted = Prepared.from_state(prepared)
         deadline = time.monotonic() + _PATIENCE_S
         if wanted.producer == self._name:
             self._commit(wanted, deadline)
             return
-        # It was prepared by a task that is not there any more, since the parallelism is another one.
+        # It was prepared by a task that no longer exists, because the parallelism has changed.
         other = Transactions(self._where, wanted.producer, self._properties)
         try:
-            _patiently(lambda: self._write(other, wanted), other, deadline)
+            _retry(lambda: self._write(other, wanted), other, deadline)
         finally:
             other.close()
 
     def _commit(self, wanted: Prepared, deadline: float) -> None:
         own = self._own(deadline)
-        _patiently(lambda: self._write(own, wanted), own, deadline)
+        _retry(lambda: self._write(own, wanted), own, deadline)
 
     def _write(self, transactions: Transactions, wanted: Prepared) -> None:
         transactions.open()
@@ -162,35 +162,35 @@ class TransactionalWriter(SinkWriter):
         _log.warning("%s: they are left out", what)
 
     def _renewed(self, topic: str, deadline: float) -> int:
-        """The number that is committed, after it was made sure that brokers will know it for as long as they can."""
+        """Return the committed number after renewing it, so that the brokers keep it for as long as they can."""
         own = self._own(deadline)
 
         def renew() -> None:
             own.open()
             own.renew(topic)
 
-        _patiently(renew, own, deadline)
+        _retry(renew, own, deadline)
         if own.committed is None:
             raise AssertionError("a number that was committed is known")
         return own.committed
 
     def _own(self, deadline: float) -> Transactions:
         own = self._transactions = self._transactions or Transactions(self._where, self._name, self._properties)
-        _patiently(own.open, own, deadline)
+        _retry(own.open, own, deadline)
         return own
 
     def close(self) -> None:
-        """Let go of the brokers. What no durable checkpoint has is dropped."""
+        """Disconnect from the brokers. Records without a durable checkpoint are dropped."""
         if self._transactions is not None:
             self._transactions.close()
 
 
 class Transactions:
-    """The transactions of a producer, with their numbers.
+    """The numbered transactions of a producer.
 
-    :param where: the sink, for messages
-    :param name: of the producer
-    :param properties: of the client
+    :param where: the name of the sink, for messages
+    :param name: the name of the producer
+    :param properties: the properties of the client
     """
 
     def __init__(self, where: str, name: str, properties: Mapping[str, str]) -> None:
@@ -200,20 +200,20 @@ class Transactions:
         self._producer: RecordProducer | None = None
         self._group: Consumer | None = None
         self.committed: int | None = None
-        """The number of the last transaction; None for none that is known."""
+        """The number of the last transaction; None if none is known."""
         self._committed_at: float | None = None
 
     def open(self) -> None:
-        """Have no other producer of this name write any more, end what it left unfinished, and find the last number.
+        """Fence other producers of this name, abort what they left unfinished, and find the last number.
 
-        :raises KafkaException: when that cannot be done
+        :raises KafkaException: if that fails
         """
         if self._producer is not None:
             return
         own = {
             "transactional.id": self._name,
             "transaction.timeout.ms": self._properties.get("transaction.timeout.ms", _TRANSACTION_MS),
-            # Once it has forgotten its brokers, this client never finds the one again that coordinates its transactions.
+            # After a rebootstrap, this client never finds its transaction coordinator again.
             "metadata.recovery.strategy": "none",
         }
         producer = self._producer = RecordProducer(self._where, self._properties, own)
@@ -223,7 +223,7 @@ class Transactions:
         self.committed = self._find_number(shared)
 
     def _find_number(self, shared: Mapping[str, Any]) -> int | None:
-        # What goes wrong is in its answer.
+        # The answer contains the errors, so the client need not log them.
         admin = AdminClient({**shared, "log_level": 0})
         asked = [ConsumerGroupTopicPartitions(self._name)]
         answer = admin.list_consumer_group_offsets(asked, require_stable=True, request_timeout=_ANSWER_S)[self._name]
@@ -234,21 +234,21 @@ class Transactions:
         """Write records and their number in one transaction.
 
         :param prepared: the records
-        :raises KafkaException: when that cannot be done, or it is not known whether it was
+        :raises KafkaException: if that fails, or it is unknown whether it was written
         """
         producer = self._begun()
         for fields in prepared.records:
             producer.send(ProducerRecord(*fields))
         producer.flush()
-        # Whatever else went wrong with a record fails the transaction, which says why.
+        # Other errors of a record fail the transaction, which reports the reason.
         producer.check_sizes()
         self._commit(producer, prepared.records[0][0], prepared.number)
 
     def renew(self, topic: str) -> None:
-        """Commit the last number again, unless that was done lately. Without one it is 1, so that there is one from now on.
+        """Commit the last number again, unless that was done recently. Without one, commit 1, so that one exists from now on.
 
-        :param topic: any topic that is written
-        :raises KafkaException: when that cannot be done, or it is not known whether it was
+        :param topic: any topic that is written to
+        :raises KafkaException: if that fails, or it is unknown whether it was written
         """
         if self._committed_at is None or time.monotonic() - self._committed_at > _RENEWAL_S:
             self._commit(self._begun(), topic, self.committed or 1)
@@ -268,9 +268,9 @@ class Transactions:
         self.committed, self._committed_at = number, time.monotonic()
 
     def failure(self, error: KafkaError) -> StreamProgramError:
-        """Why something cannot be done.
+        """Return the error for a failed transaction.
 
-        :param error: what a call answered
+        :param error: the error that a call returned
         """
         fatal = None if self._producer is None else self._producer.problems.fatal
         if any(each is not None and each.code() in _FENCED for each in (error, fatal)):
@@ -283,16 +283,16 @@ class Transactions:
         return self._producer.failure(error)
 
     def is_lasting(self, error: KafkaError) -> bool:
-        """Whether it is of no use to try again.
+        """Return True if a retry is useless.
 
-        :param error: what a call answered
+        :param error: the error that a call returned
         """
         problems = None if self._producer is None else self._producer.problems
         codes = [error.code(), *([] if problems is None or problems.fatal is None else [problems.fatal.code()])]
         return (problems is not None and problems.is_refused) or any(code in _FENCED for code in codes)
 
     def close(self) -> None:
-        """Let go of the brokers; what was not committed is taken back."""
+        """Disconnect from the brokers, and abort a transaction that was not committed."""
         producer, self._producer = self._producer, None
         group, self._group = self._group, None
         self.committed = self._committed_at = None
@@ -301,16 +301,16 @@ class Transactions:
         if producer is not None:
             if not producer.problems.are_serious:
                 with suppress(KafkaException, SystemError):
-                    # Mostly because there is none.
+                    # Usually there is no open transaction to abort.
                     producer.client.purge()
                     producer.client.abort_transaction(1.0)
             producer.close()
 
 
-def _patiently(call: Callable[[], None], transactions: Transactions, deadline: float) -> None:
-    """Do something until it is done.
+def _retry(call: Callable[[], None], transactions: Transactions, deadline: float) -> None:
+    """Call a function until it succeeds or the deadline has passed.
 
-    :raises StreamProgramError: when it cannot be done
+    :raises StreamProgramError: if it fails for good
     """
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Writes records without transactions."""
+"""Writers of records without transactions."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _log = logging.getLogger("airflow_pipelines.datastream")
 _LOOK_S: Final = 1.0
 _BUFFER_S: Final = 0.1
 _LAST_S: Final = 5.0
-"""How long records without a guarantee may take to be written at the end."""
+"""The maximum time in seconds to flush records without a guarantee at the end."""
 _NO_TOPIC: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
 _TOO_LARGE: Final = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG_SIZE})
 
 
 class RecordProducer:
-    """A producer, and what goes wrong with its records.
+    """A producer, and the failures of its records.
 
-    :param where: the sink, for messages
-    :param properties: of the client
-    :param own: others, which the sink sets
-    :raises StreamProgramError: when a property has a bad value
+    :param where: the name of the sink, for messages
+    :param properties: the properties of the client
+    :param own: other properties, which the sink sets
+    :raises StreamProgramError: if a property has an invalid value
     """
 
     def __init__(self, where: str, properties: Mapping[str, str], own: Mapping[str, Any]) -> None:
@@ -48,10 +48,10 @@ class RecordProducer:
             raise StreamProgramError(f"{where}: a property has no value that Kafka's client accepts: {text}") from error
 
     def send(self, record: ProducerRecord) -> None:
-        """Hand a record to the client.
+        """Enqueue a record in the client.
 
         :param record: the record
-        :raises StreamProgramError: when the client does not take it
+        :raises StreamProgramError: if the client does not accept it
         """
         more: dict[str, Any] = {} if record.partition is None else {"partition": record.partition}
         if record.timestamp is not None:
@@ -69,44 +69,44 @@ class RecordProducer:
                 raise self.failure(error.args[0], record) from error
 
     def serve(self) -> None:
-        """Let the client say what happened."""
+        """Serve the callbacks of the client."""
         served(lambda: self.client.poll(0), self.problems)
 
     def check(self) -> None:
-        """Whether all is well.
+        """Raise an error if a record was not written.
 
-        :raises StreamProgramError: when a record was not written, or a broker refuses
+        :raises StreamProgramError: if a record was not written, or a broker refuses
         """
         if self._failed is not None or self.problems.is_refused or self.problems.fatal is not None:
             raise self.failure(self._failed)
 
     def check_sizes(self) -> None:
-        """Whether brokers have taken all records as to their size.
+        """Raise an error if a record was too large for the brokers.
 
-        :raises StreamProgramError: when one was too large
+        :raises StreamProgramError: if one was too large
         """
         if self._failed is not None and self._failed.code() in _TOO_LARGE:
             raise self.failure(self._failed)
 
     def take_failure(self) -> StreamProgramError | None:
-        """Why a record was not written, once."""
+        """Return the failure of a record that was not written, and clear it; None if there is none."""
         failed, self._failed = self._failed, None
         return None if failed is None else self.failure(failed)
 
     def flush(self) -> None:
-        """Wait until it is known of each record whether it was written: for as long as the client tries (``message.timeout.ms``).
+        """Wait until the outcome of each record is known, for as long as the client retries (``message.timeout.ms``).
 
-        :raises StreamProgramError: when a broker refuses
+        :raises StreamProgramError: if a broker refuses
         """
         while served(lambda: self.client.flush(_LOOK_S), self.problems):
             if self.problems.is_refused or self.problems.fatal is not None:
                 raise self.failure(None)
 
     def failure(self, error: KafkaError | None, record: ProducerRecord | None = None) -> StreamProgramError:
-        """Why something cannot be written.
+        """Return the error for a failed write.
 
-        :param error: what a call answered
-        :param record: what was to be written
+        :param error: the error that a call returned
+        :param record: the record that was to be written
         """
         if error is not None and error.code() in _NO_TOPIC:
             topic = f"topic {record.topic!r}" if record is not None else "such topic"
@@ -119,12 +119,12 @@ class RecordProducer:
         return self.problems.failure(error)
 
     def close(self, seconds: float = 0) -> None:
-        """Let go of the brokers; what was not acknowledged by then is not sent any more.
+        """Disconnect from the brokers. Records that were not acknowledged by then are dropped.
 
-        :param seconds: how long to wait for that
+        :param seconds: the time to wait for acknowledgements
         """
         with suppress(KafkaException, SystemError):
-            # A client that does nothing more says so once more.
+            # A client that has failed for good raises again.
             if seconds:
                 served(lambda: self.client.flush(seconds), self.problems)
             self.client.purge()
@@ -136,11 +136,11 @@ class RecordProducer:
 
 
 class RecordWriter(SinkWriter):
-    """Writes records as they come. What the client has not sent when the program ends in an error is lost.
+    """A writer that sends records as they come. Records that the client has not sent are lost when the program ends in an error.
 
-    :param serializer: makes records
-    :param properties: of the client
-    :param logs_failures_only: whether a record that cannot be written is only logged
+    :param serializer: the schema that converts elements to records
+    :param properties: the properties of the client
+    :param logs_failures_only: True to only log a record that cannot be written
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class RecordWriter(SinkWriter):
         self._logs_failures_only = logs_failures_only
 
     def write(self, batch: Batch) -> None:
-        """Take elements."""
+        """Write elements."""
         send, serialize = self._producer.send, self._serialize
         for value, timestamp in zip(batch.values, batch.timestamps, strict=True):
             record = serialize(value, timestamp)
@@ -172,19 +172,19 @@ class RecordWriter(SinkWriter):
         self._producer.check()
 
     def close(self) -> None:
-        """Let go of the brokers."""
+        """Disconnect from the brokers."""
         self._producer.close(_LAST_S)
 
 
 class FlushingWriter(RecordWriter):
-    """Writes records as they come; a checkpoint waits until brokers have all of them."""
+    """A writer that sends records as they come. A checkpoint waits until the brokers have acknowledged all of them."""
 
     def prepare(self) -> Any | None:
-        """Wait for the brokers: a checkpoint holds nothing of what was written."""
+        """Wait for the brokers, so that a checkpoint holds none of the records."""
         self._producer.flush()
         self._look_at_failures()
         return None
 
     def close(self) -> None:
-        """Let go of the brokers."""
+        """Disconnect from the brokers."""
         self._producer.close()

@@ -1,4 +1,4 @@
-"""Conditions and expressions over joined rows in memory, by Spark."""
+"""Evaluation of conditions and expressions over joined rows in memory, by Spark."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from airflow_pipelines.rows.arrow import cast_to_schema
 from airflow_pipelines.sql.plan.ir.join_graph import SourceColumn
 
 ROW = "__row"
-"""In what Spark gives: the place of the row that was given to it."""
+"""The column of Spark's result with the place of the input row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
     """Columns of sources, joined row by row.
 
-    :param columns: which columns there are
-    :param kinds: their types
-    :param values: their values in the same order
+    :param columns: the columns
+    :param kinds: the types of the columns
+    :param values: the values of the columns, in the same order
     :param count: the number of rows
     """
 
@@ -38,23 +38,23 @@ class Rows:
 
 
 def evaluated(rows: Rows, conditions: Sequence[str], items: Sequence[str], context: Context) -> pa.Table:
-    """What Spark gives for some expressions over the rows for which some conditions are true.
+    """Return Spark's values of some expressions over the rows for which some conditions are true.
 
     :param rows: the rows, with the columns that are read
-    :param conditions: Spark SQL over the columns, by their sources
-    :param items: the same
-    :param context: runs the query
+    :param conditions: Spark SQL over the columns, qualified by their sources
+    :param items: the expressions, in the same form
+    :param context: the context that runs the query
     :returns: a column ``e0``, ``e1`` ... for each item, and :data:`ROW`, by which the rows are ordered
     """
     distinct = distinct_values(rows.values[0]) if len(rows.columns) == 1 and rows.count else None
     if distinct is None:
-        return _evaluated(rows, conditions, items, context)
+        return _evaluate(rows, conditions, items, context)
     values = replace(rows, values=[pa.chunked_array([distinct.values])], count=len(distinct.values))
-    return _spread(_evaluated(values, conditions, items, context), distinct)
+    return _expand(_evaluate(values, conditions, items, context), distinct)
 
 
-def _spread(found: pa.Table, distinct: DistinctValues) -> pa.Table:
-    """What was found for distinct values, for each row of a value."""
+def _expand(found: pa.Table, distinct: DistinctValues) -> pa.Table:
+    """Expand the results for distinct values to the rows with these values."""
     place_of = np.full(len(distinct.values), -1)
     place_of[found[ROW].to_numpy()] = np.arange(found.num_rows)
     places = place_of[distinct.places.to_numpy()]
@@ -63,14 +63,14 @@ def _spread(found: pa.Table, distinct: DistinctValues) -> pa.Table:
     return pa.table({**taken, ROW: pa.array(rows)})
 
 
-def _evaluated(rows: Rows, conditions: Sequence[str], items: Sequence[str], context: Context) -> pa.Table:
+def _evaluate(rows: Rows, conditions: Sequence[str], items: Sequence[str], context: Context) -> pa.Table:
     names = [f"c{at}" for at in range(len(rows.columns))]
     fields = [StructField(name, kind) for name, kind in zip(names, rows.kinds, strict=True)]
     schema = StructType([*fields, StructField(ROW, LongType())])
     values = pa.table([*rows.values, pa.array(np.arange(rows.count))], [*names, ROW])
     batch = Batch(schema, rows.count, cast_to_schema(values, arrow_schema(schema)))
     structs = []
-    # As fields of structs the columns have the names that the expressions know them by.
+    # As fields of structs the columns get the qualified names that the expressions use.
     for source in dict.fromkeys(alias for alias, _ in rows.columns):
         own = [f"{made} AS {quote(name)}" for made, (alias, name) in zip(names, rows.columns, strict=True) if alias == source]
         structs.append(f"STRUCT({', '.join(own)}) AS {quote(source)}, ")

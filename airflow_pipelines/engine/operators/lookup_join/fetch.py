@@ -1,4 +1,4 @@
-"""Small deltas of joins with large relations: rows that the delta's keys match are fetched, and the rest happens in memory."""
+"""Small deltas of joins with large relations: rows that match the delta's keys are fetched, and the rest happens in memory."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _KEYS = "__keys"
 
 
 class NotFetched(Exception):
-    """What a delta needs cannot be looked up, or is too much for memory."""
+    """The signal that the rows for a delta cannot be looked up, or are too many for memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delta:
     """The delta of a node.
 
-    :param query: gives it; it may read batches that the context holds until the step ends. None for no delta
-    :param mode: how the query should run
-    :param joined: the same rows in memory, where they are those of a join that was evaluated in the driver
+    :param query: the query for the delta; it may read batches that the context holds until the step ends. None for no delta
+    :param mode: the mode in which the query should run
+    :param joined: the same rows in memory, if they are those of a join that was evaluated in the driver
     """
 
     query: str | None
@@ -39,12 +39,12 @@ class Delta:
 
 
 def delta_of(node: Linear, context: Context) -> Delta:
-    """The delta of a node; equal rows are not added up."""
+    """Return the delta of a node. Equal rows are not consolidated."""
     joined = joined_rows(node, context)
-    return queried_delta_of(node, context) if joined is None else _over(joined, context)
+    return queried_delta_of(node, context) if joined is None else _query_joined(joined, context)
 
 
-def _over(joined: Batch, context: Context) -> Delta:
+def _query_joined(joined: Batch, context: Context) -> Delta:
     if not joined.rows:
         return Delta(None, Mode.SMALL, joined)
     # The query names the batch, which has to live until it has run.
@@ -54,7 +54,7 @@ def _over(joined: Batch, context: Context) -> Delta:
 
 
 def queried_delta_of(node: Linear, context: Context) -> Delta:
-    """The delta of a node by a query, also of one that could be joined in the driver."""
+    """Return the delta of a node by a query, even if it could be joined in the driver."""
     changed = context.changed()
     mode = context.mode(node.reads & changed, node.rereads)
     if mode is Mode.NARROW or (mode is Mode.SMALL and not context.is_tiny(node.rereads)):
@@ -70,21 +70,21 @@ def queried_delta_of(node: Linear, context: Context) -> Delta:
 
 @dataclass(frozen=True, slots=True)
 class Fetching(DeltaSql):
-    """Prints deltas over small relations and over what it has fetched of large ones.
+    """A printer of deltas over small relations and over rows that it has fetched from large ones.
 
-    It follows the equalities of a join block from the delta on: each large relation is scanned once for the keys that are known by
-    then.
+    It follows the equalities of a join block, starting at the delta: each large relation is scanned once for the keys that are
+    known by then.
 
-    :param streamed: terms that read a large relation as it is, because there is only one and nothing to follow
+    :param streamed: the terms that read a large relation as a whole, because there is only one and nothing to follow
     """
 
     context: Context = field(kw_only=True)
     streamed: list[Select] = field(default_factory=list)
 
     def term(self, node: Select, at: int, changed: Set[str]) -> str | None:
-        """See :meth:`DeltaSql.term`.
+        """Print a term of the delta, see :meth:`DeltaSql.term`.
 
-        :raises NotFetched: what the delta needs cannot be looked up, or is too much for memory
+        :raises NotFetched: if the rows for the delta cannot be looked up, or are too many for memory
         """
         if len(node.sources) == 1:
             return DeltaSql.term(self, node, at, changed)
@@ -106,7 +106,7 @@ class Fetching(DeltaSql):
                 return None
             tables[place] = contents
         large = [place for place in versions if place not in small]
-        if not passed and self._looked_up(node, at, large, versions, tables):
+        if not passed and self._look_up(node, at, large, versions, tables):
             texts = [tables.get(place) for place in range(len(node.sources))]
             return None if None in texts else self.select(node, texts, None, passed)
         if len(large) == 1 and (len(node.sources) == 2 or passed):
@@ -118,10 +118,10 @@ class Fetching(DeltaSql):
             return None
         return self.select(node, [tables[place] for place in range(len(node.sources))], None, passed)
 
-    def _looked_up(self, node: Select, at: int, large: list[int], versions: dict[int, Version], tables: dict[int, str]) -> bool:
-        """Put what the large sources have for the delta's keys into ``tables``, nothing for what has no row.
+    def _look_up(self, node: Select, at: int, large: list[int], versions: dict[int, Version], tables: dict[int, str]) -> bool:
+        """Add the rows of the large sources for the delta's keys to ``tables``, nothing for a source without rows.
 
-        False, and nothing done, when that is not to be had without a scan.
+        Return False, with nothing changed, if this is impossible without a scan.
         """
         context = self.context
         rows = Known.of_delta(node, at, context)
@@ -131,13 +131,13 @@ class Fetching(DeltaSql):
         while missing:
             hop = rows.hop(node, missing, set(versions) - missing, versions)
             if hop is None:
-                # What is in memory can be read as it is.
+                # Sources in memory can be read whole.
                 if missing & set(large):
                     return False
                 break
             missing.discard(hop.place)
             if not hop.batch.rows:
-                # Without a row on one side the join has none.
+                # If one side has no rows, the join has none.
                 tables.pop(hop.place, None)
                 return True
             # The query names the batch, which has to live until it has run.
@@ -148,7 +148,7 @@ class Fetching(DeltaSql):
         return True
 
     def _small(self, node: Select, versions: dict[int, Version]) -> set[int]:
-        """The sources that together are small enough to be read as they are, smallest first."""
+        """Return the sources that together are small enough to be read whole, smallest first."""
         context = self.context
         found, total = set(), 0
         sizes = []
@@ -165,17 +165,20 @@ class Fetching(DeltaSql):
     def _fetch_all(
         self, node: Select, at: int, large: list[int], versions: dict[int, Version], tables: dict[int, str], narrow: DeltaSql
     ) -> bool:
-        """Put what is fetched of the large sources into ``tables``; False when one of them has no matching row."""
+        """Fetch the matching rows of the large sources into ``tables``, and return False if one of them has no matching row."""
         graph = node.join_graph
         places = {source.alias: place for place, source in enumerate(node.sources)}
         reached, missing = {at}, set(large)
         while missing:
             linked = {
-                places[one] for equality in graph.equalities for one, other in _both(equality.aliases) if places[other] in reached
+                places[one]
+                for equality in graph.equalities
+                for one, other in _both_orders(equality.aliases)
+                if places[other] in reached
             } - reached
             if not linked:
                 raise NotFetched
-            # What is small costs nothing and may make the keys fewer.
+            # Small sources cost nothing and may reduce the keys.
             place = min(linked, key=lambda place: (place in missing, place))
             if place in missing:
                 batch = self._fetch(node, graph, place, versions[place], {p: tables[p] for p in reached}, narrow)
@@ -189,7 +192,7 @@ class Fetching(DeltaSql):
     def _fetch(
         self, node: Select, graph: JoinGraph, place: int, version: Version, known: dict[int, str], narrow: DeltaSql
     ) -> Batch | None:
-        """The rows of one source that may match the known ones, as far as the block reads them; None for none."""
+        """Fetch the rows of one source that may match the known ones, as far as the block reads them, or None if there are none."""
         context, source = self.context, node.sources[place]
         contents = narrow.contents(source.node, version)
         if contents is None:
@@ -225,7 +228,7 @@ class Fetching(DeltaSql):
         return batch if batch.rows else None
 
     def _keys(self, node: Select, graph: JoinGraph, known: dict[int, str], texts: list[str]) -> str | None:
-        """A query for the values of expressions over the known sources, joined as the block says; None for none."""
+        """Return a query for the values of expressions over the known sources, joined as in the block, or None for no rows."""
         aliases = {node.sources[place].alias for place in known}
         conditions = [f"({part.text})" for part in graph.conjuncts if part.aliases and part.aliases <= aliases]
         sources = " CROSS JOIN ".join(f"({text}) AS {quote(node.sources[place].alias)}" for place, text in sorted(known.items()))
@@ -244,5 +247,5 @@ class Fetching(DeltaSql):
         return f"SELECT * FROM {self.context.batch_views.table(batch)}" if batch.rows else None
 
 
-def _both(aliases: tuple[str, str]) -> tuple[tuple[str, str], tuple[str, str]]:
+def _both_orders(aliases: tuple[str, str]) -> tuple[tuple[str, str], tuple[str, str]]:
     return aliases, (aliases[1], aliases[0])

@@ -1,4 +1,4 @@
-"""A join block whose sources are relations as they are."""
+"""A join block whose sources are plain relations."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from airflow_pipelines.sql.plan.ir.passed_rows import PassedRows, passed_rows
 
 @dataclass(frozen=True, slots=True)
 class JoinBlock:
-    """A join block all sources of which pass the rows of a relation on.
+    """A join block whose sources all pass on the rows of a relation.
 
     :param node: the block
-    :param context: the step
-    :param sources: which rows each source passes on, and by which names
+    :param context: the context of the step
+    :param sources: the rows that each source passes on, and the names of their columns
     :param kinds: the types of the columns that the block reads
     :param changed: the relations that the step changes
     """
@@ -40,29 +40,29 @@ class JoinBlock:
         return {f"{quote(alias)}.{quote(name)}": (alias, name) for alias, name in self.kinds}
 
     def alias(self, place: int) -> str:
-        """The name of a source in the block."""
+        """Return the name of a source in the block."""
         return self.node.sources[place].alias
 
     def columns(self, place: int) -> list[SourceColumn]:
-        """The columns of a source that the block reads."""
+        """Return the columns of a source that the block reads."""
         return [column for column in self.kinds if column[0] == self.alias(place)]
 
     def stored_names(self, place: int) -> dict[str, str]:
-        """What these columns are called in the relation, by their names among known rows."""
+        """Return the names in the relation of the columns that the block reads, by their names among known rows."""
         return {known_name(column): self.sources[place].columns[column[1]] for column in self.columns(place)}
 
     def arrow_types(self, place: int) -> dict[str, pa.DataType]:
-        """The types of these columns."""
+        """Return the types of these columns."""
         schema = arrow_schema(self.context.relations[self.sources[place].relation].before.schema)
         return {name: schema.field(stored).type for name, stored in self.stored_names(place).items()}
 
 
 def join_block(node: Linear, context: Context) -> JoinBlock | None:
-    """A node as a join block.
+    """Return a node as a join block.
 
     :param node: any linear node
-    :param context: the step
-    :returns: None for what is not a join by columns of relations, and where the step changes too much for the driver
+    :param context: the context of the step
+    :returns: the block; None if the node is not a join by columns of relations, or the step changes too much for the driver
     """
     if not isinstance(node, Select):
         return None

@@ -1,4 +1,4 @@
-"""The items of a join block for the matches of all its sources' deltas: one query evaluates what is more than columns."""
+"""The items of a join block for the matches of all its sources' deltas. One query evaluates those that are not plain columns."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from airflow_pipelines.sql.plan.ir.join_graph import Conjunct
 
 
 def items_of(block: JoinBlock, found: Sequence[Matches], conditions: Sequence[Conjunct]) -> pa.Table | None:
-    """What a block gives for some matches, and the weight.
+    """Return the items of a block for some matches, and the weight.
 
     :param block: the block
     :param found: matches of all its sources
-    :param conditions: those that the matches still have to pass; that some of them pass one already does no harm
-    :returns: None when they take too many bytes
+    :param conditions: the conditions that the matches still have to meet; conditions that some of them meet already do no harm
+    :returns: the items; None if they take too many bytes
     """
     schema = arrow_schema(weighted(block.context.schema(block.node)))
     plain, items = block.plain, block.node.items
@@ -32,7 +32,7 @@ def items_of(block: JoinBlock, found: Sequence[Matches], conditions: Sequence[Co
     found = [matches for matches in found if matches.rows]
     computed: Mapping[str, pa.ChunkedArray] = {}
     if found and (conditions or made):
-        values = _computed(block, found, conditions, made)
+        values = _compute_items(block, found, conditions, made)
         if values is None:
             return None
         computed = {items[at].name: values[f"e{number}"] for number, at in enumerate(made)}
@@ -51,10 +51,12 @@ def items_of(block: JoinBlock, found: Sequence[Matches], conditions: Sequence[Co
     return pa.concat_tables(parts)
 
 
-def _computed(block: JoinBlock, found: Sequence[Matches], conditions: Sequence[Conjunct], items: Sequence[int]) -> pa.Table | None:
-    """What Spark gives for some items of the matches for which conditions are true; None when it would read too many bytes.
+def _compute_items(
+    block: JoinBlock, found: Sequence[Matches], conditions: Sequence[Conjunct], items: Sequence[int]
+) -> pa.Table | None:
+    """Return Spark's values of some items for the matches that meet conditions, or None if it would read too many bytes.
 
-    :param items: their places
+    :param items: the indices of the items
     """
     of_items = block.node.join_graph.item_columns or ()
     sets = [*(part.columns for part in conditions), *(of_items[at] for at in items)]
@@ -73,7 +75,7 @@ def _computed(block: JoinBlock, found: Sequence[Matches], conditions: Sequence[C
 
 
 def _at(found: Sequence[Matches], places: npt.NDArray[np.int64]) -> list[Matches]:
-    """The matches at some places among all, which are in order."""
+    """Return the matches at some places among all. The places are in order."""
     kept, first = [], 0
     for matches in found:
         ends = np.searchsorted(places, (first, first + matches.rows))

@@ -1,4 +1,4 @@
-"""Rows of a join block's sources that are known in memory, and the hops from them to what they match elsewhere."""
+"""Rows of a join block's sources that are known in memory, and the hops from them to matching rows of other sources."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from airflow_pipelines.sql.plan.ir.version import Version
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """The rows of ``relation``, which the source at ``place`` reads, that match what was known; perhaps others too."""
+    """The rows of ``relation``, which the source at ``place`` reads, that match the known rows; perhaps with others."""
 
     place: int
     relation: str
@@ -31,9 +31,9 @@ class Hop:
 
 @dataclass(slots=True)
 class Known:
-    """Per place of a block's sources, the rows of the relation below it that are known; conditions are left out of account.
+    """The known rows of the relation below each of a block's sources, by the index of the source.
 
-    So they are more than the block will see of them, which costs a little and changes nothing.
+    Conditions are ignored. So there are more rows than the block will use, which costs a little and changes nothing.
     """
 
     context: Context
@@ -41,7 +41,7 @@ class Known:
 
     @classmethod
     def of_delta(cls, node: Select, at: int, context: Context) -> Known:
-        """What is known at first: the delta of the source at ``at``, when it is that of one relation and in memory."""
+        """Return the first known rows: the delta of the source at ``at``, if it is that of one relation and in memory."""
         for equality in node.join_graph.equalities:
             for side in (0, 1):
                 if equality.aliases[side] == node.sources[at].alias:
@@ -52,20 +52,20 @@ class Known:
         return cls(context, {})
 
     def hop(self, node: Select, missing: Collection[int], small: Collection[int], versions: Mapping[int, Version]) -> Hop | None:
-        """Look up one of the ``missing`` sources; None when there is none that can be.
+        """Look up one of the ``missing`` sources, or return None if none can be looked up.
 
-        :param small: sources that are in memory
+        :param small: the sources that are in memory
         """
         for places in (list(self.rows), list(small)):
             for start in places:
                 for place in sorted(missing):
-                    hop = self._from(node, start, place, versions)
+                    hop = self._find_hop(node, start, place, versions)
                     if hop is not None:
                         self.rows[place] = hop.batch.to_arrow()
                         return hop
         return None
 
-    def _from(self, node: Select, start: int, place: int, versions: Mapping[int, Version]) -> Hop | None:
+    def _find_hop(self, node: Select, start: int, place: int, versions: Mapping[int, Version]) -> Hop | None:
         source, other = node.sources[place], node.sources[start]
         wanted: dict[str, Any] = {}
         relation = None
@@ -93,7 +93,7 @@ class Known:
         return type_text(self.context.relations[column[0]].before.schema[column[1]].dataType)
 
     def _values(self, start: int, columns: list[tuple[str, str]], versions: Mapping[int, Version]) -> list[pa.ChunkedArray] | None:
-        """Values of columns of what is known at a place, or of a small relation."""
+        """Return the values of columns of the known rows at an index, or of a small relation, or None if neither exists."""
         if start in self.rows:
             table = self.rows[start]
         else:

@@ -1,4 +1,4 @@
-"""Rows of a join that are known, and those that were found for them, as columns that are made when they are asked for."""
+"""Known rows of a join and the stored rows that match them, as columns that are built on demand."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from airflow_pipelines.rows.zsets import WEIGHT
 from airflow_pipelines.sql.plan.ir.join_graph import SourceColumn
 
 _VALUES_AT_A_TIME = 1 << 16
-"""Values are counted in bytes after so many, before they become too many for memory, or for one array of texts."""
+"""The number of values after which their bytes are counted, before they exceed the memory or one array of texts."""
 
 
 def known_name(column: SourceColumn) -> str:
-    """The name of a source's column in a table of known rows."""
+    """Return the name of a source's column in a table of known rows."""
     alias, name = column
     return f"{alias}.{name}"
 
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """Known rows with the stored rows of one more source that they match.
+    """Known rows with the matching stored rows of one more source.
 
     :param known: the columns of known rows by :func:`known_name`, and the weight
-    :param pairs: which row of ``known`` matches which stored row, batch by batch
+    :param pairs: the pairs of rows of ``known`` and matching stored rows, batch by batch
     :param types: the types of the columns of the source that was looked up, by :func:`known_name`
-    :param columns: what these columns are called where they are stored
+    :param columns: the names under which these columns are stored
     """
 
     known: pa.Table
@@ -43,26 +43,26 @@ class Matches:
 
     @property
     def rows(self) -> int:
-        """How many pairs there are."""
+        """The number of pairs."""
         return sum(len(part.asked) for part in self.pairs)
 
     def column(self, name: str) -> pa.ChunkedArray:
-        """A column of either side, a value for each pair.
+        """Return a column of either side, with one value for each pair.
 
         :param name: see :func:`known_name`
         """
         return pa.chunked_array(list(self._pieces(name)), self._kind(name))
 
     def weights(self) -> pa.ChunkedArray:
-        """The product of the weights of each pair.
+        """Return the product of the weights of each pair.
 
-        :raises ArrowInvalid: when one is too large for its type
+        :raises ArrowInvalid: if one is too large for its type
         """
         stored = [chunk for part in self.pairs for chunk in _taken(part.column(WEIGHT), part.found)]
         return pc.multiply_checked(self.column(WEIGHT), pa.chunked_array(stored, pa.int64()))
 
     def where(self, mask: npt.NDArray[np.bool_]) -> Matches:
-        """The pairs for which a mask is true."""
+        """Return the pairs for which a mask is true."""
         kept, at = [], 0
         for part in self.pairs:
             here = mask[at : at + len(part.asked)]
@@ -71,21 +71,21 @@ class Matches:
         return replace(self, pairs=kept)
 
     def at(self, places: npt.NDArray[np.int64]) -> Matches:
-        """The pairs at some places, which are in order.
+        """Return the pairs at some places.
 
-        :param places: each once
+        :param places: the places in order, each once
         """
         mask = np.zeros(self.rows, dtype=bool)
         mask[places] = True
         return self.where(mask)
 
     def table(self, names: Iterable[str], most_bytes: int) -> pa.Table | None:
-        """Some columns of either side, and the weight, as known rows; None when they take more bytes than they may."""
+        """Return some columns of either side, and the weight, as known rows, or None if they take more bytes than allowed."""
         columns = self.bounded(names, most_bytes)
         return None if columns is None else pa.table({**columns, WEIGHT: self.weights()})
 
     def bounded(self, names: Iterable[str], most_bytes: int) -> dict[str, pa.ChunkedArray] | None:
-        """Some columns of either side by :func:`known_name`; None when together they take more bytes than they may."""
+        """Return some columns of either side by :func:`known_name`, or None if together they take more bytes than allowed."""
         found: dict[str, pa.ChunkedArray] = {}
         for name in names:
             chunks = []
@@ -117,12 +117,12 @@ def _taken(column: pa.ChunkedArray, places: npt.NDArray[np.int64]) -> Iterator[p
 
 
 def matching_pairs(batches: Iterable[Batch], keys: pa.Table, most: int) -> list[Pairs] | None:
-    """Which stored rows are equal to each row of some keys.
+    """Return the pairs of keys and equal stored rows.
 
-    :param batches: where to look
+    :param batches: the batches to search
     :param keys: the keys, none of which has a NULL; see :class:`~airflow_pipelines.engine.lookup.index.Keys`
-    :param most: give up when there are more pairs than this
-    :returns: None when there are too many
+    :param most: the maximum number of pairs
+    :returns: the pairs; None if there are more than ``most``
     """
     asked, found, left = Keys.of(keys), [], most
     for batch in batches:

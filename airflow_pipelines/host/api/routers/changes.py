@@ -1,4 +1,4 @@
-"""Comparing programs before one takes the place of another."""
+"""The comparison of programs before one replaces another."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class DiffRequest(BaseModel):
 
 
 class PlanRequest(BaseModel):
-    """The fields of a program in which it differs from the one that runs."""
+    """The fields in which a program differs from the one that runs."""
 
     program_code: str | None = None
     udf_python: str | None = None
@@ -31,7 +31,7 @@ class PlanRequest(BaseModel):
     stream_arguments: list[str] | None = None
 
     def applied_to(self, source: ProgramSource) -> ProgramSource:
-        """The source with these fields."""
+        """Return the source with these fields."""
         files = None if self.stream_files is None else tuple(SourceFile(*each) for each in self.stream_files.items())
         arguments = None if self.stream_arguments is None else tuple(self.stream_arguments)
         return source.with_fields(
@@ -41,7 +41,7 @@ class PlanRequest(BaseModel):
 
 @router.post("/diff")
 async def diff(request: Request, fleet: HostFleet, body: DiffRequest) -> dict[str, Any]:
-    """The difference between two programs."""
+    """Return the difference between two programs."""
 
     def found() -> dict[str, Any]:
         new = fleet.compile(body.new.source)
@@ -53,7 +53,7 @@ async def diff(request: Request, fleet: HostFleet, body: DiffRequest) -> dict[st
 
 @router.post("/deployments/{deployment_id}/plan")
 async def plan(request: Request, fleet: HostFleet, runner: Runner, body: PlanRequest) -> dict[str, Any]:
-    """What it would mean to go on with another program. The running one is not stopped."""
+    """Return the consequences of going on with another program. The running one is not stopped."""
 
     def planned() -> dict[str, Any]:
         live = runner.requests.serving()

@@ -18,27 +18,27 @@ router = APIRouter(prefix="/deployments/{deployment_id}")
 
 @router.post("/checkpoint")
 def checkpoint(runner: Runner) -> dict[str, Any]:
-    """Ask for a checkpoint; ``checkpoint_status`` says what became of it."""
+    """Request a checkpoint; ``checkpoint_status`` reports its result."""
     number = runner.requests.request_checkpoint()
     return {"checkpoint_sequence_number": number, "incarnation_uuid": str(runner.checkpoints.incarnation)}
 
 
 @router.get("/checkpoint_status")
 def checkpoint_status(runner: Runner, incarnation_uuid: UUID | None = None) -> dict[str, Any]:
-    """The last checkpoint request that succeeded and the last that failed."""
+    """Return the last checkpoint request that succeeded and the last that failed."""
     _check_incarnation(runner, incarnation_uuid)
     return runner.checkpoints.status()
 
 
 @router.get("/checkpoints")
 def checkpoints(runner: Runner) -> list[dict[str, Any]]:
-    """The local checkpoints, newest first."""
+    """Return the local checkpoints, newest first."""
     return runner.requests.checkpoints()
 
 
 @router.get("/checkpoints/remote")
 def remote_checkpoints(runner: Runner) -> list[dict[str, str]]:
-    """The checkpoints in the object store, newest first."""
+    """Return the checkpoints in the object store, newest first."""
     try:
         return runner.requests.sync().remote()
     except SyncError as error:
@@ -52,7 +52,7 @@ def sync(
     retention_min_count: Annotated[int | None, Query(ge=0)] = None,
     retention_min_age: Annotated[float | None, Query(ge=0, allow_inf_nan=False)] = None,
 ) -> dict[str, str]:
-    """Start copying a checkpoint to the object store; what is not given of its retention is as configured."""
+    """Start to copy a checkpoint to the object store. Retention values that are not given are taken from the configuration."""
     uuid = runner.requests.sync().request(
         checkpoint_uuid, retention_min_count=retention_min_count, retention_min_age_days=retention_min_age
     )
@@ -61,7 +61,7 @@ def sync(
 
 @router.get("/checkpoint/sync_status")
 def sync_status(runner: Runner, incarnation_uuid: UUID | None = None) -> dict[str, Any]:
-    """The last copies that succeeded and the last that failed, and how the newest ended."""
+    """Return the last copies that succeeded and the last that failed, and the outcome of the newest ones."""
     _check_incarnation(runner, incarnation_uuid)
     return runner.requests.sync().status()
 

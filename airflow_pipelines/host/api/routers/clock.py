@@ -17,12 +17,12 @@ router = APIRouter(prefix="/deployments/{deployment_id}")
 
 @router.post("/clock/advance")
 async def advance(request: Request, runner: Runner) -> dict[str, Any]:
-    """Move the clock by ``delta_ms`` of the body, without one by a tick; answers when a step has taken the new time."""
-    delta_ms = _delta_ms(await request.body())
+    """Move the clock by ``delta_ms`` of the body, or by one tick without it. Answer when a step has taken the new time."""
+    delta_ms = _parse_delta_ms(await request.body())
     return await run_in_threadpool(runner.requests.advance_clock, delta_ms)
 
 
-def _delta_ms(body: bytes) -> int | None:
+def _parse_delta_ms(body: bytes) -> int | None:
     try:
         wanted = parse_json(body) if body.strip() else None
     except StrictJsonError as error:

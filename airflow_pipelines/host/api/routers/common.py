@@ -1,4 +1,4 @@
-"""What all routers share: finding the runner and the relation that a request is about."""
+"""The parts that all routers share: they find the runner and the relation of a request."""
 
 from __future__ import annotations
 
@@ -31,28 +31,28 @@ def _fleet(request: Request) -> Fleet:
 
 
 async def fleet_of(request: Request) -> Fleet:
-    """The host's fleet. Asynchronous, because a function that is not would need a thread of its own."""
+    """Return the host's fleet. It is asynchronous, because a synchronous dependency would need a thread of its own."""
     return _fleet(request)
 
 
 def is_read_only(request: Request) -> bool:
-    """Whether the service calls for a client that may not change anything."""
+    """Return True if the service calls for a client that may not change anything."""
     return READ_ONLY_HEADER in request.headers
 
 
 def runner_of(request: Request, deployment_id: UUID) -> PipelineRunner:
-    """The runner of the deployment in the path."""
+    """Return the runner of the deployment in the path."""
     return _fleet(request).get(deployment_id)
 
 
 async def slowly(request: Request, work: Callable[[], T]) -> T:
-    """What ``work`` gives, which may take long: it has a thread that no quick request waits for."""
+    """Return the result of ``work``, which may take long. It gets a thread that no quick request waits for."""
     limiter: anyio.CapacityLimiter = request.app.state.slow
     return await anyio.to_thread.run_sync(work, limiter=limiter)
 
 
 async def left(request: Request) -> None:
-    """Returns when the client has gone."""
+    """Wait until the client has disconnected."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
@@ -62,9 +62,9 @@ Runner = Annotated[PipelineRunner, Depends(runner_of)]
 
 
 def table_of(live: LivePipeline, name: str) -> Table:
-    """A table by its name in a URL.
+    """Return a table by its name in a URL.
 
-    :raises Problem: when there is none
+    :raises Problem: if there is no such table
     """
     try:
         return changed_table(live.program, canonical(segment(name)))
@@ -74,9 +74,9 @@ def table_of(live: LivePipeline, name: str) -> Table:
 
 
 def listenable(live: LivePipeline, name: str) -> str:
-    """The canonical name of a view, or of a table.
+    """Return the canonical name of a view or a table.
 
-    :raises Problem: when there is none
+    :raises Problem: if there is no such view or table
     """
     relation = canonical(segment(name))
     program = live.program
@@ -89,13 +89,13 @@ def listenable(live: LivePipeline, name: str) -> str:
 
 
 def check_contents(live: LivePipeline, relation: str, consequence: str, otherwise: str = "") -> None:
-    """Refuse a listenable relation that is not materialized, so that its changes can be read but not its rows.
+    """Refuse a listenable relation that is not materialized: its changes can be read, but not its rows.
 
     :param live: the pipeline
     :param relation: its canonical name
-    :param consequence: what cannot be done with it
-    :param otherwise: what else there is to do than to have it materialized
-    :raises Problem: when it is not materialized
+    :param consequence: the operation that is not possible with it
+    :param otherwise: the alternative to having it materialized
+    :raises Problem: if it is not materialized
     """
     view, table = live.program.views.get(relation), live.program.tables.get(relation)
     if view is not None and view.kind is not ViewKind.MATERIALIZED:
@@ -109,9 +109,9 @@ def check_contents(live: LivePipeline, relation: str, consequence: str, otherwis
 
 
 def input_endpoint(live: LivePipeline, table: str, connector: str) -> InputEndpoint:
-    """A table's input by its connector name.
+    """Return an input of a table by its connector name.
 
-    :raises Problem: when there is none
+    :raises Problem: if there is no such connector
     """
     relation = canonical(segment(table))
     endpoint = live.endpoints.inputs.get(f"{relation}.{segment(connector)}")
@@ -122,9 +122,9 @@ def input_endpoint(live: LivePipeline, table: str, connector: str) -> InputEndpo
 
 
 def output_endpoint(live: LivePipeline, view: str, connector: str) -> OutputEndpoint | Listener:
-    """A view's output by its connector name, or a listener of it.
+    """Return an output of a view, or a listener to it, by its connector name.
 
-    :raises Problem: when there is none
+    :raises Problem: if there is no such connector
     """
     relation = canonical(segment(view))
     of_view = {output.name: output for output in live.endpoints.outputs.all if output.view == relation}

@@ -16,26 +16,26 @@ router = APIRouter(prefix="/deployments/{deployment_id}")
 
 @router.get("/tables/{table}/connectors/{connector}/completion_token")
 def completion_token(runner: Runner, table: str, connector: str) -> dict[str, str]:
-    """A token for everything that the connector has received so far."""
+    """Return a token for everything that the connector has received so far."""
     return {"token": runner.requests.token(input_endpoint(runner.requests.serving(), table, connector))}
 
 
 @router.get("/completion_status")
 def completion_status(runner: Runner, token: str, checkpoint: bool = False) -> JSONResponse:
-    """Whether what a token stands for has been processed and delivered; with ``checkpoint``, whether it is durable as well."""
+    """Return the status of a token's input: processed and delivered or not; with ``checkpoint``, also durable or not."""
     status = runner.requests.completion(token, checkpoint=checkpoint)
     return JSONResponse(status, 200 if status["status"] == "complete" else 202)
 
 
 @router.get("/tables/{table}/connectors/{connector}/stats")
 def input_stats(runner: Runner, table: str, connector: str) -> dict[str, Any]:
-    """An input's counters and errors."""
+    """Return the counters and errors of an input."""
     return input_endpoint(runner.requests.readable(), table, connector).to_wire(errors=True)
 
 
 @router.get("/views/{view}/connectors/{connector}/stats")
 def output_stats(runner: Runner, view: str, connector: str) -> dict[str, Any]:
-    """An output's counters and errors."""
+    """Return the counters and errors of an output."""
     return output_endpoint(runner.requests.readable(), view, connector).to_wire(errors=True)
 
 

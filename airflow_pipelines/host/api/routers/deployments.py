@@ -1,4 +1,4 @@
-"""Health, compiling, and the life of deployments."""
+"""Health, compilation, and the lifecycle of deployments."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class CompileRequest(BaseModel):
     stream_files: dict[str, str] = Field(default_factory=dict)
     stream_arguments: list[str] = Field(default_factory=list)
     ir: bool = False
-    """Whether the dataflow graph has the stages of all views."""
+    """True if the dataflow graph is to include the stages of all views."""
 
     @property
     def source(self) -> ProgramSource:
@@ -41,14 +41,14 @@ class CompileRequest(BaseModel):
 
 
 class ApprovalRequest(BaseModel):
-    """What an approval expects to approve: a ProgramChange in JSON form."""
+    """The programs that an approval expects to approve: a ProgramChange in JSON form."""
 
     programs: Any
 
 
 @router.get("/health")
 async def health(fleet: HostFleet) -> dict[str, Any]:
-    """Whether the host answers, and what it runs. It waits for no thread that other requests might hold."""
+    """Return the health of the host and its deployments. It waits for no thread that other requests might hold."""
     return {"status": "healthy", "deployments": [str(deployment_id) for deployment_id in fleet.deployments]}
 
 
@@ -112,7 +112,7 @@ async def approve(
     silent_bootstrap: bool = False,
     concurrent_bootstrap: bool = False,
 ) -> dict[str, bool]:
-    """Let a deployment that awaits approval go on; answers when it has left that state."""
+    """Let a deployment that awaits approval go on. Answer when it has left that state."""
     expected = None if body is None else expected_change(body.programs)
     mode = BootstrapMode.of(silent=silent_bootstrap, concurrent=concurrent_bootstrap)
     return {"approved": await slowly(request, lambda: runner.approval.approve(mode, expected))}
@@ -134,13 +134,13 @@ def start_compaction(runner: Runner) -> str:
 
 @router.get("/deployments/{deployment_id}/stats")
 def stats(runner: Runner, include_connector_errors: bool = False) -> dict[str, Any]:
-    """The pipeline's and its connectors' counters."""
+    """Return the counters of the pipeline and its connectors."""
     return runner.requests.stats(errors=include_connector_errors)
 
 
 @router.get("/deployments/{deployment_id}/metrics")
 def metrics(runner: Runner, format: str = "prometheus") -> Response:
-    """The counters for a monitoring system."""
+    """Return the counters in the format of a monitoring system."""
     measured = measure(runner.requests.stats(), runner.deployment.pipeline_name, runner.requests.memory_limit)
     if format == "json":
         return JSONResponse(metrics_to_wire(measured))
@@ -151,5 +151,5 @@ def metrics(runner: Runner, format: str = "prometheus") -> Response:
 
 @router.get("/deployments/{deployment_id}/steps")
 def steps(runner: Runner) -> list[dict[str, Any]]:
-    """Figures of the newest steps, oldest first."""
+    """Return figures of the newest steps, oldest first."""
     return runner.requests.recent_steps()

@@ -1,4 +1,4 @@
-"""What helps to find out how a pipeline fares: time series, profiles, the dataflow graph."""
+"""Diagnostics of a pipeline: time series, profiles, the dataflow graph."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from airflow_pipelines.host.metrics.profile import zipped
 
 router = APIRouter(prefix="/deployments/{deployment_id}")
 of_all = APIRouter()
-"""What is asked of all deployments at once."""
+"""The routes that concern all deployments at once."""
 
 
 @router.get("/activity")
 def activity(runner: Runner, since: int = 0) -> dict[str, Any]:
-    """Rows per second of everything that rows go through, and the time of views, in the last minutes."""
+    """Return the rows per second of connectors and relations, and the time of views, in the last minutes."""
     runner.requests.serving()
     return runner.requests.activity.to_wire(since)
 
 
 @router.get("/time_series")
 def time_series(runner: Runner) -> dict[str, Any]:
-    """The samples of the last minute, oldest first."""
+    """Return the samples of the last minute, oldest first."""
     runner.requests.serving()
     return runner.requests.series.to_wire()
 
 
 @router.get("/time_series_stream")
 def time_series_stream(runner: Runner) -> StreamingResponse:
-    """The samples of the last minute, then each new one, until the pipeline stops."""
+    """Stream the samples of the last minute, then each new one, until the pipeline stops."""
     runner.requests.serving()
 
     async def lines() -> AsyncIterator[bytes]:
@@ -45,24 +45,24 @@ def time_series_stream(runner: Runner) -> StreamingResponse:
 
 @of_all.get("/figures")
 def figures(fleet: HostFleet) -> dict[str, Any]:
-    """What a list shows of each deployment that can be read now, by its id."""
+    """Return the list's figures of each deployment that can be read now, by its id."""
     return fleet.figures()
 
 
 @router.get("/spark_application", dependencies=[Depends(runner_of)])
 def spark_application(fleet: HostFleet) -> dict[str, Any]:
-    """The Spark application that the pipeline runs in, and where its own web page is."""
+    """Return the Spark application that the pipeline runs in, and the address of its own web page."""
     return fleet.application()
 
 
 @router.get("/circuit_json_profile")
 def circuit_json_profile(runner: Runner) -> dict[str, Any]:
-    """What the newest steps cost, operator by operator, and the physical plans of their queries."""
+    """Return the costs of the newest steps, operator by operator, and the physical plans of their queries."""
     return runner.requests.profile()
 
 
 @router.get("/circuit_profile")
 def circuit_profile(runner: Runner) -> Response:
-    """The same as a ZIP file, with the dataflow graph."""
+    """Return the profile as a ZIP file, with the dataflow graph."""
     content = zipped(runner.requests.profile(), runner.requests.dataflow())
     return Response(content, media_type="application/octet-stream")

@@ -1,4 +1,4 @@
-"""Rows out: streams of a view's changes."""
+"""The egress of rows: streams of a view's changes."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _EXAMPLE: Final = '{"format": {"name": "json", "config": {"array": true}}, "send
 
 @dataclass(frozen=True, slots=True)
 class EgressOptions:
-    """How a stream is wanted.
+    """The options of a stream.
 
     :param format: ``json`` or ``csv``
-    :param backpressure: whether the pipeline waits for a slow reader
-    :param send_snapshot: whether the relation's contents come first
-    :param json: in which update format and flavor JSON is written
-    :param index: the index by which updates are told from deletes and inserts
+    :param backpressure: True if the pipeline waits for a slow reader
+    :param send_snapshot: True if the relation's contents come first
+    :param json: the update format and flavor of JSON
+    :param index: the index that tells updates from deletes and inserts
     """
 
     format: str
@@ -55,7 +55,7 @@ class _FormatConfig(BaseModel):
 
     @property
     def as_json(self) -> JsonOptions:
-        """The options of the format."""
+        """The options of the JSON format."""
         return JsonOptions.model_validate({**self.model_dump(exclude_none=True), "array": True})
 
 
@@ -73,7 +73,7 @@ class _Transport(BaseModel):
 
 
 class _Connector(BaseModel):
-    """A body, which is like the declaration of a connector. What it has besides has no effect on a stream."""
+    """A request body in the form of a connector's declaration. Other fields have no effect on a stream."""
 
     transport: _Transport = _Transport()
     format: _Format = _Format()
@@ -94,14 +94,14 @@ async def egress(
 ) -> StreamingResponse:
     """Stream the changes of a view or table until the pipeline stops or the client leaves.
 
-    The options are in the address, or in a body. Chunks of JSON are arrays, whatever an option ``array`` in the address says.
+    The options are in the address or in the body. Chunks of JSON are arrays, whatever ``array`` in the address says.
     """
     live = runner.requests.serving()
     relation = listenable(live, view)
     known = {"format", "array", "backpressure", "send_snapshot", "update_format", "json_flavor"}
     config = _FormatConfig(update_format=update_format, json_flavor=json_flavor)
     in_address = EgressOptions(format, backpressure, send_snapshot, config.as_json)
-    options = _options_in(await request.body(), known & request.query_params.keys()) or in_address
+    options = _parse_options(await request.body(), known & request.query_params.keys()) or in_address
     if options.format not in {"json", "csv"}:
         raise Problem(ErrorCode.INVALID_PARAM, f"Format {options.format!r} cannot be sent; known formats: csv, json.")
     if options.send_snapshot:
@@ -133,10 +133,10 @@ async def egress(
     return StreamingResponse(body(), media_type="application/json")
 
 
-def _options_in(body: bytes, in_address: set[str]) -> EgressOptions | None:
-    """The options in a body; None when there is none.
+def _parse_options(body: bytes, in_address: set[str]) -> EgressOptions | None:
+    """Return the options in a body, or None if it has none.
 
-    :param body: JSON; clients send the text ``null`` for none
+    :param body: JSON; clients send the text ``null`` for no options
     :param in_address: the options that the address has
     """
     try:
@@ -153,7 +153,7 @@ def _options_in(body: bytes, in_address: set[str]) -> EgressOptions | None:
     try:
         connector = _Connector.model_validate(given)
     except ValidationError as error:
-        # Of a body that is no object pydantic would name the class.
+        # For a body that is not an object, pydantic's message would name the class.
         wrong = "; ".join(each.text for each in mistakes(_Connector, error)) if isinstance(given, dict) else "it is no object"
         raise Problem(ErrorCode.INVALID_PARAM, f"The body is like a connector, such as {_EXAMPLE}: {wrong}.") from error
     if connector.format.name == "json" and not connector.format.config.array:

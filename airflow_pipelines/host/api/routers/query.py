@@ -42,12 +42,12 @@ async def query(request: Request, runner: Runner, sql: str, read_only: ReadOnly,
 async def long_query(
     request: Request, runner: Runner, sql: Annotated[str, Body(embed=True)], read_only: ReadOnly, format: str = "text"
 ) -> Response:
-    """The same for a long text, which comes in the body: ``{"sql": ...}``."""
+    """Run ad-hoc SQL whose text is too long for an address and comes in the body: ``{"sql": ...}``."""
     return await _answered(request, runner, sql, format, read_only=read_only)
 
 
 class EvaluationFailed(Problem):
-    """A query that Spark understands fails while it runs."""
+    """The error of a query that Spark understands, but that fails while it runs."""
 
 
 async def _answered(request: Request, runner: PipelineRunner, sql: str, format: str, *, read_only: bool) -> Response:
@@ -74,7 +74,7 @@ async def _answered(request: Request, runner: PipelineRunner, sql: str, format: 
 
 
 async def _committed(runner: PipelineRunner, changes: tuple[TableChanges, ...]) -> None:
-    """Give changes to the next step, and wait until it has them."""
+    """Give changes to the next step, and wait until it has committed them."""
     rows = sum(change.rows.num_rows for change in changes)
     size = sum(change.rows.nbytes for change in changes)
     push = runner.requests.push(list(changes), rows, size, force=False)
@@ -82,7 +82,7 @@ async def _committed(runner: PipelineRunner, changes: tuple[TableChanges, ...]) 
 
 
 async def _with_failure(parts: AsyncIterator[bytes], wanted: Format) -> AsyncIterator[bytes]:
-    """A body that ends with what it breaks off with, where its format has a place for that; else the connection breaks off."""
+    """Yield a body that ends with the error that interrupts it, if its format has a place for that; otherwise raise the error."""
     try:
         async for part in parts:
             yield part
@@ -93,37 +93,40 @@ async def _with_failure(parts: AsyncIterator[bytes], wanted: Format) -> AsyncIte
 
 
 def _answer(live: LivePipeline, sql: str, query: Query, wanted: Format) -> Answer[tuple[TableChanges, ...]]:
-    """The changes of a request, and its rows in a format."""
+    """Return the changes of a request, and its rows in a format."""
     with _told(Problem):
         result = run_adhoc(live.circuit, sql, live.clock.now, query.collector.collected)
         if result.frame is not None and result.changes:
-            # A query that fails keeps the changes before it from being made.
-            table = _readable(query.collector.collected(result.frame), result.frame)
-            return Answer(result.changes, _rendered(iter([table]), wanted, Problem))
-    return Answer(result.changes, _streamed(result, query, wanted))
+            # If the query fails, the changes before it must not be made.
+            table = _make_readable(query.collector.collected(result.frame), result.frame)
+            return Answer(result.changes, _render(iter([table]), wanted, Problem))
+    return Answer(result.changes, _stream(result, query, wanted))
 
 
-def _streamed(result: AdhocResult, query: Query, wanted: Format) -> Iterator[bytes]:
-    """What a request gives in a format, while it comes. Until its end the result keeps the files that are read."""
+def _stream(result: AdhocResult, query: Query, wanted: Format) -> Iterator[bytes]:
+    """Yield the result of a request in a format, as it arrives. Until the end, the result keeps the files that are read."""
     frame = result.frame
     if frame is None:
         yield from wanted.render(iter([counted(result.count)]))
         return
-    yield from _rendered((_readable(table, frame) for table in streamed(frame, query.connection)), wanted, EvaluationFailed)
+    yield from _render((_make_readable(table, frame) for table in streamed(frame, query.connection)), wanted, EvaluationFailed)
 
 
-def _rendered(tables: Iterator[pa.Table], wanted: Format, failure: type[Problem]) -> Iterator[bytes]:
+def _render(tables: Iterator[pa.Table], wanted: Format, failure: type[Problem]) -> Iterator[bytes]:
     with _told(failure):
         yield from wanted.render(tables)
 
 
-def _readable(table: pa.Table, frame: DataFrame) -> pa.Table:
-    """A result's rows in types that readers know: intervals and VARIANTs are texts, unsigned integers are of unsigned types."""
+def _make_readable(table: pa.Table, frame: DataFrame) -> pa.Table:
+    """Return a result's rows in types that readers know.
+
+    Intervals and VARIANTs become texts, unsigned integers get unsigned types.
+    """
     return with_variants_as_json(shown_in_order(with_unsigned_integers(table, frame.schema), frame.schema))
 
 
 def _too_large(cause: str) -> Problem:
-    """The Problem of a request that makes more than there is memory for: it has its status, whatever the format."""
+    """Return the Problem of a request that needs more memory than there is. It has its own status, whatever the format."""
     return Problem(
         ErrorCode.AD_HOC_QUERY_ERROR,
         "The request was ended: it makes a value, or needs rows at once, for which the host has no memory"
@@ -134,9 +137,9 @@ def _too_large(cause: str) -> Problem:
 
 @contextmanager
 def _told(kind: type[Problem]) -> Iterator[None]:
-    """Tell the client what is wrong with its request.
+    """Convert the errors of a request into problems for the client.
 
-    :param kind: as what
+    :param kind: the class of the problems
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""What was changed in a relation since a place, for readers that want each change exactly once."""
+"""The changes of a relation since a place, for readers that want each change exactly once."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ async def changes(
     after: str | None = None,
     wait_ms: Annotated[int, Query(ge=0, le=MAX_WAIT_MS)] = 0,
 ) -> Response:
-    """What leads from the contents at a place to newer ones, as an Arrow IPC stream that says which place that is.
+    """Return the changes from a place up to a newer one, as an Arrow IPC stream that names the newer place.
 
-    Without a place, or when what was changed since is not known, the newest contents.
+    Return the newest contents if no place is given, or if the changes since then are no longer known.
     """
     live = runner.requests.serving()
     name = listenable(live, relation)
@@ -50,7 +50,7 @@ async def changes(
     step = None if after is None else logs.step_of(_place(after))
     since = None if step is None else await logs.changed(name, step, wait_ms / 1000)
     if since is not None and not since.steps:
-        nothing = _rendered(_Answer(live, name).head(since.until, whole=False), iter(()))
+        nothing = _render(_Answer(live, name).head(since.until, whole=False), iter(()))
         return Response(b"".join(nothing), media_type="application/octet-stream")
     reply = await runner.queries.run(lambda query: queries.Answer(None, _answered(live, name, since, query)), lambda: left(request))
     return StreamingResponse(reply.parts, media_type="application/octet-stream")
@@ -67,18 +67,18 @@ def _answered(live: LivePipeline, name: str, since: Since | None, query: queries
     answer = _Answer(live, name)
     if since is not None:
         rows = sum(each.delta.rows for each in since.steps)
-        return _rendered(answer.head(since.until, whole=False, rows=rows, behind=since.behind), answer.changed(since))
-    # The log begins before the contents are read, so that nothing is missing between the two.
+        return _render(answer.head(since.until, whole=False, rows=rows, behind=since.behind), answer.changed(since))
+    # The log begins before the contents are read, so that no change is missed between the two.
     live.endpoints.outputs.change_logs.follow(name)
     snapshot = live.circuit.snapshot
     trace = snapshot.traces.get(name)
     head = answer.head(snapshot.step, whole=True, rows=0 if trace is None else trace.rows)
-    return _rendered(head, answer.contents(snapshot, query))
+    return _render(head, answer.contents(snapshot, query))
 
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What is answered of one relation."""
+    """The answer for one relation."""
 
     live: LivePipeline
     name: str
@@ -88,7 +88,7 @@ class _Answer:
         return self.live.program.schemas[self.name]
 
     def head(self, until: int, *, whole: bool, rows: int = 0, behind: int = 0) -> pa.Schema:
-        """The columns of the answer, and what it is."""
+        """Return the columns of the answer, with the answer's description as metadata."""
         kinds = {column.name: str(column.type) for column in self.schema.columns}
         head = AnswerHead(str(self.live.endpoints.outputs.change_logs.place(until)), whole, rows, behind, kinds)
         columns = shown(self.schema.arrow.empty_table(), spark_schema(self.schema)).schema
@@ -96,7 +96,7 @@ class _Answer:
         return pa.schema(fields, metadata=head.to_metadata())
 
     def changed(self, since: Since) -> Iterator[pa.Table]:
-        """The changes of steps, in order."""
+        """Yield the changes of the steps, in order."""
         session: SparkSession = self.live.sessions.large
         for each in since.steps:
             # The epoch matters to outputs only.
@@ -104,14 +104,14 @@ class _Answer:
             yield from part.in_order(session, ()).tables()
 
     def contents(self, snapshot: Snapshot, query: queries.Query) -> Iterator[pa.Table]:
-        """The rows of a snapshot, whose files stay as long as it does."""
+        """Yield the rows of a snapshot, whose files are kept as long as the snapshot is."""
         frame = self.live.circuit.relation(self.name, snapshot)
         for table in streamed(frame, query.connection):
             rows = shown(table, frame.schema)
             yield rows.append_column(WEIGHT, pa.repeat(pa.scalar(1, pa.int64()), rows.num_rows))
 
 
-def _rendered(head: pa.Schema, tables: Iterator[pa.Table]) -> Iterator[bytes]:
+def _render(head: pa.Schema, tables: Iterator[pa.Table]) -> Iterator[bytes]:
     def with_head() -> Iterator[pa.Table]:
         yield head.empty_table()
         for table in tables:

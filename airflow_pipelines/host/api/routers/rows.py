@@ -1,4 +1,4 @@
-"""Rows in: ingress."""
+"""The ingress of rows."""
 
 from __future__ import annotations
 
@@ -34,15 +34,16 @@ _OURS = frozenset({"format", "force", "pipeline_name"})
 
 @router.post("/ingress/{table}")
 async def ingress(request: Request, runner: Runner, table: str, format: str = "csv", force: bool = False) -> dict[str, Any]:
-    """Take rows; answers with a completion token. Waits while the pipeline is paused, unless forced. Rows with an idempotency key
-    that have come before are not taken again, and the answer says so.
+    """Take rows, and answer with a completion token. Wait while the pipeline is paused, unless forced.
+
+    Rows whose idempotency key has come before are not taken again, and the answer says so.
     """
     live = runner.requests.serving()
     if canonical(table) == CLOCK_TABLE.name and CLOCK_TABLE.name not in live.program.tables:
         return await run_in_threadpool(_set_clock, runner, format, dict(request.query_params), await request.body())
     relation = table_of(live, table)
     options = {key: value for key, value in request.query_params.items() if key not in _OURS}
-    key = _key_of(request, relation.name)
+    key = _read_key(request, relation.name)
     body = await run_in_threadpool(expand_body, await request.body(), request.headers.get("content-encoding", ""))
     try:
         schema = live.program.schemas[relation.name]
@@ -71,7 +72,7 @@ async def ingress(request: Request, runner: Runner, table: str, format: str = "c
         runner.requests.wake()
     if push is not None:
         accepted = asyncio.wrap_future(push.accepted)
-        # Whoever sends rows again does not call off the ones that are under way.
+        # A client that sends rows again must not cancel the first push, which is still in progress.
         await (asyncio.shield(accepted) if repeats else accepted)
     if num_errors:
         listed = "\n".join(error.message for error in errors)
@@ -81,10 +82,10 @@ async def ingress(request: Request, runner: Runner, table: str, format: str = "c
     return token if key is None else {**token, "already_there": repeats}
 
 
-def _key_of(request: Request, table: str) -> str | None:
-    """Read what is kept of the idempotency key of a request, None for one without.
+def _read_key(request: Request, table: str) -> str | None:
+    """Return the stored form of a request's idempotency key, or None if it has none.
 
-    :raises Problem: it is none
+    :raises Problem: if the key is not valid
     """
     given = request.headers.get(IDEMPOTENCY_KEY_HEADER)
     if given is None:
@@ -96,7 +97,7 @@ def _key_of(request: Request, table: str) -> str | None:
 
 
 def _set_clock(runner: PipelineRunner, format_name: str, query: dict[str, str], body: bytes) -> dict[str, str]:
-    """Rows of the pseudo-table of the clock move a clock that is driven by requests to the latest of them."""
+    """Move a clock that is driven by requests to the latest time among the rows of its pseudo-table."""
     try:
         options = {key: value for key, value in query.items() if key not in _OURS}
         parsed = parse_ingress(CLOCK_TABLE, body, format_name, options)
@@ -109,7 +110,7 @@ def _set_clock(runner: PipelineRunner, format_name: str, query: dict[str, str], 
         )
     times = parsed.changes.rows[CLOCK_TABLE.columns[0].name]
     runner.requests.set_clock(pc.max(times).value)
-    # The clock has moved when this answers; the token says so, for an input that has received nothing.
+    # The clock has moved once this answers. The token is for an input that has received nothing, so it is complete.
     return {
         "token": runner.requests.token(
             runner.requests.serving().endpoints.inputs.pushed(f"{CLOCK_TABLE.name}.api-ingress", CLOCK_TABLE.name)

@@ -11,12 +11,12 @@ router = APIRouter(prefix="/deployments/{deployment_id}")
 
 @router.post("/start_transaction")
 def start_transaction(runner: Runner) -> dict[str, int]:
-    """Collect what inputs bring from now on, without showing anything of it."""
+    """Start to collect the rows of inputs without showing any of them."""
     return {"transaction_id": runner.requests.start_transaction()}
 
 
 @router.post("/commit_transaction")
 def commit_transaction(runner: Runner) -> str:
-    """Make one step of all that was collected; answers before that step."""
+    """Make one step of everything that was collected. Answer before that step."""
     runner.requests.commit_transaction()
     return "Transaction commit initiated"

@@ -22,13 +22,13 @@ from airflow_pipelines.rows.schema import RelationSchema
 
 @dataclass(frozen=True, slots=True)
 class _Encoding:
-    """How rows become bytes.
+    """The encoding of rows as bytes.
 
-    :param fields: of a record, with the column of each
-    :param records: makes of the values of some columns what a record holds
-    :param schema: as fastavro has it
-    :param narrow: the columns that are of 32 bits in it, which fastavro takes any number for
-    :param head: what stands before a record
+    :param fields: the fields of a record, with the column of each
+    :param records: the conversions of the values of some columns for records
+    :param schema: the schema, as fastavro parses it
+    :param narrow: the columns of 32 bits in it, for which fastavro accepts any number
+    :param head: the bytes before a record
     """
 
     fields: Sequence[tuple[str, str]]
@@ -40,7 +40,7 @@ class _Encoding:
     def encoded(self, row: dict[str, Any]) -> bytes:
         """Encode a row as a record.
 
-        :raises FormatFailure: when the schema does not take its values
+        :raises FormatFailure: when its values do not fit into the schema
         """
         for name in self.narrow:
             if isinstance(row[name], int) and not -(2**31) <= row[name] < 2**31:
@@ -54,7 +54,7 @@ class _Encoding:
         try:
             schemaless_writer(stream, self.schema, {name: values[column] for name, column in self.fields})
         except Exception as error:
-            # fastavro has no common class for values that a schema does not take.
+            # fastavro has no common class for values that do not fit into a schema.
             raise FormatFailure(f"a row does not fit into the schema of format 'avro': {error}") from error
         return stream.getvalue()
 
@@ -63,10 +63,10 @@ class AvroEncodings:
     """The encodings of the values and the keys of messages."""
 
     def __init__(self, schema: RelationSchema, options: AvroOptions, key: Sequence[str]) -> None:
-        """Find out what the schemas are.
+        """Determine the schemas.
 
         :param schema: the view
-        :param options: those of the format
+        :param options: the options of the format
         :param key: the columns of the index; empty without one
         :raises FormatFailure: when the view does not fit into a schema
         """
@@ -81,9 +81,9 @@ class AvroEncodings:
             self._key_schema = record_schema([of_key[name] for name in key], f"{schema.name}_key", options.namespace)
 
     def open(self, topic: str) -> tuple[_Encoding, _Encoding | None]:
-        """Register the schemas, where there is a registry.
+        """Register the schemas, if there is a registry.
 
-        :param topic: where messages go
+        :param topic: the topic of the messages
         :raises FormatFailure: when the registry refuses them; :class:`TransientFormatFailure` when it does not answer
         """
         registry = SchemaRegistry(self._options) if self._options.registry_urls else None
@@ -108,11 +108,11 @@ class AvroEncodings:
         try:
             schema: Any = parse_schema(definition)
         except Exception as error:
-            # fastavro has no common class for what is wrong with a schema.
+            # fastavro has no common class for errors in a schema.
             raise FormatFailure(f"option 'schema' of format 'avro': it is no schema of Avro: {error!r}") from error
         number = 0
         if registry is not None:
-            # The one that was registered is asked for whatever the messages then say of it.
+            # The schema is registered also if the messages do not contain its number.
             subject = self._options.subject(schema["name"], topic, part)
             number = registry.register(subject, RegisteredSchema(json.dumps(definition)))
         head = b"" if self._options.skip_schema_id else struct.pack(">bI", 0, number)
@@ -134,7 +134,7 @@ class AvroEncodings:
 
 
 def _is_narrow(kind: Schema) -> bool:
-    """Tell whether the integers of a field are of 32 bits."""
+    """Return True if the integers of a field have 32 bits."""
     members = kind if isinstance(kind, list) else [kind]
     plain = {member if isinstance(member, str) else member["type"] for member in members if _is_plain(member)}
     return "int" in plain and not plain & {"long", "float", "double"}
@@ -145,10 +145,10 @@ def _is_plain(kind: Schema) -> bool:
 
 
 def avro_changes(schema: RelationSchema, options: AvroOptions, key: Sequence[str]) -> RegisteredChanges:
-    """Make the encoder of the changes of one view. Nothing is asked or registered before it is opened.
+    """Make the encoder of the changes of one view. It sends no request to the registry before it is opened.
 
     :param schema: the view
-    :param options: those of the format
+    :param options: the options of the format
     :param key: the columns of the index; empty without one
     :raises FormatFailure: when the view does not fit into a schema
     """

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 class AvroParser:
-    """A parser of files, which hold their schema, and messages, which do not."""
+    """A parser of files, which contain their schema, and of messages, which do not."""
 
     def __init__(self, schema: RelationSchema, options: AvroOptions, now: Now) -> None:
         """Make a parser for one table.
 
         :param schema: the table
-        :param options: where the schemas of messages are
+        :param options: the options, which locate the schemas of messages
         :param now: the clock that a DEFAULT may read
         """
         self._schema = schema
@@ -43,20 +43,20 @@ class AvroParser:
         return self._files.parse(data, first_index)
 
     def parse_prefix(self, data: bytes, first_index: int) -> Parsed:
-        """Parse the whole file, which is complete or cannot be read: this is :meth:`parse`."""
+        """Parse the whole file, which is complete or cannot be read, like :meth:`parse`."""
         return self._files.parse(data, first_index)
 
     def state(self) -> dict[str, Any]:
-        """Nothing is remembered between calls."""
+        """Return an empty state: nothing is remembered between calls."""
         return {}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Nothing is remembered between calls."""
+        """Do nothing, because nothing is remembered between calls."""
 
     def parse_messages(self, messages: Messages) -> ParsedMessages:
-        """Parse messages; a bad one costs none of the others.
+        """Parse messages; a malformed one does not affect the others.
 
-        :raises FormatFailure: when their schemas cannot be had
+        :raises FormatFailure: when their schemas are not available
         """
         return self._messages.parse_messages(messages)
 
@@ -74,7 +74,7 @@ def _read(data: bytes) -> pa.Table:
         records = reader(io.BytesIO(data))
         return AvroRows(records.writer_schema).table(list(records))
     except Exception as error:
-        # fastavro has no common class for what is wrong with a file.
+        # fastavro has no common class for errors in a file.
         raise ValueError(str(error)) from error
 
 

@@ -1,4 +1,4 @@
-"""Rows from messages in Avro: which schema each was written with, and what its record says."""
+"""The conversion of Avro messages to rows: the schema of each message, and the values of its record."""
 
 from __future__ import annotations
 
@@ -36,25 +36,25 @@ class AvroSchema:
     """A parser of the messages of one schema."""
 
     def __init__(self, definition: Schema, table: RelationSchema, options: AvroOptions, name: str) -> None:
-        """Look at a schema.
+        """Analyse a schema.
 
         :param definition: the schema
-        :param table: what the rows are for
-        :param options: those of the format
-        :param name: what the schema is called, for messages
-        :raises RecordProblem: when it is none, or its values have no counterpart in tables
+        :param table: the table for the rows
+        :param options: the options of the format
+        :param name: the name of the schema in messages
+        :raises RecordProblem: when it is invalid, or its values have no counterpart in tables
         """
         try:
             self._schema = parse_schema(definition)
         except Exception as error:
-            # fastavro has no common class for what is wrong with a schema.
+            # fastavro has no common class for errors in a schema.
             raise RecordProblem(f"it is no schema of Avro: {error!r}") from error
         self._is_debezium = options.update_format == "debezium"
         self._debezium = DebeziumChanges(table, RowReader(table), fields_of_object, completed_object)
         self._start = 0 if options.skip_schema_id else HEADER
         self._rows = AvroRows(_row_of_debezium(self._schema) if self._is_debezium else self._schema)
         written = json.dumps(self._schema)
-        # Numbers of a list and the symbols of an enumeration do not have the bytes of the text that they stand for.
+        # The bytes of a list of numbers and of an enumeration's symbol differ from those of the text that they represent.
         self._is_plain = not any(f'"{kind}"' in written for kind in ("array", "enum"))
         self._name = name
 
@@ -68,7 +68,7 @@ class AvroSchema:
         try:
             record: Any = schemaless_reader(stream, self._schema, None)
         except Exception as error:
-            # fastavro has no common class for what is wrong with a record.
+            # fastavro has no common class for errors in a record.
             shown = str(error) or type(error).__name__
             raise RecordProblem(f"the message is no record of {self._name}: {shown}") from error
         left = len(message) - stream.tell()
@@ -80,19 +80,19 @@ class AvroSchema:
         return (RowChange(Op.INSERT, record),)
 
     def table(self, rows: Sequence[Row]) -> pa.Table:
-        """Rows of changes as a table."""
+        """Convert rows of changes to a table."""
         return self._rows.table(rows)
 
 
 def avro_messages(schema: RelationSchema, options: AvroOptions, now: Now) -> RegisteredMessages:
-    """Make the parser of the messages of one table. It asks no registry yet.
+    """Make the parser of the messages of one table. It sends no request to a registry yet.
 
     :param schema: the table
-    :param options: where the schemas are
+    :param options: the options, which locate the schemas
     :param now: the clock that a DEFAULT may read
-    :raises FormatFailure: when the schema of the options is none
+    :raises FormatFailure: when the options have no valid schema
     """
-    only = _only(schema, options)
+    only = _make_only_parser(schema, options)
     registry = SchemaRegistry(options)
 
     def make(number: int, registered: RegisteredSchema) -> MessageSchema:
@@ -112,7 +112,7 @@ def avro_messages(schema: RelationSchema, options: AvroOptions, now: Now) -> Reg
     return RegisteredMessages(schema, now, find, skips_tombstones=options.update_format == "debezium")
 
 
-def _only(table: RelationSchema, options: AvroOptions) -> MessageSchema | None:
+def _make_only_parser(table: RelationSchema, options: AvroOptions) -> MessageSchema | None:
     """Return the parser of all messages if the options have their schema, or None."""
     if options.definition is None:
         if not options.registry_urls:
@@ -125,7 +125,7 @@ def _only(table: RelationSchema, options: AvroOptions) -> MessageSchema | None:
 
 
 def _row_of_debezium(schema: Schema) -> Schema:
-    """Find the schema of the rows in changes."""
+    """Return the schema of the rows in changes."""
     fields = schema.get("fields", ()) if isinstance(schema, dict) else ()
     types = {each["name"]: each["type"] for each in fields}
     if not {"before", "after", "op"} <= types.keys():

@@ -1,4 +1,4 @@
-"""The options of Avro. Files have their schema and need none of them."""
+"""The options of the Avro format. Files have their schema and need no options."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class AvroOptions(RegisteredOptions):
     """Options of the Avro format; all of them are for messages.
 
     :param definition: the schema of the messages (``schema``), as JSON
-    :param namespace: of the schemas that an output makes
+    :param namespace: the namespace of the schemas that an output makes
     """
 
     format_name: ClassVar[str] = "avro"
@@ -36,9 +36,9 @@ class AvroOptions(RegisteredOptions):
 
 
 def check_messages_read(options: AvroOptions) -> None:
-    """Refuse options that do not say where the schema of messages is.
+    """Reject options that do not locate the schema of messages.
 
-    :param options: those of an input that reads messages
+    :param options: the options of an input that reads messages
     :raises InvalidOptionError: when they do not, or in two ways
     """
     if bool(options.registry_urls) == (options.definition is not None):

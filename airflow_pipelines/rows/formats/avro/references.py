@@ -1,4 +1,4 @@
-"""Schemas of Avro that refer to others in a registry."""
+"""Avro schemas that refer to others in a registry."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from airflow_pipelines.rows.formats.registered.registry import RegisteredSchema,
 
 
 def definition_of(schema: RegisteredSchema, registry: SchemaRegistry, what: str, within: tuple[str, ...] = ()) -> Schema:
-    """Put the schemas that a schema refers to in the places of their names.
+    """Replace the names of the schemas to which a schema refers by their definitions.
 
-    :param schema: as the registry has it
-    :param registry: has the others
-    :param what: the schema is called, for messages
+    :param schema: the schema in the registry
+    :param registry: the registry with the others
+    :param what: the name of the schema in messages
     :param within: the names of those that refer to it
-    :raises RecordProblem: when it is none of Avro, or refers to what is not there
+    :raises RecordProblem: when it is no Avro schema, or refers to a missing one
     :raises FormatFailure: when the registry refuses to answer
     """
     if schema.kind != "AVRO":
@@ -30,19 +30,19 @@ def definition_of(schema: RegisteredSchema, registry: SchemaRegistry, what: str,
         found = registry.referred(reference, what)
         called = f"{reference.subject} {reference.version}"
         others[reference.name] = definition_of(found, registry, called, (*within, reference.name))
-    return _with_others(definition, others) if others else definition
+    return _insert_others(definition, others) if others else definition
 
 
-def _with_others(schema: Any, others: dict[str, Any]) -> Any:
-    """Put the definition of each other schema where its name stands first."""
+def _insert_others(schema: Any, others: dict[str, Any]) -> Any:
+    """Put the definition of each other schema at the first occurrence of its name."""
     if isinstance(schema, str):
-        return _with_others(others.pop(schema), others) if schema in others else schema
+        return _insert_others(others.pop(schema), others) if schema in others else schema
     if isinstance(schema, list):
-        return [_with_others(member, others) for member in schema]
+        return [_insert_others(member, others) for member in schema]
     if isinstance(schema, dict):
         parts = {"type", "items", "values"}
-        changed = {name: _with_others(value, others) if name in parts else value for name, value in schema.items()}
+        changed = {name: _insert_others(value, others) if name in parts else value for name, value in schema.items()}
         if "fields" in schema:
-            changed["fields"] = [{**field, "type": _with_others(field["type"], others)} for field in schema["fields"]]
+            changed["fields"] = [{**field, "type": _insert_others(field["type"], others)} for field in schema["fields"]]
         return changed
     return schema

@@ -1,4 +1,4 @@
-"""Records of Avro as rows of Arrow: which type stands for which, and the values that differ."""
+"""The conversion of Avro records to rows of Arrow: the Arrow type of each type, and the values that differ."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from airflow_pipelines.rows.formats.avro.unions import (
 from airflow_pipelines.rows.formats.parsed import RecordProblem
 
 Schema = Any
-"""A schema of Avro as JSON, parsed: a name, a list (union) or an object."""
+"""An Avro schema as parsed JSON: a name, a list (union) or an object."""
 _Plain = Callable[[Any], Any]
 
 _PRIMITIVES: Final[Mapping[str, pa.DataType]] = {
@@ -51,10 +51,10 @@ _DEBEZIUM: Final[Mapping[tuple[str, str], pa.DataType]] = {
     ("long", "MicroTimestamp"): pa.timestamp("us"),
     ("long", "NanoTimestamp"): pa.timestamp("ns"),
 }
-"""Dates and times as Debezium writes them: numbers whose meaning is a name (``connect.name``) after :data:`_TIMES`."""
+"""Debezium's dates and times: numbers whose meaning is a name (``connect.name``) after :data:`_TIMES`."""
 _TIMES: Final = "io.debezium.time."
 _WIDER: Final = ("int", "long", "float", "double")
-"""Numbers that a later one of these takes."""
+"""The types of numbers, each of which accepts the values of those before it."""
 _MOST_DIGITS: Final = 38
 
 
@@ -62,9 +62,9 @@ class AvroRows:
     """A conversion of decoded records of one schema to Arrow tables."""
 
     def __init__(self, schema: Schema) -> None:
-        """Look at a schema.
+        """Analyse a schema.
 
-        :param schema: of a record
+        :param schema: the schema of a record
         :raises RecordProblem: when its values have no counterpart in tables
         """
         self._types = _Types()
@@ -76,14 +76,14 @@ class AvroRows:
     def table(self, records: Sequence[Any]) -> pa.Table:
         """Convert records to rows.
 
-        :param records: as fastavro decodes them
+        :param records: the records that fastavro decoded
         """
         plain = self._plain
         return pa.Table.from_pylist(list(records) if plain is None else [plain(record) for record in records], self.schema)
 
 
 class _Types:
-    """The types of one schema. Named ones may be used again by their name."""
+    """The types of one schema. Named types may be used again by their name."""
 
     def __init__(self) -> None:
         self._named: dict[str, tuple[pa.DataType, _Plain | None]] = {}
@@ -91,12 +91,12 @@ class _Types:
         self._open: set[str] = set()
 
     def of_root(self, schema: Schema) -> tuple[pa.DataType, _Plain | None]:
-        """Find the type of a record whose fields are columns, as :meth:`of` does."""
+        """Return the type of a record whose fields are columns, as :meth:`of` does."""
         is_record = isinstance(schema, dict) and schema.get("type") in ("record", "error")
         return self._record(schema, "the record", is_root=True) if is_record else self.of(schema, "the record")
 
     def of(self, schema: Schema, where: str) -> tuple[pa.DataType, _Plain | None]:
-        """Find the Arrow type of a schema, and the conversion of its values to what Arrow takes (None: they are that already)."""
+        """Return the Arrow type of a schema, and the conversion of its values for Arrow (None if they need none)."""
         if isinstance(schema, list):
             return self._union(schema, where)
         if isinstance(schema, str):
@@ -174,10 +174,10 @@ class _Types:
         return JSON_TEXT, text_of_one([self._member(member, where) for member in others], where)
 
     def _member(self, schema: Schema, where: str) -> Member:
-        """One of several types."""
+        """Return one of several types."""
         kind, plain = self.of(schema, where)
         if isinstance(schema, str):
-            # That of a primitive type, or of one that has its name.
+            # The class of a primitive type, or of a named type.
             return Member(schema, self._decoded.get(schema) or decoded_class(schema, None), kind, plain)
         name = schema["type"]
         return Member(name, decoded_class(name, schema.get("logicalType")), kind, plain)
@@ -196,7 +196,7 @@ def _plain_list(plain: _Plain | None) -> _Plain | None:
 
 
 def _plain_map(plain: _Plain | None) -> _Plain:
-    """Arrow takes a map as pairs."""
+    """Return the conversion of a map to pairs, which Arrow accepts."""
     if plain is None:
         return lambda values: list(values.items())
     return lambda values: [(key, None if value is None else plain(value)) for key, value in values.items()]

@@ -1,4 +1,4 @@
-"""Schemas of Avro for the rows of a view, and its values as records have them."""
+"""Avro schemas for the rows of a view, and the conversion of its values for records."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from airflow_pipelines.rows.schema import Column
 from airflow_pipelines.rows.types import ColumnType
 
 Record: TypeAlias = Callable[[Any], Any]
-"""Makes of a value, as Arrow gives it to Python, what a record holds. It never gets None."""
+"""A function that converts a Python value of Arrow for a record. It never gets None."""
 
 _NAME: Final = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
 _SIMPLE: Final[dict[str, Schema]] = {
@@ -47,9 +47,9 @@ def record_schema(columns: Iterable[Column], name: str, namespace: str | None, m
     """Make the schema of a record of columns.
 
     :param columns: the columns
-    :param name: of the record; what Avro's names cannot hold becomes ``_``
-    :param namespace: of the record, if it has one
-    :param more: fields after those of the columns
+    :param name: the name of the record; characters that Avro's names cannot have become ``_``
+    :param namespace: the namespace of the record, if it has one
+    :param more: the fields after those of the columns
     :raises FormatFailure: when a column has no counterpart in Avro
     """
     written = re.sub(r"^(?=[0-9])|[^A-Za-z0-9_]", "_", name)
@@ -59,7 +59,7 @@ def record_schema(columns: Iterable[Column], name: str, namespace: str | None, m
 
 
 def as_record(kind: ColumnType) -> Record | None:
-    """Return the conversion of values of a type to what fastavro writes, or None if it writes them as they are.
+    """Return the conversion of values of a type for fastavro, or None if they need none.
 
     :param kind: the type
     """
@@ -71,7 +71,7 @@ def as_record(kind: ColumnType) -> Record | None:
     if kind.fields is not None:
         return _struct([(name, as_record(inner)) for name, inner in kind.fields])
     if kind.is_timestamp and not kind.has_time_zone:
-        # fastavro takes a time without a zone for one of the machine's.
+        # fastavro interprets a time without a zone in the machine's zone.
         return lambda moment: moment.replace(tzinfo=dt.UTC)
     return variant.to_json if kind.is_variant else None
 
@@ -99,11 +99,11 @@ def _schema(kind: ColumnType, path: str, where: str) -> Schema:
         return {"type": "map", "values": _member(kind.value, path, where)}
     if kind.fields is not None:
         fields = [_field(name, inner, f"{path}_{name}", f"{where}, field {name!r}") for name, inner in kind.fields]
-        # A name may be there once in a schema, so it is made of the way to it.
+        # A name may occur once in a schema, so it is made from the path.
         return {"type": "record", "name": path, "fields": fields}
     if kind.is_decimal:
         return {"type": "bytes", "logicalType": "decimal", "precision": kind.precision or 38, "scale": kind.scale or 0}
-    # Intervals come as texts.
+    # Intervals are encoded as texts.
     return "string" if kind.is_interval else _SIMPLE[kind.name]
 
 

@@ -1,4 +1,4 @@
-"""Values of Avro that may be of several types: each is the JSON text that a value of its type has, and its column decides."""
+"""Avro values of several possible types: each is converted to the JSON text of its type, and its column decides."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from airflow_pipelines.rows.formats.parsed import RecordProblem
 from airflow_pipelines.rows.formats.scalar_texts import WHOLE_SCALARS
 
 Plain: TypeAlias = Callable[[Any], Any]
-"""Makes a value such that Arrow takes it."""
+"""A function that converts a value for Arrow."""
 
 JSON_TEXT: Final = pa.json_()
-"""The type of values each of which may be of another one."""
+"""The Arrow type of values of several possible types."""
 _WIDER: Final = (pa.int32(), pa.int64(), pa.float32(), pa.float64())
 _DECODED: Final[Mapping[tuple[str, str | None], type]] = {
     ("int", "date"): dt.date,
@@ -34,7 +34,7 @@ _DECODED: Final[Mapping[tuple[str, str | None], type]] = {
     ("bytes", "decimal"): Decimal,
     ("fixed", "decimal"): Decimal,
 }
-"""The classes of values that fastavro decodes to something else than their type says."""
+"""The classes of values that fastavro decodes to another class than that of their type."""
 _CLASSES: Final[Mapping[str, type]] = {
     "boolean": bool, "int": int, "long": int, "float": float, "double": float, "bytes": bytes, "fixed": bytes, "string": str,
     "enum": str, "array": list, "map": dict, "record": dict, "error": dict,
@@ -45,10 +45,10 @@ _CLASSES: Final[Mapping[str, type]] = {
 class Member:
     """One of the types that a value may have.
 
-    :param name: what the schema calls it
-    :param decoded: the class of its values as fastavro decodes them
+    :param name: the name of the type in the schema
+    :param decoded: the class of its values after fastavro decoded them
     :param type: their Arrow type
-    :param plain: makes them such that Arrow takes them; None where they are already
+    :param plain: their conversion for Arrow; None if they need none
     """
 
     name: str
@@ -65,8 +65,8 @@ def text_of(kind: pa.DataType, plain: Plain | None, value: Any) -> str:
     """Return the JSON text of a value of one type.
 
     :param kind: its Arrow type
-    :param plain: makes it such that Arrow takes it
-    :param value: as fastavro decodes it
+    :param plain: its conversion for Arrow
+    :param value: the value that fastavro decoded
     """
     if value is None:
         return "null"
@@ -75,7 +75,7 @@ def text_of(kind: pa.DataType, plain: Plain | None, value: Any) -> str:
 
 
 def decoded_class(name: str, logical: str | None) -> type:
-    """Return the class of what fastavro decodes.
+    """Return the class to which fastavro decodes a type.
 
     :param name: the type
     :param logical: its logical type, None for none
@@ -84,16 +84,16 @@ def decoded_class(name: str, logical: str | None) -> type:
 
 
 def text_of_one(members: Sequence[Member], where: str) -> Plain:
-    """Return what makes the JSON text of a value that has one of several types.
+    """Return a function that writes the JSON text of a value that has one of several types.
 
     :param members: the types
-    :param where: what has them, for messages
-    :raises RecordProblem: when a decoded value does not tell which of them it has
+    :param where: the owner of the types, for messages
+    :raises RecordProblem: when the class of a decoded value does not determine its type
     """
     of_class: dict[type, Member] = {}
     for member in members:
         known = of_class.get(member.decoded)
-        chosen = member if known is None else _either(known, member)
+        chosen = member if known is None else _unify(known, member)
         if chosen is None:
             shown = ", ".join(each.name for each in members)
             raise RecordProblem(f"{where} may be one of several types ({shown}), of which two cannot be told apart")
@@ -105,8 +105,8 @@ def text_of_one(members: Sequence[Member], where: str) -> Plain:
     return text
 
 
-def _either(one: Member, other: Member) -> Member | None:
-    """Return a type for the values of both of two, or None if there is none."""
+def _unify(one: Member, other: Member) -> Member | None:
+    """Return a type for the values of both of two types, or None if there is none."""
     if one.type == other.type and one.plain is other.plain:
         return one
     if one.type in _WIDER and other.type in _WIDER:
@@ -115,20 +115,20 @@ def _either(one: Member, other: Member) -> Member | None:
 
 
 def text_of_list(kind: pa.DataType, plain: Plain | None) -> Plain:
-    """Return what makes the JSON text of a list, an item of which may be of several types."""
+    """Return a function that writes the JSON text of a list, an item of which may be of several types."""
     return lambda values: "[" + ",".join(text_of(kind, plain, value) for value in values) + "]"
 
 
 def text_of_map(kind: pa.DataType, plain: Plain | None) -> Plain:
-    """Return what makes the JSON text of a map, a value of which may be of several types."""
+    """Return a function that writes the JSON text of a map, a value of which may be of several types."""
     return lambda values: _object((name, kind, plain, value) for name, value in values.items())
 
 
 def text_of_record(fields: Sequence[pa.Field], plains: Mapping[str, Plain]) -> Plain:
-    """Return what makes the JSON text of a record, a field of which may be of several types.
+    """Return a function that writes the JSON text of a record, a field of which may be of several types.
 
     :param fields: the fields
-    :param plains: what makes the values of some of them such that Arrow takes them
+    :param plains: the conversions of some of them for Arrow
     """
     return lambda record: _object((each.name, each.type, plains.get(each.name), record[each.name]) for each in fields)
 

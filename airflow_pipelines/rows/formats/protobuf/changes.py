@@ -30,9 +30,9 @@ from airflow_pipelines.rows.types import ColumnType
 class _Encoding:
     """The encoding of rows as bytes.
 
-    :param new: makes a message
-    :param fill: writes a row into it
-    :param head: what stands before it
+    :param new: the class of the message
+    :param fill: a function that writes a row into it
+    :param head: the bytes before it
     """
 
     new: type[Message]
@@ -42,12 +42,12 @@ class _Encoding:
     def encoded(self, row: dict[str, Any]) -> bytes:
         """Encode a row as a message.
 
-        :raises FormatFailure: when the type does not take its values
+        :raises FormatFailure: when its values do not fit into the type
         """
         message = self.new()
         self.fill(message, row)
         try:
-            # Equal keys are equal bytes.
+            # Deterministic, so that equal keys have equal bytes.
             written: bytes = message.SerializeToString(deterministic=True)
         except EncodeError as error:
             raise FormatFailure(f"a row does not fit into the type of format 'protobuf': {error}") from error
@@ -58,29 +58,29 @@ class ProtobufEncodings:
     """The encodings of the values and the keys of messages."""
 
     def __init__(self, schema: RelationSchema, options: ProtobufOptions, key: Sequence[str]) -> None:
-        """Find out what the types are.
+        """Determine the types.
 
         :param schema: the view
-        :param options: those of the format
+        :param options: the options of the format
         :param key: the columns of the index; empty without one
         :raises FormatFailure: when the view does not fit into one
         """
         self._options = options
         columns = [(column.name, column.type) for column in schema.columns]
         more = () if options.cdc_field is None else ((options.cdc_field, ColumnType("VARCHAR", nullable=False)),)
-        self._value = type_of(options) if options.has_types else _made(columns, schema.name, options.package, more)
+        self._value = type_of(options) if options.has_types else _make_type(columns, schema.name, options.package, more)
         self._fill_value = fill_fields(self._value, [*columns, *more], "column")
         self._key: Descriptor | None = None
         if key and options.key_mode != "none":
             of_key = dict(columns)
             named = [(name, of_key[name]) for name in key]
-            self._key = _made(named, f"{schema.name}_key", options.package, ())
+            self._key = _make_type(named, f"{schema.name}_key", options.package, ())
             self._fill_key = fill_fields(self._key, named, "column")
 
     def open(self, topic: str) -> tuple[_Encoding, _Encoding | None]:
-        """Register the types, where there is a registry.
+        """Register the types, if there is a registry.
 
-        :param topic: where messages go
+        :param topic: the topic of the messages
         :raises FormatFailure: when the registry refuses them; :class:`TransientFormatFailure` when it does not answer
         """
         registry = SchemaRegistry(self._options) if self._options.registry_urls else None
@@ -92,30 +92,30 @@ class ProtobufEncodings:
     def _encoding(self, kind: Descriptor, fill: Fill, topic: str, part: str, registry: SchemaRegistry | None) -> _Encoding:
         number = 0
         if registry is not None:
-            # The one that was registered is asked for whatever the messages then say of it.
+            # The schema is registered also if the messages do not contain its number.
             subject = self._options.subject(kind.full_name, topic, part)
-            number = registry.register(subject, _registered(kind.file, registry))
+            number = registry.register(subject, _register_file(kind.file, registry))
         head = b"" if self._options.skip_schema_id else struct.pack(">bI", 0, number) + indexes.written(indexes_of(kind))
         return _Encoding(GetMessageClass(kind), fill, head)
 
 
 def protobuf_changes(schema: RelationSchema, options: ProtobufOptions, key: Sequence[str]) -> RegisteredChanges:
-    """Make the encoder of the changes of one view. Nothing is asked or registered before it is opened.
+    """Make the encoder of the changes of one view. It sends no request to the registry before it is opened.
 
     :param schema: the view
-    :param options: those of the format
+    :param options: the options of the format
     :param key: the columns of the index; empty without one
     :raises FormatFailure: when the view does not fit into a type
     """
     return RegisteredChanges(schema.column_names, options, ProtobufEncodings(schema, options, key))
 
 
-def _made(
+def _make_type(
     columns: Sequence[tuple[str, ColumnType]], name: str, package: str | None, more: Sequence[tuple[str, ColumnType]]
 ) -> Descriptor:
     """Make the type of messages for rows.
 
-    :raises FormatFailure: when there can be none
+    :raises FormatFailure: when there is no such type
     """
     file: FileDescriptorProto = row_file(columns, name, package, more)
     try:
@@ -125,12 +125,12 @@ def _made(
     return next(iter(found.message_types_by_name.values()))
 
 
-def _registered(file: FileDescriptor, registry: SchemaRegistry) -> RegisteredSchema:
+def _register_file(file: FileDescriptor, registry: SchemaRegistry) -> RegisteredSchema:
     """Register a file, after those that it imports."""
     references = []
     for other in file.dependencies:
         if not is_well_known(other.name):
-            schema = _registered(other, registry)
+            schema = _register_file(other, registry)
             registry.register(other.name, schema)
             references.append(Reference(other.name, other.name, registry.version(other.name, schema)))
     return RegisteredSchema(base64.b64encode(file.serialized_pb).decode(), PROTOBUF, references)

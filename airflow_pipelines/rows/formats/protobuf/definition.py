@@ -1,4 +1,4 @@
-"""The definition of the Protobuf format. It is for messages, which do not say themselves what they are."""
+"""The definition of the Protobuf format. It is for messages, which do not describe themselves."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ProtobufParser:
         """Make a parser for one table.
 
         :param schema: the table
-        :param options: where the types of messages are
+        :param options: the options, which locate the types of messages
         :param now: the clock that a DEFAULT may read
         """
         self._schema = schema
@@ -34,27 +34,27 @@ class ProtobufParser:
         self._now = now
 
     def parse(self, data: bytes, first_index: int = 0) -> Parsed:  # noqa: ARG002 - the protocol's signature
-        """Nothing says where one message in some bytes ends and the next begins.
+        """Raise, because bytes alone do not separate one message from the next.
 
         :raises InvalidOptionError: always
         """
         raise InvalidOptionError("format 'protobuf' is for the messages of a queue, such as those of 'kafka_input'", "protobuf")
 
     def parse_prefix(self, data: bytes, first_index: int) -> Parsed:
-        """There is no such thing: this is :meth:`parse`."""
+        """Raise like :meth:`parse`."""
         return self.parse(data, first_index)
 
     def state(self) -> dict[str, Any]:
-        """Nothing is remembered between calls."""
+        """Return an empty state: nothing is remembered between calls."""
         return {}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Nothing is remembered between calls."""
+        """Do nothing, because nothing is remembered between calls."""
 
     def parse_messages(self, messages: Messages) -> ParsedMessages:
-        """Parse messages; a bad one costs none of the others.
+        """Parse messages; a malformed one does not affect the others.
 
-        :raises FormatFailure: when their types cannot be had
+        :raises FormatFailure: when their types are not available
         """
         return self._messages.parse_messages(messages)
 

@@ -1,4 +1,4 @@
-"""Values of a view as fields of messages: which fields take which columns."""
+"""The conversion of a view's values to fields of messages, and the types of columns that each field accepts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from airflow_pipelines.rows.formats.protobuf.well_known import WELL_KNOWN
 from airflow_pipelines.rows.types import BINARIES, FLOATS, INTEGERS, TEXTS, ColumnType
 
 Fill: TypeAlias = Callable[[Any, Any], None]
-"""Writes a value that is not NULL, as Arrow gives it to Python, into a message."""
+"""A function that writes a Python value of Arrow that is not NULL into a message."""
 
 _NUMBERS: Final = INTEGERS | FLOATS
 _TEXTS: Final = TEXTS | {"UUID", "VARIANT", "NULL"}
@@ -41,15 +41,15 @@ _TAKEN: Final[Mapping[int, Set[str]]] = {
     FieldDescriptor.TYPE_BYTES: BINARIES,
     FieldDescriptor.TYPE_ENUM: INTEGERS | TEXTS,
 }
-"""Which columns a field that is no message takes."""
+"""The types of columns that a field of a type, other than a message, accepts."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """A function that writes one value of a field.
+    """The function that writes one value of a field.
 
-    :param plain: makes what the field takes; None when it is a message
-    :param into: writes into the message that the field is
+    :param plain: the conversion of a value for the field; None if it is a message
+    :param into: the function that writes into the message of the field
     """
 
     plain: Callable[[Any], Any] | None = None
@@ -57,10 +57,10 @@ class _Item:
 
 
 def field_of(kind: Descriptor, name: str) -> FieldDescriptor | None:
-    """Find the field that a column goes into, if there is one: it has the same name, in whatever case.
+    """Return the field for a column, which has the same name in any case, or None if there is none.
 
     :param kind: the type of messages
-    :param name: of the column
+    :param name: the name of the column
     """
     found = kind.fields_by_name.get(name)
     if found is not None:
@@ -74,7 +74,7 @@ def fill_of(field: FieldDescriptor, column: ColumnType, where: str) -> Fill:
     :param field: the field
     :param column: the type of the values
     :param where: the column, for messages
-    :raises FormatFailure: when the field does not take them
+    :raises FormatFailure: when the field does not accept them
     """
     name = field.name
     if is_map(field):
@@ -89,7 +89,7 @@ def fill_of(field: FieldDescriptor, column: ColumnType, where: str) -> Fill:
 
         def fill_message(message: Any, value: Any) -> None:
             inner = getattr(message, name)
-            # One without contents is there all the same.
+            # This makes an empty message present.
             inner.SetInParent()
             into(inner, value)
 
@@ -171,8 +171,8 @@ def fill_fields(kind: Descriptor, columns: Sequence[tuple[str, ColumnType]], wha
 
     :param kind: the type
     :param columns: names and types of the values
-    :param what: they are called, for messages
-    :raises FormatFailure: when the type does not have one of them, or needs another one
+    :param what: the word for them in messages
+    :raises FormatFailure: when the type lacks one of them, or requires another one
     """
     fills: list[tuple[str, str, Fill]] = []
     for name, column in columns:

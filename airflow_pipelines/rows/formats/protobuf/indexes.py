@@ -1,4 +1,4 @@
-"""Which type of its file a message has: numbers between the number of the schema and the record."""
+"""The message indexes, which name the type of a message within its file; they are between the schema's number and the record."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Final
 from airflow_pipelines.rows.formats.parsed import RecordProblem
 
 _FIRST: Final = (0,)
-"""The first type of a file, which is written as a single zero."""
+"""The indexes of the first type of a file, which are written as a single zero."""
 _MOST: Final = 32
-"""So deep types are nested at most, and so many bytes one number has at most."""
+"""The maximum depth of nested types."""
 
 
 def written(indexes: Sequence[int]) -> bytes:
-    """Encode the way to a type as messages have it.
+    """Encode message indexes.
 
     :param indexes: the number of a type in its file, then in the type before it
     """
@@ -24,10 +24,10 @@ def written(indexes: Sequence[int]) -> bytes:
 
 
 def read(message: bytes, start: int) -> tuple[tuple[int, ...], int]:
-    """Decode the way to the type of a message, and find where its record begins.
+    """Decode the indexes of a message, and find the start of its record.
 
-    :param message: with all that stands before its record
-    :param start: where the numbers begin
+    :param message: the message, with everything before its record
+    :param start: the offset of the indexes
     :raises RecordProblem: when there are none
     """
     count, place = _number(message, start)
@@ -52,7 +52,7 @@ def _varint(number: int) -> bytes:
 
 
 def _number(message: bytes, place: int) -> tuple[int, int]:
-    """Decode a number, whose last bit is its sign, and find the place after it."""
+    """Decode a number in zigzag encoding, and find the offset after it."""
     number = 0
     for at, byte in enumerate(message[place : place + 10]):
         number |= (byte & 0x7F) << (7 * at)

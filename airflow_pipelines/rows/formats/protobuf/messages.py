@@ -1,4 +1,4 @@
-"""Rows from messages in Protobuf: which type each has, and what its fields say."""
+"""The conversion of Protobuf messages to rows: the type of each message, and the values of its fields."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from airflow_pipelines.rows.types import ColumnType
 
 _ROWS: Final = ("before", "after")
 _AS_THEY_ARE: Final = frozenset({FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES, FieldDescriptor.TYPE_MESSAGE})
-"""The types whose values a message has as they are, also in a list."""
+"""The types whose values a message contains verbatim, also in a list."""
 _WRAPPERS: Final = "google/protobuf/wrappers.proto"
 
 
 class ProtobufSchema:
-    """A parser of the messages of one type that begin in one way."""
+    """A parser of the messages of one type whose records begin at the same offset."""
 
     def __init__(self, kind: Descriptor, start: int, type_of_column: TypeOf, debezium: DebeziumChanges | None) -> None:
-        """Look at a type.
+        """Analyse a type.
 
         :param kind: the type
-        :param start: where records begin
-        :param type_of_column: gives the types of columns
-        :param debezium: tells the changes, where messages are changes of rows
-        :raises RecordProblem: when it has nothing for a table
+        :param start: the offset of records
+        :param type_of_column: a function that returns the types of columns
+        :param debezium: the reader of changes, if messages are changes of rows
+        :raises RecordProblem: when it has no field for the table
         """
         self._new = GetMessageClass(kind)
         self._name = kind.full_name
@@ -50,7 +50,7 @@ class ProtobufSchema:
         self._debezium = debezium
         rows = kind if debezium is None else _row_of_debezium(kind)
         self._rows = ProtobufRows(rows, type_of_column)
-        # Numbers of a list do not have the bytes of the text that they stand for.
+        # The bytes of a list of numbers differ from those of the text that they represent.
         self._is_plain = all(not field.is_repeated or field.type in _AS_THEY_ARE for field in rows.fields)
 
     def changes(self, message: bytes) -> Sequence[Change]:
@@ -71,18 +71,18 @@ class ProtobufSchema:
         return self._debezium.of(record.op, before, after, is_complete=self._is_plain and not may_have_unavailable(message))
 
     def table(self, rows: Sequence[Row]) -> pa.Table:
-        """Rows of changes as a table.
+        """Convert rows of changes to a table.
 
-        :raises ValueError: when one of their values is none, such as a text that is not in UTF-8
+        :raises ValueError: when one of their values is invalid, such as a text that is not in UTF-8
         """
         return self._rows.table(rows)
 
 
 def protobuf_messages(schema: RelationSchema, options: ProtobufOptions, now: Now) -> RegisteredMessages:
-    """Make the parser of the messages of one table. It asks no registry yet.
+    """Make the parser of the messages of one table. It sends no request to a registry yet.
 
     :param schema: the table
-    :param options: where the types of messages are
+    :param options: the options, which locate the types of messages
     :param now: the clock that a DEFAULT may read
     :raises FormatFailure: when the options have no such type
     """
@@ -95,7 +95,7 @@ def protobuf_messages(schema: RelationSchema, options: ProtobufOptions, now: Now
 
 
 class _OfOneType:
-    """The parsers of messages whose type the options name."""
+    """A factory of parsers for messages whose type the options name."""
 
     def __init__(self, options: ProtobufOptions, new: partial[ProtobufSchema]) -> None:
         self._new = new
@@ -118,13 +118,13 @@ class _OfOneType:
 
 
 class _OfRegistry:
-    """The parsers of messages whose types are in a registry."""
+    """A factory of parsers for messages whose types are in a registry."""
 
     def __init__(self, options: ProtobufOptions, new: partial[ProtobufSchema]) -> None:
         self._types = RegisteredTypes(options)
         self._new = new
         self._known: dict[tuple[int, bytes], MessageSchema | str] = {}
-        """By the number of a schema and what follows it what reads messages, or why nothing can."""
+        """The parsers, or the reasons why there is none, by the number of a schema and the indexes after it."""
 
     def __call__(self, message: bytes) -> MessageSchema:
         number = schema_number(message)
@@ -132,7 +132,7 @@ class _OfRegistry:
         named = (number, message[HEADER:start])
         found = self._known.get(named)
         if found is None:
-            # A schema that is not there may be soon, and is asked for again.
+            # A missing schema may be registered soon, so it is requested again.
             kind = self._types.find(number, way)
             try:
                 found = self._new(kind, start)
@@ -155,7 +155,7 @@ def _types_of(schema: RelationSchema) -> TypeOf:
 
 
 def _fields_of(row: Any) -> dict[str, Any]:
-    """Return the values that a row has: lists in place of the library's own kind, and what wrappers wrap."""
+    """Return the values of a row: lists in place of the library's own kind, and the values in wrappers."""
     return {field.name: _plain(field, value) for field, value in row.ListFields()}
 
 
@@ -186,7 +186,7 @@ def _completed(row: Any, values: Mapping[str, Any]) -> Any:
 
 
 def _row_of_debezium(kind: Descriptor) -> Descriptor:
-    """Find the type of the rows in changes."""
+    """Return the type of the rows in changes."""
     fields = [kind.fields_by_name.get(name) for name in (*_ROWS, "op")]
     if any(field is None or field.is_repeated for field in fields):
         raise RecordProblem(f"{kind.full_name} is none of Debezium's changes, which have 'before', 'after' and 'op'")

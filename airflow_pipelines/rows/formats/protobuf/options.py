@@ -1,4 +1,4 @@
-"""The options of Protobuf, which is for messages."""
+"""The options of the Protobuf format, which is for messages."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _NAMES = rf"^{NAME}(\.{NAME})*$"
 class ProtobufOptions(RegisteredOptions):
     """Options of the Protobuf format.
 
-    :param descriptor_set: the types of messages: a FileDescriptorSet, as ``protoc --include_imports -o FILE`` writes it, in base64
-    :param descriptor_file: the path of a file with one where the pipeline runs
+    :param descriptor_set: the types of messages: a FileDescriptorSet in base64, the output of ``protoc --include_imports -o FILE``
+    :param descriptor_file: the path of a file with such a set, where the pipeline runs
     :param message: the full name of the type of all messages, which is in that set
-    :param package: of the types that an output makes
+    :param package: the package of the types that an output makes
     """
 
     format_name: ClassVar[str] = "protobuf"
@@ -33,7 +33,7 @@ class ProtobufOptions(RegisteredOptions):
 
     @property
     def has_types(self) -> bool:
-        """Return True if the options define the types of messages."""
+        """True if the options define the types of messages."""
         return self.descriptor_set is not None or self.descriptor_file is not None
 
     @field_validator("descriptor_set")
@@ -60,9 +60,9 @@ class ProtobufOptions(RegisteredOptions):
 
 
 def check_messages_read(options: ProtobufOptions) -> None:
-    """Refuse options that do not say where the types of messages are.
+    """Reject options that do not locate the types of messages.
 
-    :param options: those of an input that reads messages
+    :param options: the options of an input that reads messages
     :raises InvalidOptionError: when they do not, or in two ways
     """
     if bool(options.registry_urls) == options.has_types:

@@ -1,4 +1,4 @@
-"""Types of messages in a schema registry, which has them as source text and gives them compiled."""
+"""Types of messages in a schema registry, which stores them as source text and returns them compiled."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from airflow_pipelines.rows.formats.protobuf.types import UnknownTypeError, is_w
 from airflow_pipelines.rows.formats.registered.registry import KnownSchemas, Reference, RegisteredSchema, SchemaRegistry
 
 PROTOBUF: Final = "PROTOBUF"
-"""The name that registries have for schemas of this kind."""
+"""The registries' name for schemas of this kind."""
 _SERIALIZED: Final = "serialized"
 _UNNAMED: Final = ("", "default")
 
 
 class RegisteredTypes:
-    """Finds types of messages by the number of a schema and the way to them in it."""
+    """The types of messages by the number of a schema and the message indexes within it."""
 
     def __init__(self, options: ProtobufOptions) -> None:
-        """Ask nothing yet.
+        """Prepare the requests, without sending one.
 
-        :param options: where the registry is, and who asks
+        :param options: the address and credentials of the registry
         """
         self._registry = SchemaRegistry(options, _SERIALIZED)
         self._files = KnownSchemas(self._registry, self._file)
 
     def find(self, number: int, indexes: Sequence[int]) -> Descriptor:
-        """Find a type of messages.
+        """Return a type of messages.
 
-        :param number: of the schema
-        :param indexes: the way to the type in it
+        :param number: the number of the schema
+        :param indexes: the message indexes of the type within it
         :raises RecordProblem: when there is none
         :raises FormatFailure: when the registry refuses to answer; :class:`TransientFormatFailure` when it does not answer
         """
@@ -49,7 +49,7 @@ class RegisteredTypes:
 
     def _file(self, number: int, schema: RegisteredSchema) -> FileDescriptor:
         what = f"schema {number}"
-        root = self._compiled(schema, what)
+        root = self._parse_compiled(schema, what)
         if root.name in _UNNAMED:
             root.name = f"{what}.proto"
         files = {root.name: root}
@@ -61,18 +61,18 @@ class RegisteredTypes:
             raise RecordProblem(f"{what} cannot be read: {error}") from error
 
     def _add(self, reference: Reference, what: str, files: dict[str, FileDescriptorProto]) -> None:
-        """Add a file that another one imports, and those that it imports."""
+        """Add a file that another one imports, and the files that it imports."""
         if reference.name in files or is_well_known(reference.name):
             return
         schema = self._registry.referred(reference, what)
         called = f"{reference.subject} {reference.version}"
-        file = self._compiled(schema, called)
+        file = self._parse_compiled(schema, called)
         file.name = reference.name
         files[reference.name] = file
         for each in schema.references:
             self._add(each, called, files)
 
-    def _compiled(self, schema: RegisteredSchema, what: str) -> FileDescriptorProto:
+    def _parse_compiled(self, schema: RegisteredSchema, what: str) -> FileDescriptorProto:
         if schema.kind != PROTOBUF:
             raise RecordProblem(f"{what} is one of {schema.kind}, and not of Protobuf")
         try:

@@ -1,4 +1,4 @@
-"""Messages of Protobuf as rows of Arrow: which type stands for which, and what an absent field means."""
+"""The conversion of Protobuf messages to rows of Arrow: the Arrow type of each type, and the value of an absent field."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from airflow_pipelines.rows.formats.protobuf.well_known import WELL_KNOWN
 from airflow_pipelines.rows.types import ColumnType
 
 Read: TypeAlias = Callable[[Any], Any]
-"""Gives a value of what a message holds."""
+"""A function that converts the content of a message to a value."""
 TypeOf: TypeAlias = Callable[[str], ColumnType | None]
-"""Gives the type of the column with a name; None when there is none."""
+"""A function that returns the type of the column with a name, or None if there is none."""
 
 _SCALARS: Final[Mapping[int, pa.DataType]] = {
     FieldDescriptor.TYPE_BOOL: pa.bool_(),
@@ -38,14 +38,14 @@ _SCALARS: Final[Mapping[int, pa.DataType]] = {
 
 
 class ProtobufRows:
-    """A conversion of the messages of one type to rows and Arrow tables. Only fields are read for which there are columns."""
+    """A conversion of the messages of one type to rows and Arrow tables. It reads only fields with a column."""
 
     def __init__(self, kind: Descriptor, type_of: TypeOf) -> None:
-        """Look at a type.
+        """Analyse a type.
 
         :param kind: the type
-        :param type_of: gives the types of columns
-        :raises RecordProblem: when its messages have nothing for the columns, or values that fit into none
+        :param type_of: a function that returns the types of columns
+        :raises RecordProblem: when its messages have no field for the columns, or values that fit into no column
         """
         columns = [(field, column) for field in kind.fields if (column := type_of(field.name)) is not None]
         if not columns:
@@ -55,20 +55,20 @@ class ProtobufRows:
         self._schema = pa.schema([(name, arrow) for name, arrow, _ in read])
 
     def table(self, messages: Sequence[Any]) -> pa.Table:
-        """Messages as the rows of a table.
+        """Convert messages to the rows of a table.
 
         :param messages: the messages
-        :raises ValueError: when one of their values is none
+        :raises ValueError: when one of their values is invalid
         """
         columns = [pa.array([read(message) for message in messages], arrow) for read, arrow in self._columns]
         return pa.Table.from_arrays(columns, schema=self._schema)
 
 
 def _field(field: FieldDescriptor, column: ColumnType | None, within: tuple[str, ...]) -> tuple[pa.DataType, Read]:
-    """Find the Arrow type of a field, and the function that reads its value from a message.
+    """Return the Arrow type of a field, and the function that reads its value from a message.
 
-    :param column: what the value is for; None when anything will do
-    :param within: the types around it
+    :param column: the type of the column; None if any type is possible
+    :param within: the names of the enclosing types
     """
     name = field.name
     if not field.is_repeated:
@@ -96,7 +96,7 @@ def _single(field: FieldDescriptor, value: Read | None) -> Read:
     if value is None:
         if field.has_presence and not field.has_default_value:
             return lambda message: getattr(message, name) if message.HasField(name) else None
-        # What is absent is what its type says it is then.
+        # An absent value is the default of its type.
         return attrgetter(name)
     plain = value
     if field.has_presence and not field.has_default_value:
@@ -116,7 +116,7 @@ def _map(field: FieldDescriptor, column: ColumnType | None, within: tuple[str, .
 
 
 def _value(field: FieldDescriptor, column: ColumnType | None, within: tuple[str, ...]) -> tuple[pa.DataType, Read | None]:
-    """Find the Arrow type of one value of a field, and the conversion of what a message has there (None: it is that already)."""
+    """Return the Arrow type of one value of a field, and its conversion from the message's value (None if it needs none)."""
     if field.enum_type is not None:
         return _enum(field.enum_type, column)
     if field.message_type is not None:
@@ -128,7 +128,7 @@ def _enum(kind: EnumDescriptor, column: ColumnType | None) -> tuple[pa.DataType,
     if column is not None and column.is_integer:
         return pa.int32(), None
     names = {number: value.name for number, value in kind.values_by_number.items()}
-    # A number may be newer than the schema.
+    # A value of the enumeration may be newer than the schema.
     return pa.string(), lambda number: names.get(number) or str(number)
 
 
@@ -148,17 +148,17 @@ def _message(kind: Descriptor, column: ColumnType | None, within: tuple[str, ...
 
 
 def is_wrapped(kind: Descriptor, column: ColumnType | None) -> bool:
-    """Return True if messages stand for an array or a map that they hold, as arrays in arrays need it.
+    """Return True if messages represent an array or a map that they hold, which arrays of arrays need.
 
     :param kind: the type of the messages
-    :param column: what they are for
+    :param column: the type of the column
     """
     is_collection = column is not None and (column.component is not None or column.key is not None)
     return is_collection and len(kind.fields) == 1 and kind.fields[0].is_repeated
 
 
 def _parts(kind: Descriptor, column: ColumnType | None) -> Sequence[tuple[FieldDescriptor, ColumnType | None]]:
-    """Find the fields of a message that are wanted, with what they are for."""
+    """Return the fields of a message that are read, with the types of their columns."""
     if column is None or column.fields is None:
         return [(field, None) for field in kind.fields]
     exact = dict(column.fields)

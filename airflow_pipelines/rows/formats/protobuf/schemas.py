@@ -1,4 +1,4 @@
-"""Types of messages for the rows of a view."""
+"""Types of messages that are made for the rows of a view."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ _MESSAGES: Final[Mapping[str, tuple[str, str]]] = {
     "TIMESTAMP": (".google.protobuf.Timestamp", "google/protobuf/timestamp.proto"),
     "TIMESTAMP_TZ": (".google.protobuf.Timestamp", "google/protobuf/timestamp.proto"),
 }
-"""By type of a column the type of messages that stands for it, and its file."""
+"""By type of a column, the type of messages that represents it, and its file."""
 _KEYS: Final = _SCALARS.keys() - (FLOATS | BINARIES | {"VARIANT", "NULL"})
 WRAPPED: Final = "items"
-"""The field of a message that stands for an array or a map, where Protobuf has no array or map."""
+"""The field of a message that represents an array or a map in places where Protobuf allows none."""
 
 
 def row_file(
@@ -53,9 +53,9 @@ def row_file(
     """Make a file with the type of messages for rows, which is its first.
 
     :param columns: names and types of the columns
-    :param name: of the type; what names cannot hold becomes ``_``
-    :param package: of the type, if it has one
-    :param more: fields after those of the columns
+    :param name: the name of the type; characters that names cannot have become ``_``
+    :param package: the package of the type, if it has one
+    :param more: the fields after those of the columns
     :raises FormatFailure: when a column has no counterpart in Protobuf
     """
     written = re.sub(r"^(?=[0-9])|[^A-Za-z0-9_]", "_", name)
@@ -66,7 +66,7 @@ def row_file(
 
 
 class _File:
-    """Adds types to a file."""
+    """A builder of the types in a file."""
 
     def __init__(self, file: FileDescriptorProto, root: str) -> None:
         self._file = file
@@ -78,7 +78,7 @@ class _File:
         :param message: the type
         :param path: its full name
         :param fields: names and types
-        :param what: they are called, for messages
+        :param what: the word for them in messages
         """
         for number, (name, kind) in enumerate(fields, 1):
             where = f"{what} {name!r}"
@@ -95,11 +95,11 @@ class _File:
             else:
                 self._set_type(field, message, path, kind, where)
                 if kind.nullable and not field.type_name:
-                    # A message says by itself whether it is there.
+                    # The presence of a message is always known.
                     _make_optional(field, message)
 
     def _set_type(self, field: FieldDescriptorProto, message: DescriptorProto, path: str, kind: ColumnType, where: str) -> None:
-        """Say of what type one value is."""
+        """Set the type of a field with one value."""
         if kind.fields is not None:
             members = kind.fields
             self._set_nested(field, message, path, lambda nested, name: self.add_fields(nested, name, members, f"{where}, field"))
@@ -109,11 +109,11 @@ class _File:
             if file not in self._file.dependency:
                 self._file.dependency.append(file)
         else:
-            # Intervals come as texts.
+            # Intervals are encoded as texts.
             field.type = FieldDescriptorProto.TYPE_STRING if kind.is_interval else _SCALARS[kind.name]
 
     def _set_item(self, field: FieldDescriptorProto, message: DescriptorProto, path: str, kind: ColumnType, where: str) -> None:
-        """Say of what type one of several values is; an array or a map needs a message around it."""
+        """Set the type of one of several values; an array or a map needs a message around it."""
         if kind.component is None and kind.key is None:
             self._set_type(field, message, path, kind, where)
             return
@@ -134,13 +134,13 @@ class _File:
         field.type_name = f"{path}.{entry.name}"
         for number, (name, kind) in enumerate((("key", key), ("value", value)), 1):
             part = entry.field.add(name=name, number=number, label=FieldDescriptorProto.LABEL_OPTIONAL)
-            # A type cannot be in the one of entries.
+            # A type cannot be nested in the type of the entries.
             self._set_item(part, message, path, kind, where)
 
     def _set_nested(
         self, field: FieldDescriptorProto, message: DescriptorProto, path: str, fill: Callable[[DescriptorProto, str], Any]
     ) -> None:
-        """Give a field a type of its own, in the type around it."""
+        """Give a field a type of its own, nested in the enclosing type."""
         taken = {each.name for each in (*message.field, *message.nested_type)}
         name = _camel_case(field.name) + "Row"
         while name in taken:
@@ -151,12 +151,12 @@ class _File:
 
 
 def _make_optional(field: FieldDescriptorProto, message: DescriptorProto) -> None:
-    """Let a field say whether it is there."""
+    """Make a field optional, so that its presence is known."""
     field.proto3_optional = True
     field.oneof_index = len(message.oneof_decl)
     message.oneof_decl.add(name=f"_{field.name}")
 
 
 def _camel_case(name: str) -> str:
-    """Convert a name to camel case, as names of map entries are."""
+    """Convert a name to camel case, the form of names of map entries."""
     return "".join(part[:1].upper() + part[1:] for part in name.split("_"))

@@ -1,4 +1,4 @@
-"""Types of messages: which files they are in, and those that everybody has."""
+"""Types of messages: the files that define them, and the well-known ones."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from airflow_pipelines.rows.formats.failures import FormatFailure
 from airflow_pipelines.rows.formats.protobuf.options import ProtobufOptions
 
 DECIMAL_FILE: Final = "confluent/type/decimal.proto"
-"""Has the type for decimal numbers that Kafka's connectors use."""
+"""The file with the type for decimal numbers that Kafka's connectors use."""
 _WELL_KNOWN: Final = ("google/protobuf/", "google/type/", "confluent/")
-"""Files below these are known to registries and programs alike."""
+"""The folders of files that registries and programs know."""
 
 
 class UnknownTypeError(ValueError):
-    """Files do not fit together, or do not have a type."""
+    """The error for files that do not fit together, or do not have a type."""
 
 
 def pool_of(files: Iterable[FileDescriptorProto]) -> DescriptorPool:
     """Make a pool of types.
 
-    :param files: have them and, but for those that everybody has, all that they import
-    :raises UnknownTypeError: when one is missing, or they are wrong
+    :param files: the files with them, and all files that they import except for the well-known ones
+    :raises UnknownTypeError: when one is missing, or they are invalid
     """
     given = {file.name: file for file in files}
     pool = DescriptorPool()
@@ -59,17 +59,17 @@ def pool_of(files: Iterable[FileDescriptorProto]) -> DescriptorPool:
 
 
 def is_well_known(name: str) -> bool:
-    """Return True if everybody has a file.
+    """Return True if a file is well-known.
 
-    :param name: as other files import it
+    :param name: its name in import statements
     """
     return name.startswith(_WELL_KNOWN)
 
 
 def type_at(file: FileDescriptor, indexes: Sequence[int]) -> Descriptor:
-    """Find the type to which message indexes lead.
+    """Return the type with message indexes.
 
-    :param file: of the type
+    :param file: the file of the type
     :param indexes: the number of a type in the file, then in the type before it
     :raises UnknownTypeError: when there is none
     """
@@ -86,7 +86,7 @@ def type_at(file: FileDescriptor, indexes: Sequence[int]) -> Descriptor:
 
 
 def indexes_of(kind: Descriptor) -> tuple[int, ...]:
-    """Find the way to a type: its number in its file, or that of the type around it and its number in that.
+    """Return the message indexes of a type: its number in its file, or those of the enclosing type and its number in that.
 
     :param kind: the type
     """
@@ -97,10 +97,10 @@ def indexes_of(kind: Descriptor) -> tuple[int, ...]:
 
 
 def type_of(options: ProtobufOptions) -> Descriptor:
-    """Find the type of all messages that options name.
+    """Return the type of all messages that options name.
 
-    :param options: with a set of types
-    :raises FormatFailure: when they do not have it
+    :param options: the options, with a set of types
+    :raises FormatFailure: when the set does not have it
     """
     option = "descriptor_set" if options.descriptor_set is not None else "descriptor_file"
     where = f"option {option!r} of format 'protobuf'"
@@ -124,7 +124,7 @@ def type_of(options: ProtobufOptions) -> Descriptor:
 
 
 def decimal_file() -> FileDescriptorProto:
-    """Make the file with the type for decimal numbers: the bytes of a whole number with a sign, greatest first, and its digits."""
+    """Return the file with the type for decimal numbers: a signed whole number as big-endian bytes, its precision and its scale."""
     file = FileDescriptorProto(name=DECIMAL_FILE, package="confluent.type", syntax="proto3")
     kind = file.message_type.add(name="Decimal")
     fields = (
@@ -150,11 +150,11 @@ def _bytes_of(options: ProtobufOptions, where: str) -> bytes:
 
 
 def _well_known_file(name: str) -> FileDescriptorProto | None:
-    """Find a file that everybody has."""
+    """Return a well-known file, or None if there is none with this name."""
     if name == DECIMAL_FILE:
         return decimal_file()
     if name.startswith("confluent/"):
-        # What else is there describes types to the registry, and is in no message.
+        # The other files there describe types to the registry, and are in no message.
         return FileDescriptorProto(name=name, syntax="proto3")
     if not is_well_known(name):
         return None

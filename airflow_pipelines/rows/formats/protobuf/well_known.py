@@ -1,4 +1,4 @@
-"""Types of messages that stand for values of columns: moments, dates, decimal numbers, single values."""
+"""Types of messages that represent values of columns: points in time, dates, decimal numbers, single values."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from airflow_pipelines.rows.types import BINARIES, FLOATS, INTEGERS, TEXTS, TIME
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _FIRST_S: Final = -62_135_596_800
-"""The seconds of the year 1."""
+"""The first second of the year 1, since the epoch."""
 _LAST_S: Final = 253_402_300_799
 _MOST_S: Final = 315_576_000_000
-"""The longest duration that Protobuf has."""
+"""The longest duration of Protobuf in seconds."""
 _NANOS: Final = 1_000_000_000
 _DAY_HOURS: Final = 24
 _MOST_SCALE: Final = 1_000
@@ -29,12 +29,12 @@ _MOST_SCALE: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class WellKnown:
-    """A type whose messages stand for values.
+    """A type whose messages represent values.
 
-    :param kind: the values as Arrow has them
-    :param read: gives the value of a message
-    :param write: writes a value, as Arrow gives it to Python, into a message that is new
-    :param columns: the names of the types of columns that can be written; empty: none can
+    :param kind: the Arrow type of the values
+    :param read: the function that returns the value of a message
+    :param write: the function that writes a Python value of Arrow into a new message
+    :param columns: the names of the types of columns that can be written; empty if none can
     """
 
     kind: pa.DataType
@@ -59,7 +59,7 @@ def _read_duration(message: Any) -> int:
     if abs(message.seconds) > _MOST_S or abs(message.nanos) >= _NANOS or message.seconds * message.nanos < 0:
         raise RecordProblem(f"{message.seconds} seconds and {message.nanos} nanoseconds are no google.protobuf.Duration")
     nanos = message.seconds * _NANOS + message.nanos
-    # What is after the microsecond is cut off on either side of zero.
+    # Digits after the microsecond are truncated towards zero.
     return int(nanos // 1000 if nanos >= 0 else -(-nanos // 1000))
 
 
@@ -141,13 +141,13 @@ def _wrapper(kind: pa.DataType, columns: Set[str]) -> WellKnown:
     return WellKnown(kind, _read_value, _write_value, columns)
 
 
-def _never(_: Any, value: Any) -> None:
+def _refuse_write(_: Any, value: Any) -> None:
     raise TypeError(f"{value!r} cannot be written")
 
 
 WELL_KNOWN: Final[Mapping[str, WellKnown]] = {
     "google.protobuf.Timestamp": WellKnown(pa.timestamp("us", "UTC"), _read_timestamp, _write_timestamp, TIMESTAMPS),
-    "google.protobuf.Duration": WellKnown(pa.duration("us"), _read_duration, _never, frozenset()),
+    "google.protobuf.Duration": WellKnown(pa.duration("us"), _read_duration, _refuse_write, frozenset()),
     "google.protobuf.Struct": WellKnown(pa.string(), _read_json, _write_json, _JSON),
     "google.protobuf.Value": WellKnown(pa.string(), _read_json, _write_json, _JSON),
     "google.protobuf.ListValue": WellKnown(pa.string(), _read_json, _write_json, _JSON),
@@ -165,4 +165,4 @@ WELL_KNOWN: Final[Mapping[str, WellKnown]] = {
     "google.type.Decimal": WellKnown(pa.string(), _read_value, _write_decimal_text, _NUMBERS),
     "confluent.type.Decimal": WellKnown(pa.string(), _read_decimal, _write_decimal, _NUMBERS),
 }
-"""By the full name of the type."""
+"""The well-known types by their full names."""

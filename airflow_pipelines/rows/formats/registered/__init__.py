@@ -1,1 +1,1 @@
-"""The parts that formats share whose messages begin with the number of a schema in a registry."""
+"""The shared parts of formats whose messages begin with the number of a schema in a registry."""

@@ -14,7 +14,7 @@ from airflow_pipelines.rows.formats.registered.options import RegisteredOptions
 from airflow_pipelines.rows.zsets import WEIGHT
 
 OPERATION: Final = "op"
-"""The header that says what a message is."""
+"""The header with the operation of a message."""
 _INSERT, _UPDATE, _DELETE = "insert", "update", "delete"
 _LETTERS: Final = {_INSERT: "I", _UPDATE: "U", _DELETE: "D"}
 
@@ -23,10 +23,10 @@ class RowEncoding(Protocol):
     """An encoding of rows as one kind of record."""
 
     def encoded(self, row: dict[str, Any]) -> bytes:
-        """Encode a row as a record, with all that stands before it.
+        """Encode a row as a record, with everything before it.
 
-        :param row: by column, as Arrow gives values to Python
-        :raises FormatFailure: when the schema does not take its values
+        :param row: Python values of Arrow by column
+        :raises FormatFailure: when its values do not fit into the schema
         """
 
 
@@ -34,10 +34,10 @@ class Encodings(Protocol):
     """The encodings with which a format writes the rows of a view."""
 
     def open(self, topic: str) -> tuple[RowEncoding, RowEncoding | None]:
-        """Register the schemas, where there is a registry.
+        """Register the schemas, if there is a registry.
 
-        :param topic: where messages go
-        :returns: what writes values, and what writes keys; None when messages have none
+        :param topic: the topic of the messages
+        :returns: the encoding of values, and that of keys; None if messages have no keys
         :raises FormatFailure: when the registry refuses them; :class:`TransientFormatFailure` when it does not answer
         """
 
@@ -46,11 +46,11 @@ class RegisteredChanges:
     """An encoder of each change as a message; its key is the columns of the index."""
 
     def __init__(self, columns: Sequence[str], options: RegisteredOptions, encodings: Encodings) -> None:
-        """Make what writes the changes of one view. Nothing is asked or registered before it is opened.
+        """Make the encoder of the changes of one view. It sends no request to the registry before it is opened.
 
-        :param columns: of the view
-        :param options: those of the format
-        :param encodings: what the format writes rows with
+        :param columns: the columns of the view
+        :param options: the options of the format
+        :param encodings: the encodings of rows
         """
         self._columns = list(columns)
         self._options = options
@@ -60,17 +60,17 @@ class RegisteredChanges:
         self._key: RowEncoding | None = None
 
     def open(self, topic: str) -> None:
-        """Register the schemas, where there is a registry.
+        """Register the schemas, if there is a registry.
 
-        :param topic: where messages go
+        :param topic: the topic of the messages
         :raises FormatFailure: when the registry refuses them; :class:`TransientFormatFailure` when it does not answer
         """
         self._value, self._key = self._encodings.open(topic)
 
     def messages(self, changes: pa.Table) -> Iterator[WrittenMessage]:
-        """Each change as a message; the two rows of an update as one.
+        """Yield each change as a message; the two rows of an update as one.
 
-        :param changes: rows with a weight of 1 or -1 as the last column, and maybe with updates
+        :param changes: rows with a weight of 1 or -1 as the last column, and optionally with updates
         :raises FormatFailure: when a row does not fit into the schema
         """
         if self._value is None:
@@ -79,7 +79,7 @@ class RegisteredChanges:
         weights = changes.column(WEIGHT).to_pylist()
         for row, weight, is_part in zip(changes.select(self._columns).to_pylist(), weights, updates, strict=True):
             if is_part and weight < 0:
-                # The message of the new row says it.
+                # The message of the new row covers it.
                 continue
             yield self._message(row, _UPDATE if is_part else _INSERT if weight > 0 else _DELETE, self._value)
 

@@ -1,4 +1,4 @@
-"""Rows from messages that begin with the number of their schema: what each says, and which ones can be read at once."""
+"""The conversion of messages that begin with the number of their schema to rows, in blocks that are read at once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from airflow_pipelines.rows.formats.tables import TableParser
 from airflow_pipelines.rows.schema import RelationSchema
 
 HEADER: Final = 5
-"""So many bytes are a zero and the number of a schema."""
+"""The number of bytes of the header: a zero and the number of a schema."""
 
 
 class MessageSchema(Protocol):
@@ -25,24 +25,24 @@ class MessageSchema(Protocol):
     def changes(self, message: bytes) -> Sequence[Change]:
         """Parse one message.
 
-        :param message: with all that stands before its record
+        :param message: the message, with everything before its record
         :raises RecordProblem: when it is malformed
         """
 
     def table(self, rows: Sequence[Row]) -> pa.Table:
-        """Rows of changes as a table.
+        """Convert rows of changes to a table.
 
-        :param rows: as ``changes`` gives them
-        :raises ValueError: when one of their values is none
+        :param rows: the rows, as ``changes`` returns them
+        :raises ValueError: when one of their values is invalid
         """
 
 
 @dataclass(slots=True)
 class _Block:
-    """Changes in order whose messages have the same schema.
+    """Consecutive changes whose messages have the same schema.
 
-    :param schema: reads them
-    :param numbers: of the message of each change
+    :param schema: the parser of the schema
+    :param numbers: the number of the message of each change
     :param changes: the changes
     """
 
@@ -55,12 +55,12 @@ class RegisteredMessages:
     """A parser of the messages of one table."""
 
     def __init__(self, schema: RelationSchema, now: Now, find: Callable[[bytes], MessageSchema], *, skips_tombstones: bool) -> None:
-        """Ask no registry yet.
+        """Make the parser, without a request to a registry.
 
         :param schema: the table
         :param now: the clock that a DEFAULT may read
-        :param find: gives what reads a message, by what it begins with
-        :param skips_tombstones: a message without a payload says nothing, and is not malformed
+        :param find: a function that returns the parser of a message, by its header
+        :param skips_tombstones: True if a message without a payload is ignored, and not malformed
         """
         self._schema = schema
         self._tables = TableParser(schema, now)
@@ -68,9 +68,9 @@ class RegisteredMessages:
         self._skips_tombstones = skips_tombstones
 
     def parse_messages(self, messages: Messages) -> ParsedMessages:
-        """Parse messages; a bad one costs none of the others.
+        """Parse messages; a malformed one does not affect the others.
 
-        :raises FormatFailure: when their schemas cannot be had; :class:`TransientFormatFailure` when they may be later
+        :raises FormatFailure: when their schemas are not available; :class:`TransientFormatFailure` when they may be later
         """
         buffer = RowBuffer(self._schema)
         self._tables.begin(messages.metadata)
@@ -106,7 +106,7 @@ class RegisteredMessages:
             self._add_rows(block, 0, len(block.changes), buffer)
 
     def _add_rows(self, block: _Block, start: int, stop: int, buffer: RowBuffer) -> None:
-        """Add a part of a block; where one of its values fits into no table, each half of it."""
+        """Add a part of a block; if one of its values fits into no table, add each half of it."""
         numbers, changes = block.numbers[start:stop], block.changes[start:stop]
         try:
             rows = block.schema.table([change.row for change in changes])
@@ -125,7 +125,7 @@ class RegisteredMessages:
 def schema_number(message: bytes) -> int:
     """Decode the number of the schema of a message.
 
-    :param message: with all that stands before its record
+    :param message: the message, with everything before its record
     :raises RecordProblem: when it does not begin with one
     """
     if len(message) < HEADER or message[0] != 0:

@@ -1,4 +1,4 @@
-"""Options that formats share whose messages begin with the number of a schema in a registry."""
+"""The shared options of formats whose messages begin with the number of a schema in a registry."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from airflow_pipelines.rows.formats.option_errors import InvalidOptionError
 
 NAME: Final = r"[A-Za-z_][A-Za-z0-9_]*"
-"""The form of names of schemas, and of names in them."""
+"""The pattern of names of schemas, and of names in them."""
 _OF_REGISTRY: Final = ("headers", "proxy", "timeout_secs", "username", "password", "authorization_token")
 
 
 class RegisteredOptions(BaseModel):
     """Options of a format whose messages have their schemas in a registry.
 
-    :param update_format: what a message is: a row (``raw``), a change as Debezium writes it (``debezium``, inputs), or a row by its
-        key as Confluent's JDBC sink reads it (``confluent_jdbc``, outputs)
-    :param skip_schema_id: messages do not begin with the number of their schema
-    :param key_mode: what the key of a message is that an output writes: the columns of its index, or nothing
-    :param cdc_field: a field in what an output writes that says whether the row comes, changes or goes: I, U or D
-    :param subject_name_strategy: under which subjects an output registers its schemas
-    :param registry_urls: of a schema registry; the next one is asked when one is not there
-    :param registry_headers: sent with each request to it
-    :param registry_proxy: the URL of the proxy through which it is asked
-    :param registry_timeout_secs: how long an answer of it may take
-    :param registry_username: who asks, with a password
+    :param update_format: the form of a message: a row (``raw``), a change in Debezium's form (``debezium``, inputs), or a row by
+        its key in the form of Confluent's JDBC sink (``confluent_jdbc``, outputs)
+    :param skip_schema_id: True if messages do not begin with the number of their schema
+    :param key_mode: the content of the key of a message that an output writes: the columns of its index, or nothing
+    :param cdc_field: a field in the output with the operation on the row, I (insert), U (update) or D (delete)
+    :param subject_name_strategy: the strategy for the subjects under which an output registers its schemas
+    :param registry_urls: the URLs of a schema registry; the next one is asked if one is not available
+    :param registry_headers: the headers of each request to it
+    :param registry_proxy: the URL of the proxy for these requests
+    :param registry_timeout_secs: the timeout of a request in seconds
+    :param registry_username: the user, for authentication with a password
     :param registry_password: the password
-    :param registry_authorization_token: who asks, with a token
+    :param registry_authorization_token: the token, for authentication with a token
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     format_name: ClassVar[str]
-    """The name that programs have for the format."""
+    """The name of the format in programs."""
     only_written: ClassVar[tuple[str, ...]] = ("cdc_field", "key_mode", "subject_name_strategy")
     """The options that only outputs have."""
 
@@ -78,8 +78,8 @@ class RegisteredOptions(BaseModel):
     def subject(self, name: str, topic: str, part: str) -> str:
         """Return the subject under which an output registers a schema.
 
-        :param name: the full name of what the schema describes
-        :param topic: where its messages go
+        :param name: the full name of the type that the schema describes
+        :param topic: the topic of its messages
         :param part: ``key`` or ``value``
         """
         strategy = self.subject_name_strategy or ("topic_name" if self.update_format == "confluent_jdbc" else "record_name")
@@ -87,9 +87,9 @@ class RegisteredOptions(BaseModel):
 
 
 def check_read(options: RegisteredOptions) -> None:
-    """Refuse options that only outputs have.
+    """Reject options that only outputs have.
 
-    :param options: those of an input
+    :param options: the options of an input
     :raises InvalidOptionError: when there is one
     """
     if options.update_format == "confluent_jdbc":
@@ -100,9 +100,9 @@ def check_read(options: RegisteredOptions) -> None:
 
 
 def check_written(options: RegisteredOptions) -> None:
-    """Refuse options with which nothing can be written.
+    """Reject options that an output cannot have.
 
-    :param options: those of an output
+    :param options: the options of an output
     :raises InvalidOptionError: when there is one
     """
     if options.update_format == "debezium":
@@ -110,10 +110,10 @@ def check_written(options: RegisteredOptions) -> None:
 
 
 def check_messages_written(options: RegisteredOptions, has_index: bool) -> None:
-    """Refuse options with which no messages can be written.
+    """Reject options with which no messages can be written.
 
-    :param options: those of an output that writes messages
-    :param has_index: whether it names an index
+    :param options: the options of an output that writes messages
+    :param has_index: True if it names an index
     :raises InvalidOptionError: when there is one
     """
     check_written(options)
@@ -128,10 +128,10 @@ def check_messages_written(options: RegisteredOptions, has_index: bool) -> None:
 
 
 def invalid_option(options: RegisteredOptions, reason: str, option: str) -> InvalidOptionError:
-    """Describe an option that is wrong, with its format.
+    """Return the error for an invalid option, with its format.
 
-    :param options: of the format
-    :param reason: what is wrong
-    :param option: which one
+    :param options: the options of the format
+    :param reason: the problem
+    :param option: the name of the option
     """
     return InvalidOptionError(f"option {option!r} of format {options.format_name!r}: {reason}", option)

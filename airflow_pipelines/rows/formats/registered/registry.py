@@ -1,4 +1,4 @@
-"""A schema registry that speaks Confluent's protocol."""
+"""The client of a schema registry with Confluent's protocol."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from airflow_pipelines.rows.formats.registered.options import RegisteredOptions
 _MEDIA_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 _TIMEOUT_S: Final = 15.0
 _MAY_PASS: Final = frozenset({408, 425, 429})
-"""Answers to requests that may be taken later; besides those of servers in trouble."""
+"""The status codes of answers that may change later, besides those of server errors."""
 _MISSING_S: Final = 30.0
-"""For how long nothing is asked again for a schema that a registry did not have, or that cannot be read."""
+"""The seconds before a schema that a registry did not have, or that cannot be read, is requested again."""
 _AVRO: Final = "AVRO"
 _CREDENTIALS: Final = (
     "Check 'registry_username' and 'registry_password', or 'registry_authorization_token', of the format, and what this user may do"
@@ -29,11 +29,11 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Another schema that one refers to.
+    """A reference of a schema to another one.
 
-    :param name: what the schema calls it
-    :param subject: what it is the schema of
-    :param version: of that subject
+    :param name: the name of the other one in the schema
+    :param subject: its subject
+    :param version: its version in that subject
     """
 
     name: str
@@ -43,11 +43,11 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class RegisteredSchema:
-    """A schema as a registry has it.
+    """A schema in a registry.
 
     :param text: the schema
-    :param kind: which language it is in
-    :param references: the others that it refers to
+    :param kind: the language of the schema
+    :param references: its references to others
     """
 
     text: str
@@ -55,20 +55,20 @@ class RegisteredSchema:
     references: Sequence[Reference] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Write the schema as registries take it."""
+        """Return the schema in the form that registries accept."""
         references = [{"name": each.name, "subject": each.subject, "version": each.version} for each in self.references]
         kind = {} if self.kind == _AVRO else {"schemaType": self.kind}
         return {"schema": self.text, **kind, **({"references": references} if references else {})}
 
 
 class SchemaRegistry:
-    """Asks a registry for schemas, and registers new ones."""
+    """A client that requests schemas from a registry, and registers new ones."""
 
     def __init__(self, options: RegisteredOptions, written_as: str | None = None) -> None:
-        """Ask nothing yet.
+        """Prepare the requests, without sending one.
 
-        :param options: where the registry is, and who asks
-        :param written_as: how schemas are to be written in answers, where there are several ways
+        :param options: the address and credentials of the registry
+        :param written_as: the format of schemas in answers, if there are several
         """
         token = options.registry_authorization_token
         self._urls = [url.rstrip("/") for url in options.registry_urls]
@@ -84,9 +84,9 @@ class SchemaRegistry:
         self._query = {} if written_as is None else {"format": written_as}
 
     def schema(self, number: int) -> RegisteredSchema:
-        """Ask for the schema with a number.
+        """Request the schema with a number.
 
-        :param number: which one
+        :param number: the number
         :raises RecordProblem: when there is none
         :raises FormatFailure: when the registry refuses to answer; :class:`TransientFormatFailure` when it does not answer
         """
@@ -96,10 +96,10 @@ class SchemaRegistry:
         return _schema(answer)
 
     def referred(self, reference: Reference, what: str) -> RegisteredSchema:
-        """Ask for a schema that another one refers to.
+        """Request a schema to which another one refers.
 
-        :param reference: to it
-        :param what: refers to it, for messages
+        :param reference: the reference
+        :param what: the name of the other one, for messages
         :raises RecordProblem: when there is none
         :raises FormatFailure: when the registry refuses to answer; :class:`TransientFormatFailure` when it does not answer
         """
@@ -113,7 +113,7 @@ class SchemaRegistry:
     def register(self, subject: str, schema: RegisteredSchema) -> int:
         """Register a schema, if its subject does not have it yet.
 
-        :param subject: what it is the schema of
+        :param subject: the subject of the schema
         :param schema: the schema
         :returns: its number
         :raises FormatFailure: when the registry refuses it; :class:`TransientFormatFailure` when it does not answer
@@ -121,9 +121,9 @@ class SchemaRegistry:
         return self._told(_versions(subject), subject, schema, "id")
 
     def version(self, subject: str, schema: RegisteredSchema) -> int:
-        """Ask which version of a subject a registered schema is.
+        """Request the version of a registered schema within its subject.
 
-        :param subject: what it is the schema of
+        :param subject: the subject of the schema
         :param schema: the schema
         :raises FormatFailure: when the registry refuses to answer; :class:`TransientFormatFailure` when it does not answer
         """
@@ -131,7 +131,7 @@ class SchemaRegistry:
 
     @property
     def shown(self) -> str:
-        """The URLs without what may be secret."""
+        """The URLs without parts that may be secret."""
         return ", ".join(
             str(httpx.URL(url).copy_with(query=None, fragment=None, username=None, password=None)) for url in self._urls
         )
@@ -143,10 +143,10 @@ class SchemaRegistry:
         return int(answer[wanted])
 
     def _ask(self, method: str, path: str, wanted: str, body: Mapping[str, Any] | None = None) -> Any:
-        """Return the answer of the first server that answers; None if there is no such thing."""
+        """Return the answer of the first server that answers; or None if it was not found."""
         trouble = ""
         try:
-            # Each schema is asked for once, so that no connection is worth keeping.
+            # Each schema is requested once, so the connection is not kept.
             with httpx.Client(
                 headers=self._headers, auth=self._user, proxy=self._proxy, timeout=self._timeout_s, follow_redirects=True
             ) as client:
@@ -182,13 +182,13 @@ class SchemaRegistry:
 
 
 class KnownSchemas(Generic[Made]):
-    """The objects that are made of the schemas of a registry, by their numbers. None is asked for twice."""
+    """The objects that are made from the schemas of a registry, by their numbers. A schema that could be read is requested once."""
 
     def __init__(self, registry: SchemaRegistry, make: Callable[[int, RegisteredSchema], Made]) -> None:
-        """Ask nothing yet.
+        """Prepare the requests, without sending one.
 
-        :param registry: has the schemas
-        :param make: makes something of one, given its number; what cannot be read is a :class:`RecordProblem`
+        :param registry: the registry of the schemas
+        :param make: a function that makes an object from a schema, given its number; it raises :class:`RecordProblem` if it cannot
         """
         self._registry = registry
         self._make = make
@@ -196,10 +196,10 @@ class KnownSchemas(Generic[Made]):
         self._problems: dict[int, tuple[float, str]] = {}
 
     def of(self, number: int) -> Made:
-        """Return what is made of a schema.
+        """Return the object that was made from a schema.
 
-        :param number: of the schema
-        :raises RecordProblem: when there is none, or nothing can be made of it
+        :param number: the number of the schema
+        :raises RecordProblem: when there is none, or no object can be made from it
         :raises FormatFailure: when the registry refuses to answer; :class:`TransientFormatFailure` when it does not answer
         """
         if number in self._known:

@@ -1,1 +1,1 @@
-"""Blocks of a query, a join of sources with conditions each, and what they become: outer joins and aggregates."""
+"""Blocks of a query (joins of sources with conditions), and their plans as outer joins and aggregates."""

@@ -1,4 +1,4 @@
-"""Decides which aggregate calls can be computed from accumulators exactly, and by which accumulators."""
+"""The choice of accumulators for aggregate calls that can be computed from accumulators exactly."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
 _ACCUMULATOR = re.compile(
     r"(?P<accumulator>__a\w+)|\(CASE WHEN (?P<count>__a\d+) > 0 THEN CAST\((?P<sum>__a\d+) AS [^()]+(\([\d, ]+\))?\) END\)"
 )
-"""The value of a call that is an accumulator, or one in another type."""
+"""A call's value that is an accumulator itself, or an accumulator cast to another type."""
 _MAX_SUMMED_PRECISION = 27
-"""A value of this precision times a weight of ten digits still fits into 38 digits with its whole scale."""
+"""The greatest precision of a value whose product with a weight of ten digits fits into 38 digits with its whole scale."""
 _KEPT_SCALE = 6
-"""Spark keeps at least so many digits of the scale of a product; a value with too many whole digits overflows."""
+"""The number of digits of a product's scale that Spark keeps at least; a value with too many whole digits overflows."""
 
 
 @dataclass(frozen=True, slots=True)
 class ValueCall:
-    """A call such as ``SUM(DISTINCT x) FILTER (WHERE c)`` or ``MAX(x)``, which depends only on the distinct values it is given.
+    """A call that depends only on the distinct values of its arguments: ``SUM(DISTINCT x) FILTER (WHERE c)`` or ``MAX(x)``.
 
-    :param distinct: whether it is written with DISTINCT
+    :param distinct: True if it is written with DISTINCT
     """
 
     function: type[exp.Expr]
@@ -40,14 +40,14 @@ class ValueCall:
     distinct: bool
 
     def over(self, arguments: list[exp.Expr]) -> exp.Expr:
-        """The function without DISTINCT, over other arguments."""
+        """Return the function without DISTINCT, over other arguments."""
         if self.function is exp.Count and len(arguments) > 1:
             return exp.Count(this=arguments[0], expressions=arguments[1:])
         return self.function(this=arguments[0])
 
 
 def value_call(call: exp.Expr) -> ValueCall | None:
-    """The call as one over distinct values, or None when it depends on more than these."""
+    """Return the call as one over distinct values, or None if it depends on more than these."""
     condition: exp.Expr | None = None
     if isinstance(call, exp.Filter):
         condition, call = call.expression.this, call.this
@@ -64,7 +64,7 @@ _BY_VALUE = frozenset({exp.Avg, exp.Count, exp.Max, exp.Min, exp.Sum})
 
 @dataclass(frozen=True, slots=True)
 class LinearCall:
-    """A call that may be computed from accumulators: its function, and the texts of its arguments and FILTER condition."""
+    """A call that may be computed from accumulators, as its function and the texts of its arguments and FILTER condition."""
 
     function: str
     arguments: tuple[str, ...]
@@ -72,7 +72,7 @@ class LinearCall:
 
 
 def linear_form(call: exp.Expr) -> LinearCall | None:
-    """The call as one that may be linear, depending on the types of its arguments; None when it never is."""
+    """Return the call as one that may be linear, depending on the types of its arguments, or None if it never is."""
     condition: str | None = None
     if isinstance(call, exp.Filter):
         condition = call.expression.this.sql(dialect=DIALECT)
@@ -110,21 +110,21 @@ _DECIMAL_WEIGHT = f"CAST({WEIGHT} AS DECIMAL(10,0))"
 
 @dataclass(slots=True)
 class Accumulators:
-    """Collects the accumulators that calls need; equal ones are shared.
+    """The accumulators that the calls of an aggregate need; equal ones are shared.
 
-    :param append_only: whether the input is append-only
+    :param append_only: True if the input is append-only
     """
 
     found: list[Accumulator] = field(default_factory=list)
     append_only: bool = False
 
     def value(self, call: LinearCall, argument_types: tuple[str, ...], result_type: str) -> str | None:
-        """The call's value over accumulators.
+        """Return the call's value as an expression over accumulators.
 
         :param call: the call
-        :param argument_types: Spark types of its arguments
-        :param result_type: Spark type of its value
-        :returns: Spark SQL over the accumulators' names; None when it would not be exact for these types
+        :param argument_types: the Spark types of its arguments
+        :param result_type: the Spark type of its value
+        :returns: Spark SQL over the accumulators' names; None if it would not be exact for these types
         """
         match call.function:
             case "count":
@@ -161,7 +161,7 @@ class Accumulators:
         else:
             return None
         count = self._number(f"{text} IS NOT NULL", ColumnTotal(Total.VALUES, _value(call)))
-        # A billion billion values of more digits than these could be too much for 38.
+        # With more digits, fewer than 10**11 values could overflow 38 digits.
         never_too_large = not decimal or int(decimal[1]) <= _MAX_SUMMED_PRECISION
         total = self._add(type_, f"{value} * {weight}", value, ColumnTotal(Total.SUM, _value(call)) if never_too_large else None)
         if call.function == "sum":
@@ -185,7 +185,7 @@ class Accumulators:
         return self.found[-1].name
 
     def _number(self, condition: str | None, total: ColumnTotal | None = None) -> str:
-        """The number of rows that meet a condition."""
+        """Add an accumulator for the number of rows that meet a condition, and return its name."""
         if condition is None:
             return self._add("BIGINT", WEIGHT, "1", ColumnTotal(Total.ROWS))
         summed, of_unit_weights = (f"CASE WHEN {condition} THEN {each} ELSE 0 END" for each in (WEIGHT, "1"))
@@ -206,7 +206,7 @@ class Accumulators:
 
 
 def kept_value(text: str) -> KeptValue | None:
-    """A call's value over accumulators, if it is one of them as it is.
+    """Return the accumulator that holds a call's value unchanged or in another type, or None if the value is any other expression.
 
     :param text: a value of :class:`Accumulators`
     """
@@ -215,7 +215,7 @@ def kept_value(text: str) -> KeptValue | None:
 
 
 def _is_summed(function: str, precision: int, scale: int) -> bool:
-    """Whether a decimal times a weight keeps its whole scale, so that SUM or AVG can be computed from such sums."""
+    """Return True if a decimal times a weight keeps its whole scale, so that SUM or AVG can be computed from such sums."""
     kept = precision <= _MAX_SUMMED_PRECISION or scale <= _KEPT_SCALE
     return kept and (function == "sum" or is_exact(precision, scale))
 
@@ -225,6 +225,6 @@ def _filtered(call: LinearCall) -> str:
 
 
 def _value(call: LinearCall) -> str:
-    """What the call is given of a row."""
+    """Return the argument of the call for one row: NULL where its FILTER condition does not hold."""
     text = call.arguments[0]
     return text if call.condition is None else f"CASE WHEN ({call.condition}) THEN ({text}) END"

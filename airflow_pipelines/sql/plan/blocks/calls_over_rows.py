@@ -1,4 +1,4 @@
-"""Decides which aggregate calls follow from accumulators of all rows of a group, where they do not follow from what changes."""
+"""Aggregate calls that can be computed from accumulators over all rows of a group, though not from deltas alone."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from airflow_pipelines.sql.syntax.dialect import SyntaxFailure
 
 
 def calls_over_rows(node: Aggregate) -> CallsOverRows | None:
-    """The calls of an aggregate over all rows of a group.
+    """Return the calls of an aggregate as computed from accumulators over all rows of a group.
 
     :param node: the aggregate
-    :returns: None when one of them does not follow from accumulators even then, or is of an expression
+    :returns: None if one of the calls cannot be computed from accumulators even then, or has an expression as argument
     """
     kinds = dict(zip(node.input.columns, node.input_types, strict=False))
-    # Of rows that are all there, none is lost.
+    # The accumulators are computed from all rows at once, so that no row is retracted.
     accumulators = Accumulators(append_only=True)
     calls = [_over_rows(call, kinds, accumulators) for call in node.calls]
     found = tuple(call for call in calls if call is not None)

@@ -1,22 +1,22 @@
-"""Computes Spark's AVG of a DECIMAL from a sum and a count, digit for digit."""
+"""Spark's AVG of a DECIMAL, computed from a sum and a count, digit for digit."""
 
 from __future__ import annotations
 
 _FLOATING_DIGITS = 11
-"""Spark's optimizer computes the average of decimals with at most so many digits in floating point."""
+"""The greatest number of digits of decimals whose average Spark's optimizer computes in floating point."""
 _MOST_DIGITS = 33
-"""With more, the sum of Spark's average may not fit into 38 digits where that of an accumulator does."""
+"""The greatest supported precision; with more, the sum in Spark's average may overflow 38 digits where an accumulator does not."""
 _MOST_SCALE = 6
-"""A remainder with more digits behind the point leaves too few for its quotient."""
+"""The greatest supported scale; a remainder with a greater one leaves too few digits for its quotient."""
 _MOST_WHOLE_DIGITS = 32
-"""Spark gives six of the 38 digits of a quotient to what is behind the point."""
+"""The greatest number of whole digits; Spark reserves six of the 38 digits of a quotient for its fraction."""
 
 
 def is_exact(precision: int, scale: int) -> bool:
-    """Whether :func:`decimal_average` says what Spark's AVG of a DECIMAL(precision, scale) is.
+    """Return True if :func:`decimal_average` gives exactly Spark's AVG of a DECIMAL(precision, scale).
 
-    :param precision: of the type of the values
-    :param scale: of the type of the values
+    :param precision: the precision of the values' type
+    :param scale: the scale of the values' type
     """
     if precision <= _FLOATING_DIGITS:
         return True
@@ -24,15 +24,15 @@ def is_exact(precision: int, scale: int) -> bool:
 
 
 def decimal_average(total: str, count: str, precision: int, scale: int) -> str:
-    """Spark SQL for the average of a DECIMAL(precision, scale), for a count that is greater than 0.
+    """Return Spark SQL for the average of a DECIMAL(precision, scale), for a count that is greater than 0.
 
-    Spark divides once and rounds half up to four digits more. A division of SQL rounds to a scale of its own first, so that it is
-    made in two: the whole part is exact, and the quotient of the remainder has digits to spare.
+    Spark divides once and rounds half up to four digits more. A division in SQL rounds to a scale of its own first. So the division
+    has two steps: the whole part is exact, and the quotient of the remainder has digits to spare.
 
     :param total: the sum, a DECIMAL(38, scale)
     :param count: the number of values, a BIGINT below 10 to the power of 12
-    :param precision: of the type of the values
-    :param scale: of the type of the values
+    :param precision: the precision of the values' type
+    :param scale: the scale of the values' type
     """
     kind = f"DECIMAL({precision + 4},{scale + 4})"
     if precision <= _FLOATING_DIGITS:

@@ -1,7 +1,7 @@
-"""Plans aggregates with DISTINCT: groups of equal arguments below, and above them one group for all calls of a query's group.
+"""Plans of aggregates with DISTINCT: groups of equal arguments below, and above them one group for all calls of a query's group.
 
 The rows of the query and the groups of equal arguments are parts of one union. Each part has columns for its own calls and NULL in
-those of the others, which the functions pass over. A group of the union exists exactly when the query's group does: every row of
+the columns of the others, which the functions ignore. A group of the union exists exactly when the query's group does: every row of
 the query is in one group of equal arguments, also when these are NULL.
 """
 
@@ -30,18 +30,18 @@ ByValue = Mapping[exp.Expr, ValueCall]
 _PLAIN = re.compile(
     r"tinyint|smallint|int|bigint|float|double|decimal\(\d+,\d+\)|string|binary|boolean|date|timestamp|timestamp_ntz"
 )
-"""Types of which a column may be counted as it is: their names say all of them."""
+"""Types whose columns can be counted directly, because the name of the type describes it completely."""
 _ONE = exp.Literal.number(1)
 
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Rows over which some of a query's calls are evaluated by group.
+    """The rows over which some of a query's calls are evaluated by group.
 
-    :param node: the rows: the keys as ``k0`` and so on, and the values
-    :param values: names and types of the columns that are not keys
-    :param calls: what each of the query's calls is over these columns
-    :param gaining: whether no value of an extreme ever goes
+    :param node: the rows, with the keys as ``k0`` and so on, and the values
+    :param values: the names and types of the columns that are not keys
+    :param calls: each of the query's calls as an expression over these columns
+    :param gaining: True if no value that MAX or MIN is taken of is ever retracted
     """
 
     node: Linear
@@ -51,7 +51,7 @@ class _Rows:
 
     @property
     def is_summed(self) -> bool:
-        """Whether all calls follow from accumulators, although rows go."""
+        """True if all calls can be computed from accumulators even when rows are retracted."""
         kinds = dict(self.values)
         forms = [(linear_form(call), kinds[next(iter(call.find_all(exp.Column))).name]) for call in self.calls.values()]
         return all(form is not None and Accumulators().value(form, (kind,), "") is not None for form, kind in forms)
@@ -59,30 +59,32 @@ class _Rows:
 
 @dataclass(slots=True)
 class _Values:
-    """Columns of rows that are not keys; equal ones are shared.
+    """The columns of rows that are not keys; equal ones are shared.
 
-    :param prefix: of their names, another one in each part of a union
+    :param prefix: the prefix of their names, which differs in each part of a union
     """
 
     prefix: str
     found: dict[exp.Expr, tuple[str, str]] = field(default_factory=dict)
 
     def column(self, tree: exp.Expr, kind: str) -> exp.Column:
-        """The column with the values of an expression."""
+        """Return the column with the values of an expression; add it if it is new."""
         name, _ = self.found.setdefault(tree, (f"{self.prefix}v{len(self.found)}", kind))
         return exp.column(name, quoted=True)
 
     def outputs(self) -> Outputs:
-        """The columns with their expressions."""
+        """Return the columns' names with their expressions."""
         return [(name, tree) for tree, (name, _) in self.found.items()]
 
     def types(self) -> ColumnTypes:
-        """The columns with their types."""
+        """Return the columns' names with their types."""
         return tuple(self.found.values())
 
 
 def by_distinct_values(node: Aggregate, calls: Sequence[exp.Expr]) -> ByValue | None:
-    """The calls to compute from groups of equal arguments: when some have DISTINCT, and all others are linear, MAX or MIN.
+    """Return the calls to compute from groups of equal arguments, or None if the aggregate cannot be planned in this way.
+
+    It can if some calls have DISTINCT and all others are linear, MAX or MIN.
 
     :param node: one aggregate with all calls
     :param calls: the calls as trees of the query
@@ -100,7 +102,7 @@ def by_distinct_values(node: Aggregate, calls: Sequence[exp.Expr]) -> ByValue | 
 def aggregate_with_distinct(
     block: Block, groups: Groups, by_value: ByValue, outputs: Outputs, having: exp.Expr | None
 ) -> Aggregate | Select:
-    """Plan an aggregate some of whose calls have DISTINCT.
+    """Plan an aggregate that has calls with DISTINCT.
 
     :param block: the rows; it may be changed
     :param groups: keys and calls
@@ -126,16 +128,16 @@ def aggregate_with_distinct(
         chosen = {call: value for call, value in by_value.items() if value.arguments == argument}
         part = _of_equal_arguments(block, keys, argument, chosen, kinds)
         (summed if part.is_summed else reread).append(part)
-    levels = [_together(builder, summed, [kinds[key] for key in keys]), *reread] if summed else reread
+    levels = [_unite(builder, summed, [kinds[key] for key in keys]), *reread] if summed else reread
     if len(levels) > 1:
-        return _joined(builder, levels, keys, outputs, having)
+        return _join_levels(builder, levels, keys, outputs, having)
     inner, level, named = _level(builder, levels[0], keys)
     condition = substitute(having, named) if having is not None else None
     return _aggregate(inner, level, [(name, substitute(item, named)) for name, item in outputs], condition, levels[0])
 
 
 def _arguments(call: exp.Expr) -> list[exp.Expr]:
-    """The arguments of a call; none for ``COUNT(*)``."""
+    """Return the arguments of a call; ``COUNT(*)`` has none."""
     value = value_call(call)
     if value is not None:
         return list(value.arguments)
@@ -145,7 +147,7 @@ def _arguments(call: exp.Expr) -> list[exp.Expr]:
 
 
 def _kinds(block: Block, trees: Sequence[exp.Expr]) -> dict[exp.Expr, str]:
-    """Types of expressions over a block's rows."""
+    """Return the types of expressions over a block's rows."""
     wanted = distinct(trees)
     if not wanted:
         return {}
@@ -154,7 +156,7 @@ def _kinds(block: Block, trees: Sequence[exp.Expr]) -> dict[exp.Expr, str]:
 
 
 def _of_rows(block: Block, keys: Sequence[exp.Expr], calls: Sequence[exp.Expr], kinds: Mapping[exp.Expr, str]) -> _Rows:
-    """The rows of the query with the arguments of calls as columns."""
+    """Build the rows of the query with the arguments of calls as columns."""
     values, over = _Values("r"), {}
     for call in calls:
         function, condition = (call.this, call.expression.this) if isinstance(call, exp.Filter) else (call, None)
@@ -163,9 +165,9 @@ def _of_rows(block: Block, keys: Sequence[exp.Expr], calls: Sequence[exp.Expr], 
         else:
             value, kind = _argument(type(function), _arguments(function), kinds)
         if kind == "void":
-            # Only SOME and EVERY take a NULL without a type, and not from a column.
+            # Only SOME and EVERY accept an untyped NULL, and not from a column.
             value, kind = exp.cast(value.copy(), "boolean"), "boolean"
-        over[call] = _over(function, values.column(value if condition is None else _when(condition, value), kind))
+        over[call] = _apply_to(function, values.column(value if condition is None else _when(condition, value), kind))
     rows = block.select([*_named(keys), *values.outputs()])
     return _Rows(rows, values.types(), over, gaining=block.builder.is_append_only(rows))
 
@@ -173,9 +175,10 @@ def _of_rows(block: Block, keys: Sequence[exp.Expr], calls: Sequence[exp.Expr], 
 def _of_equal_arguments(
     block: Block, keys: Sequence[exp.Expr], argument: tuple[exp.Expr, ...], calls: ByValue, kinds: Mapping[exp.Expr, str]
 ) -> _Rows:
-    """A stage with the groups of equal keys and arguments, whose columns are the arguments where a call takes them.
+    """Build a stage with the groups of equal keys and arguments, whose columns are the arguments of the calls.
 
-    How many rows a group has, or how many of them meet a condition, is no column: most steps change it, and no call depends on it.
+    A column is NULL where a call does not take the argument. The number of rows in a group, or of those that meet a condition, is
+    no column: most steps change it, and no call depends on it.
     """
     values, over, counts = _Values(block.builder.name("d")), {}, []
     for call, value in calls.items():
@@ -194,10 +197,13 @@ def _named(keys: Sequence[exp.Expr]) -> Outputs:
 
 
 def _argument(function: type[exp.Expr], arguments: Sequence[exp.Expr], kinds: Mapping[exp.Expr, str]) -> tuple[exp.Expr, str]:
-    """One value that stands for the arguments of a call, and its type. It is NULL where the function passes over the arguments."""
+    """Return one value that stands for the arguments of a call, and its type.
+
+    The value is NULL where the function ignores the arguments.
+    """
     if len(arguments) == 1 and (function is not exp.Count or _PLAIN.fullmatch(kinds[arguments[0]])):
         return arguments[0], kinds[arguments[0]]
-    # A NULL of IS NOT NULL would be taken for an argument that is NULL.
+    # The NULL within IS NOT NULL would be taken for a NULL argument.
     there = [exp.Anonymous(this="ISNOTNULL", expressions=[one.copy()]) for one in arguments]
     return (_when(exp.and_(*there), _ONE) if there else _ONE), "int"
 
@@ -206,15 +212,15 @@ def _when(condition: exp.Expr, value: exp.Expr) -> exp.Expr:
     return exp.Case(ifs=[exp.If(this=condition.copy(), true=value.copy())])
 
 
-def _over(function: exp.Expr, column: exp.Column) -> exp.Expr:
-    """A function of one argument over a column."""
+def _apply_to(function: exp.Expr, column: exp.Column) -> exp.Expr:
+    """Apply a function of one argument to a column."""
     if isinstance(function, exp.Anonymous):
         return exp.Anonymous(this=function.this, expressions=[column])
     return type(function)(this=column)
 
 
-def _together(builder: Builder, parts: Sequence[_Rows], key_kinds: Sequence[str]) -> _Rows:
-    """The union of rows, each with the keys and with the values of all parts."""
+def _unite(builder: Builder, parts: Sequence[_Rows], key_kinds: Sequence[str]) -> _Rows:
+    """Return the union of several parts, each with the keys and with the values of all parts."""
     if len(parts) == 1:
         return parts[0]
     keys = [(f"k{at}", kind) for at, kind in enumerate(key_kinds)]
@@ -238,7 +244,7 @@ def _as_select(node: Linear, builder: Builder) -> Select:
 
 
 def _level(builder: Builder, rows: _Rows, keys: Sequence[exp.Expr]) -> tuple[Block, Groups, dict[exp.Expr, exp.Expr]]:
-    """Rows as a block, its groups, and what replaces the query's keys and calls there."""
+    """Return the rows as a block, its groups, and the mapping from the query's keys and calls to columns and calls of the block."""
     alias = builder.name("d")
     inner = Block(builder, frozenset((alias, name) for name in rows.node.columns))
     inner.add(alias, rows.node)
@@ -252,10 +258,10 @@ def _aggregate(block: Block, groups: Groups, outputs: Outputs, having: exp.Expr 
     return with_rereadable_input(block, one_aggregate(block, groups, outputs, having, gaining=rows.gaining))
 
 
-def _joined(
+def _join_levels(
     builder: Builder, levels: Sequence[_Rows], keys: Sequence[exp.Expr], outputs: Outputs, having: exp.Expr | None
 ) -> Select:
-    """Aggregates over the same groups, of which some have to read rows again, joined by the keys."""
+    """Join aggregates over the same groups by their keys, where some have to read rows again."""
     whole = Block(builder, frozenset())
     replaced: dict[exp.Expr, exp.Expr] = {}
     for number, rows in enumerate(levels):

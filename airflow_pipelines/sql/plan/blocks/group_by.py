@@ -1,4 +1,4 @@
-"""Plans GROUP BY and HAVING: the keys, calls and accumulators of an aggregate."""
+"""Plans of GROUP BY and HAVING: the keys, calls and accumulators of an aggregate."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from airflow_pipelines.sql.syntax.aggregate_calls import aggregate_calls
 
 
 def groups_of(tree: exp.Select, outputs: Outputs, above: Sequence[exp.Expr]) -> Groups | None:
-    """The grouping of a SELECT.
+    """Return the grouping of a SELECT.
 
     :param tree: the SELECT
     :param outputs: its SELECT list
     :param above: all expressions that are evaluated per group
-    :returns: None when the SELECT does not group
+    :returns: None if the SELECT does not group
     """
     group = tree.args.get("group")
     calls = distinct(call for part in above for call in aggregate_calls(part))
@@ -68,7 +68,7 @@ def aggregate(block: Block, groups: Groups, outputs: Outputs, having: exp.Expr |
     for part in above:
         require_row_or_group(part)
         if is_generator(part):
-            # An aggregate's items are evaluated inside CASE, where Spark does not allow what gives several rows.
+            # An aggregate's items are evaluated inside CASE, where Spark does not allow generators.
             raise NotIncremental("a generator over an aggregate has no incremental rule yet", part)
     node = one_aggregate(block, groups, outputs, having)
     sessions = [key for key in groups.keys if is_session(key)]
@@ -81,7 +81,7 @@ def aggregate(block: Block, groups: Groups, outputs: Outputs, having: exp.Expr |
 
 
 def _sessions(block: Block, node: Aggregate, session: exp.Expr) -> AffectedKeys:
-    """Plan groups by ``session_window``, the key ``session``: a session depends on all rows that have its other keys."""
+    """Plan groups by the key ``session``, a ``session_window``: a session depends on all rows with the same other keys."""
     typed = zip(node.keys, node.key_types, strict=True)
     keyed = [(key.text, kind) for key, kind in typed if "session_window(" not in key.text.lower() and is_key_type(kind)]
     source = block.builder.name("s")
@@ -92,19 +92,19 @@ def _sessions(block: Block, node: Aggregate, session: exp.Expr) -> AffectedKeys:
     rows = KeyedSource(source, block.builder.rereadable(node.input), tuple(key for key, _ in keyed))
     # The keys by which rows are found have to be those by which they are grouped.
     totals = session_totals(node) if len(keyed) == len(node.keys) - 1 else None
-    # Only without keys, all rows may be of one session.
+    # Only without other keys may all rows belong to one session.
     reason = None if keyed else block.builder.places.reason("without another key any row may join two sessions", session)
     kinds = tuple(kind for _, kind in keyed)
     return AffectedKeys((rows,), query, node.columns, kinds, Shape.WINDOW, reason=reason, session_totals=totals)
 
 
 def materialize_groups(block: Block, groups: Groups, having: exp.Expr | None) -> dict[exp.Expr, exp.Expr]:
-    """Replace a block by its groups, for what is evaluated over them: window functions, subqueries, generators.
+    """Replace a block by its groups, for expressions over them: window functions, subqueries, generators.
 
     :param block: the rows; it is changed
     :param groups: the grouping
     :param having: the condition of HAVING, if there is one
-    :returns: what replaces the query's keys and calls in the expressions above
+    :returns: the mapping from the query's keys and calls to their replacements in the expressions above
     """
     alias = block.builder.name("g")
     trees = [*groups.keys, *groups.calls]

@@ -1,4 +1,4 @@
-"""Plans GROUP BY lists: GROUPING SETS, CUBE and ROLLUP become one grouping over rows repeated once per set."""
+"""Plans of GROUP BY lists: GROUPING SETS, CUBE and ROLLUP become one grouping over rows repeated once per set."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Sets = list[list[exp.Expr]]
 
 
 def is_session(key: exp.Expr) -> bool:
-    """Whether a key is a session window, which depends on more than the row itself."""
+    """Return True if a key is a session window, which depends on more than the row itself."""
     return any(function_name(node) == "session_window" for node in key.walk())
 
 
 def grouping_sets(group: exp.Group | None, outputs: Sequence[exp.Expr]) -> tuple[list[exp.Expr], tuple[frozenset[int], ...]]:
-    """The keys of a GROUP BY and, when it has several grouping sets, the sets as positions of keys.
+    """Return the keys of a GROUP BY and, if it has several grouping sets, the sets as positions of keys.
 
     :param group: the clause, None for a query without it
     :param outputs: the SELECT list, to which numbers refer
@@ -57,7 +57,7 @@ def grouping_sets(group: exp.Group | None, outputs: Sequence[exp.Expr]) -> tuple
 
 
 def _sets(part: exp.Expr, outputs: Sequence[exp.Expr]) -> Sets:
-    """The grouping sets of one entry of GROUP BY."""
+    """Return the grouping sets of one entry of GROUP BY."""
     inner = part.unnest()
     if isinstance(inner, exp.Rollup):
         return _products(_prefixes([_keys(item, outputs) for item in inner.expressions]))
@@ -90,7 +90,7 @@ def _subsets(items: Sequence[_T]) -> list[list[_T]]:
 
 
 def in_sets(keys: Sequence[exp.Expr], sets: Sequence[frozenset[int]], number: exp.Expr) -> list[exp.Expr]:
-    """The keys of a row that is repeated for each set: NULL in the sets that lack the key.
+    """Return the keys of a row that is repeated for each set: a key is NULL in the sets that lack it.
 
     :param keys: all keys
     :param sets: the sets, as positions of keys
@@ -141,7 +141,7 @@ def _shown(
 
 
 def _bits(wanted: Sequence[exp.Expr], keys: Sequence[exp.Expr], sets: Sequence[frozenset[int]], number: exp.Expr) -> exp.Expr:
-    """A number with a bit for each of some keys, the first one highest: 1 when the key is not in the row's set."""
+    """Return a number with one bit per wanted key, the first key highest; a bit is 1 if the key is not in the row's set."""
     places = [keys.index(key.unnest()) if key.unnest() in keys else -1 for key in wanted]
     if -1 in places:
         raise NotIncremental("GROUPING of something that is not grouped by")

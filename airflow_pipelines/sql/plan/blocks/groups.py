@@ -1,4 +1,4 @@
-"""Plans one aggregate over the rows of a block: its keys, calls and accumulators."""
+"""Plans of one aggregate over the rows of a block: its keys, calls and accumulators."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Outputs = list[tuple[str, exp.Expr]]
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """A query with GROUP BY: its keys and calls as trees of the query.
+    """The grouping of a query with GROUP BY: its keys and calls as trees of the query.
 
-    :param sets: the grouping sets where there are several, as numbers of keys
+    :param sets: the grouping sets as positions of keys, if there are several
     """
 
     keys: list[exp.Expr]
@@ -33,13 +33,13 @@ class Groups:
 def one_aggregate(
     block: Block, groups: Groups, outputs: Outputs, having: exp.Expr | None, *, gaining: bool | None = None
 ) -> Aggregate:
-    """One aggregate with all calls over the rows of a block.
+    """Plan one aggregate with all calls over the rows of a block.
 
     :param block: the rows
     :param groups: keys and calls
     :param outputs: the SELECT list, over keys and calls
     :param having: the condition of HAVING, if there is one
-    :param gaining: whether no value that an extreme is taken of ever goes; None where that is so only if no row ever goes
+    :param gaining: True if no value that MAX or MIN is taken of is ever retracted; None if this holds only for append-only rows
     """
     fields = distinct(found for part in [*groups.keys, *groups.calls] for found in part.find_all(exp.Column))
     below: dict[exp.Expr, exp.Expr] = {found: exp.column(f"__c{at}") for at, found in enumerate(fields)}
@@ -51,7 +51,7 @@ def one_aggregate(
     condition = _text(having, named) if having is not None else None
     accumulators = Accumulators(append_only=block.builder.is_append_only(rows) if gaining is None else gaining)
     texts = [substitute(call, below) for call in groups.calls]
-    calls, key_types, input_types = _typed(block, rows, fields, keys, texts, accumulators)
+    calls, key_types, input_types = _find_types(block, rows, fields, keys, texts, accumulators)
     for key, kind in zip(groups.keys, key_types, strict=True):
         if "map<" in kind:
             # Spark groups by a MAP, but cannot compare one, and affected groups are found by comparing.
@@ -60,9 +60,9 @@ def one_aggregate(
 
 
 def with_rereadable_input(block: Block, node: Aggregate) -> Aggregate:
-    """An aggregate over a relation of its own when it reads rows again that would be expensive to compute in each step.
+    """Materialise the input of an aggregate if the aggregate reads rows again that are expensive to compute in each step.
 
-    :param block: has the plan that the aggregate belongs to
+    :param block: the block whose plan the aggregate belongs to
     :param node: the aggregate
     """
     if node.is_linear:
@@ -75,7 +75,7 @@ def with_rereadable_input(block: Block, node: Aggregate) -> Aggregate:
     return replace(node, input=Select(tuple(copy.sources), tuple(Item(name, f"`s`.`{name}`") for name in rows.columns)))
 
 
-def _typed(
+def _find_types(
     block: Block,
     rows: Select,
     fields: list[exp.Expr],
@@ -83,7 +83,7 @@ def _typed(
     calls: list[exp.Expr],
     accumulators: Accumulators,
 ) -> tuple[tuple[Call, ...], tuple[str, ...], tuple[str, ...]]:
-    """The calls with their types and, where they are linear, accumulators; types of the keys and of the rows' ``fields``."""
+    """Return the calls with their types and, where they are linear, their values; also the types of the keys and of ``fields``."""
     input_types = tuple(kind for _, kind in block.builder.types(linear_to_sql(rows))) if rows.items else ()
     for found, kind in zip(fields, input_types, strict=False):
         if "variant" in kind:
@@ -102,7 +102,7 @@ def _typed(
 
 
 def _probe(block: Block, rows: Select, keys: list[str], calls: list[exp.Expr], arguments: list[str]) -> dict[str, str]:
-    """Types of keys (``k0`` ...), calls (``r0`` ...) and arguments (by text), as Spark sees them."""
+    """Return the types of keys (``k0`` ...), calls (``r0`` ...) and arguments (by text), as Spark infers them."""
     wanted = {f"k{at}": f"FIRST({key})" for at, key in enumerate(keys)}
     wanted |= {f"r{at}": sql(call) for at, call in enumerate(calls)}
     wanted |= {argument: f"FIRST({argument})" for argument in arguments}
@@ -114,9 +114,9 @@ def _probe(block: Block, rows: Select, keys: list[str], calls: list[exp.Expr], a
 
 
 def _text(tree: exp.Expr, names: Mapping[exp.Expr, exp.Expr]) -> str:
-    """A tree's text with names replaced.
+    """Return a tree's text with names replaced.
 
-    :raises NotIncremental: when a column of the query is left
+    :raises NotIncremental: if a column of the query is left
     """
     result = substitute(tree, names)
     for found in result.find_all(exp.Column):

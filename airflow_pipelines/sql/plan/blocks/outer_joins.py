@@ -1,4 +1,4 @@
-"""Plans outer, semi and anti joins of two blocks as stages keyed by the equalities in the join condition."""
+"""Plans of outer, semi and anti joins of two blocks, as stages keyed by the equalities in the join condition."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def outer_join(left: Block, right: Block, sort: str, condition: exp.Expr | None,
     """Replace a block by its join with another one.
 
     :param left: the block
-    :param right: the other one
+    :param right: the other block
     :param sort: LEFT, RIGHT, FULL, SEMI or ANTI
     :param condition: the join's condition in the query's columns, if it has one
-    :param written: the part of the query that asks for the join
+    :param written: the part of the query that contains the join
     """
     builder = left.builder
     (left_node, left_names), (right_node, right_names) = left.as_node(), right.as_node()
@@ -61,10 +61,10 @@ def outer_join(left: Block, right: Block, sort: str, condition: exp.Expr | None,
 def _keys_of_preserved(
     builder: Builder, sort: str, condition: exp.Expr | None, left: Packed, right: Packed
 ) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], str]:
-    """The keys of both sides of a join that has no equality, and why changes may affect all rows.
+    """Return the keys of both sides of a join that has no equality, and the reason why changes may affect all rows.
 
-    Rows of the side all rows of which are kept that agree in what the condition reads have the same matches. So a change of that
-    side affects no other rows of it; one of the other side may affect all.
+    Two rows of the preserved side have the same matches if they agree in all columns that the condition reads. So a change of that
+    side affects no other rows of it; a change of the other side may affect all.
     """
     if sort == "FULL":
         return ((), ()), f"{_NO_EQUALITY}, so that every row may match every other"
@@ -83,14 +83,14 @@ def _join_words(sort: str) -> str:
 
 
 def equal_pairs(conditions: Sequence[exp.Expr], left: Packed, right: Packed, block: Block) -> list[tuple[str, str]]:
-    """The equalities among some conjuncts that compare the two sides of a join.
+    """Return the equalities among some conjuncts that compare the two sides of a join.
 
     Pairs without a common key type are left out; the join's condition still has them.
 
     :param conditions: the conjuncts
     :param left: the left side
     :param right: the right side
-    :param block: gives the analyzer
+    :param block: the block that gives the analyzer
     :returns: both sides of each equality, as texts over the columns of the left and of the right node
     """
     pairs = []
@@ -111,7 +111,7 @@ def equal_pairs(conditions: Sequence[exp.Expr], left: Packed, right: Packed, blo
 
 
 def _sides(one: exp.Expr, other: exp.Expr, left: Mapping[ColumnRef, str], right: Mapping[ColumnRef, str]) -> tuple[str, str] | None:
-    """Both sides of an equality as texts, the left block's first; None when it does not compare the two blocks."""
+    """Return both sides of an equality as texts, the left block's first, or None if it does not compare the two blocks."""
     for first, second in ((one, other), (other, one)):
         if _reads_only(first, left) and _reads_only(second, right):
             return _inside(first, left), _inside(second, right)

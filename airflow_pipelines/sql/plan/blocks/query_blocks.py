@@ -1,4 +1,4 @@
-"""The FROM and WHERE of a SELECT while they are planned: a block of sources, conditions and columns."""
+"""Blocks: the FROM and WHERE of a SELECT while they are planned, as sources, conditions and columns."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from airflow_pipelines.sql.plan.ir.linear import Item, Linear, Select, Source
 from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
 
 _COMPARED: Final = ("bigint", "double", "timestamp")
-"""Types in which Spark compares values of two other ones."""
+"""The types that Spark may choose to compare values of two other types."""
 ColumnRef = tuple[str, str]
-"""A column: the name of its source and its own."""
+"""A column: the name of its source and its own name."""
 
 
 @dataclass(slots=True)
 class Block:
     """An inner join of sources with conditions, which grows clause by clause.
 
-    Columns keep the query's names; ``current_columns`` maps these to the present sources. Sources can be replaced by one that gives
-    the same columns under other names, as when an outer join becomes a relation of its own.
+    Columns keep the query's names; ``current_columns`` maps these to the present sources. A source can be replaced by one that
+    gives the same columns under other names, for example when an outer join becomes a relation of its own.
 
     :param required: all columns that the query reads. Names of sources are unique over the whole query.
     """
@@ -43,7 +43,7 @@ class Block:
 
     @property
     def aliases(self) -> frozenset[str]:
-        """The query's names of the sources so far."""
+        """The query's names of the sources added so far."""
         return frozenset(alias for alias, _ in self.current_columns)
 
     def add(self, alias: str, node: Linear) -> None:
@@ -60,7 +60,7 @@ class Block:
         self.current_columns |= {(alias, name): (alias, name) for name in columns if (alias, name) in self.required}
 
     def current(self, tree: exp.Expr) -> exp.Expr:
-        """A copy of a tree of the query in terms of the present sources."""
+        """Return a copy of a tree of the query in terms of the present sources."""
 
         def moved(node: exp.Expr) -> exp.Expr:
             if isinstance(node, exp.Column) and node.table:
@@ -72,7 +72,7 @@ class Block:
         return tree.copy().transform(moved, copy=False)
 
     def text(self, tree: exp.Expr) -> str:
-        """A tree of the query as Spark SQL over the present sources."""
+        """Return a tree of the query as Spark SQL over the present sources."""
         return sql(self.current(tree))
 
     def filter(self, tree: exp.Expr) -> None:
@@ -80,20 +80,20 @@ class Block:
         self.conditions.append(self.text(tree))
 
     def select(self, outputs: Sequence[tuple[str, exp.Expr]]) -> Select:
-        """The node that gives these named expressions of the query."""
+        """Return the node that computes these named expressions of the query."""
         items = tuple(Item(name, self.text(tree)) for name, tree in outputs)
         where = " AND ".join(f"({condition})" for condition in self.conditions) or None
         return Select(tuple(self.sources), items, where, tuple(self.laterals))
 
     def as_node(self) -> tuple[Select, dict[ColumnRef, str]]:
-        """The block as one node with all readable columns, and their names in it. The block stays as it is."""
+        """Return the block as one node with all readable columns, and their names in it; the block does not change."""
         names = {place: f"c{at}" for at, place in enumerate(self.current_columns)}
         outputs = [(name, exp.column(place[1], table=place[0], quoted=True)) for place, name in names.items()]
         # A node without columns could not be a relation.
         return self.select(outputs or [("c0", exp.Literal.number(1))]), names
 
     def replace_by(self, node: Linear, names: Mapping[ColumnRef, str]) -> None:
-        """Replace all sources by one with the same rows.
+        """Replace all sources by one source with the same rows.
 
         :param node: the source
         :param names: the query's columns and their names in it
@@ -111,13 +111,13 @@ class Block:
         shape: Shape,
         reason: Reason | None = None,
     ) -> None:
-        """Replace all sources by a :class:`AffectedKeys` stage.
+        """Replace all sources by an :class:`AffectedKeys` stage.
 
         :param pieces: the sources that ``query`` reads by their aliases
-        :param query: gives the columns ``names``, in that order
+        :param query: a query that gives the columns ``names``, in that order
         :param names: the query's columns and their names in the stage
-        :param shape: what the stage is for
-        :param reason: why changes of some source affect all keys
+        :param shape: the kind of the stage
+        :param reason: the reason why changes of some source affect all keys
         """
         own = [key_types(self.builder, piece.node, piece.keys) if piece.keys else () for piece in pieces]
         kinds = self._key_types([kinds for kinds in own if kinds])
@@ -129,7 +129,7 @@ class Block:
         self.replace_by(self.builder.stage(node), names)
 
     def _key_types(self, kinds: Sequence[Sequence[str]]) -> tuple[str, ...]:
-        """The types under which keys are compared that have these types in the sources."""
+        """Return the common types in which keys are compared, given their types in each source."""
         if not kinds:
             return ()
         if len({len(kind) for kind in kinds}) > 1:
@@ -138,27 +138,27 @@ class Block:
 
 
 def column(place: ColumnRef) -> exp.Column:
-    """The tree of a column."""
+    """Return the tree of a column."""
     return exp.column(place[1], table=place[0], quoted=True)
 
 
 def key_types(builder: Builder, node: Linear, keys: Sequence[str]) -> tuple[str, ...]:
-    """Types of key expressions over a node's columns.
+    """Return the types of key expressions over a node's columns.
 
     :param builder: the plan
     :param node: the node
-    :param keys: texts over its columns
+    :param keys: the texts of the expressions over its columns
     """
     items = ", ".join(f"{key} AS k{at}" for at, key in enumerate(keys))
     return tuple(kind for _, kind in builder.types(f"SELECT {items} FROM ({linear_to_sql(node)})"))
 
 
 def common_type(builder: Builder, kinds: Sequence[str]) -> str:
-    """The type in which Spark compares values of several types.
+    """Return the type in which Spark compares values of several types.
 
     :param builder: the plan
     :param kinds: Spark types
-    :raises NotIncremental: when that is not sure
+    :raises NotIncremental: if no such type can be determined
     """
     if all(is_number(kind) for kind in kinds) and len(set(kinds)) > 1:
         casts = ", ".join(f"CAST(NULL AS {kind})" for kind in kinds)
@@ -167,7 +167,7 @@ def common_type(builder: Builder, kinds: Sequence[str]) -> str:
 
 
 def _compared_type(builder: Builder, one: str, other: str) -> str:
-    """The type to which Spark casts both sides of an equality, which is the one to which casting them changes nothing."""
+    """Return the type to which Spark casts both sides of an equality: explicit casts to it leave Spark's plan the same."""
     pair = builder.name("t")
     builder.analyzer.declare({pair: (("a", one), ("b", other))})
     compared = f"SELECT a = b AS e FROM {quote(pair)}"
@@ -178,29 +178,29 @@ def _compared_type(builder: Builder, one: str, other: str) -> str:
 
 
 def cast_key(key: str, own: str, kind: str) -> str:
-    """A key in the type under which it is compared.
+    """Cast a key to the type in which it is compared.
 
-    :param key: its text
-    :param own: its type
-    :param kind: the other type
+    :param key: the text of the key
+    :param own: the type of the key
+    :param kind: the type to cast to
     """
-    # A text that is nothing of that type equals nothing, and what is grouped with NULL is compared by the query once more. Spark
-    # may never compare it, because of the query's other conditions.
+    # A text that cannot be cast equals nothing: TRY_CAST groups it with NULL, and the query compares it once more. Spark itself
+    # may never compare it, because of the query's other conditions, so that the cast must not fail.
     return f"{'TRY_CAST' if own == 'string' != kind else 'CAST'}({key} AS {kind})"
 
 
 def is_key_type(kind: str) -> bool:
-    """Whether values of a type can be grouped and compared for equality."""
+    """Return True if values of a type can be grouped and compared for equality."""
     return not any(part in kind for part in ("map<", "variant")) and not has_calendar_interval(kind)
 
 
 def is_number(kind: str) -> bool:
-    """Whether a type is one of numbers."""
+    """Return True if a type is numeric."""
     return kind in {"tinyint", "smallint", "int", "bigint", "float", "double"} or kind.startswith("decimal")
 
 
 def unqualified(tree: exp.Expr) -> str:
-    """The text of an expression over one source's columns, without the source's name."""
+    """Return the text of an expression over one source's columns, without the source's name."""
     return sql(tree.copy().transform(_bare_column, copy=False))
 
 

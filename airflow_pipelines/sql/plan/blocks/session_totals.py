@@ -1,4 +1,4 @@
-"""Decides which groups by session can be made of columns as they are."""
+"""Groups by session window that can be computed from the columns directly."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _SESSION = re.compile(
     r"session_window\((\w+), '(?:interval\s+)?([1-9]\d{0,8})\s+(second|minute|hour)s?'\)",
     re.IGNORECASE,
 )
-"""Of these lengths of time, no calendar matters."""
+"""A ``session_window`` call over a column with a gap of fixed length, for which no calendar matters."""
 _FIELD = re.compile(r"(__k\d+)\.`(start|end)`")
 _MICROSECONDS = {"second": 1_000_000, "minute": 60_000_000, "hour": 3_600_000_000}
 
 
 def session_totals(node: Aggregate) -> SessionTotals | None:
-    """What an aggregate by session adds up; None where a key, a value or a column of the result is an expression.
+    """Return the totals of an aggregate by session, or None if a key, a value or a result column is an expression.
 
     :param node: the aggregate
     """
@@ -40,7 +40,7 @@ def session_totals(node: Aggregate) -> SessionTotals | None:
 
 
 def _output(text: str, session: str, columns: Mapping[str, str], over: CallsOverRows) -> SessionTime | str | KeptValue | None:
-    """What a column of the result is."""
+    """Return the source of a result column: a bound of the session, a key or an accumulator; None if it is anything else."""
     field = _FIELD.fullmatch(text)
     if field is not None:
         return SessionTime(field[2]) if field[1] == session else None

@@ -1,1 +1,1 @@
-"""Plans the clauses of a query into nodes, one module per clause."""
+"""The planners of a query's clauses, one module per clause."""

@@ -1,4 +1,4 @@
-"""Plans FROM clauses: inner joins and unnesting extend a block; outer, semi and anti joins become stages keyed by join keys."""
+"""Plans of FROM clauses: inner joins and unnesting extend a block; outer, semi and anti joins become stages keyed by join keys."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def plan_from(tree: exp.Select, block: Block, scope: Scope) -> list[exp.Expr]:
 
     :param tree: the SELECT
     :param block: an empty block
-    :param scope: where the SELECT stands
+    :param scope: the scope of the SELECT
     :returns: the conjuncts of its WHERE clause that are still to be applied
     """
     waiting = list(conjuncts(tree.args["where"].this)) if tree.args.get("where") is not None else []
     clause = tree.args.get("from_")
     if clause is not None:
         with planning(clause.this):
-            _entry(clause.this, block, scope)
+            _add_entry(clause.this, block, scope)
         for join in tree.args.get("joins") or []:
             with planning(join):
                 waiting = _join(join, block, scope, waiting)
@@ -52,7 +52,7 @@ def plan_from(tree: exp.Select, block: Block, scope: Scope) -> list[exp.Expr]:
     return waiting
 
 
-def _entry(source: exp.Expr, block: Block, scope: Scope) -> None:
+def _add_entry(source: exp.Expr, block: Block, scope: Scope) -> None:
     """Add one entry of a FROM clause."""
     for join in source.args.get("joins") or []:
         if (join.args.get("side") or join.args.get("kind") or "INNER").upper() not in {"INNER", "CROSS"}:
@@ -64,7 +64,7 @@ def _entry(source: exp.Expr, block: Block, scope: Scope) -> None:
             block.add(*plan_pivot(block.builder, turned, _alias(source), source.args["pivots"]))
     elif isinstance(source, exp.Subquery) and isinstance(source.this, exp.Table):
         require_only(source, {"this"})
-        _entry(source.this, block, scope)
+        _add_entry(source.this, block, scope)
     elif isinstance(source, exp.Subquery):
         require_only(source, {"this", "alias"})
         block.add(_alias(source), scope.linear(source.this))
@@ -111,16 +111,16 @@ def _join(join: exp.Join, block: Block, scope: Scope, waiting: list[exp.Expr]) -
         _unnest(join.this, block, outer=True)
         return waiting
     if side in {"", "INNER"} and sort in {"", "INNER", "CROSS"}:
-        _entry(join.this, block, scope)
+        _add_entry(join.this, block, scope)
         if condition is not None:
             apply_conditions(block, scope, [condition])
         return waiting
     if isinstance(join.this, exp.Lateral):
         raise NotIncremental("an outer join of LATERAL has no incremental rule yet")
     if side in {"", "LEFT"}:
-        waiting = _early(block, waiting)
+        waiting = _push_down(block, waiting)
     right = Block(block.builder, block.required)
-    _entry(join.this, right, scope)
+    _add_entry(join.this, right, scope)
     if condition is not None:
         condition = _answered(condition, block, right, scope)
         require_scalar(condition)
@@ -129,7 +129,7 @@ def _join(join: exp.Join, block: Block, scope: Scope, waiting: list[exp.Expr]) -
 
 
 def _answered(condition: exp.Expr, left: Block, right: Block, scope: Scope) -> exp.Expr:
-    """The condition of an outer join with its subqueries unnested on the side whose columns they read."""
+    """Unnest the subqueries in the condition of an outer join, each on the side whose columns it reads."""
     parts = []
     for part in conjuncts(condition):
         if has_subquery(part):
@@ -142,10 +142,10 @@ def _answered(condition: exp.Expr, left: Block, right: Block, scope: Scope) -> e
     return exp.and_(*parts, copy=True)
 
 
-def _early(block: Block, waiting: list[exp.Expr]) -> list[exp.Expr]:
+def _push_down(block: Block, waiting: list[exp.Expr]) -> list[exp.Expr]:
     """Push down the conditions that read only sources that the block has already.
 
-    :returns: the others
+    :returns: the remaining conditions
     """
     left = []
     for condition in waiting:

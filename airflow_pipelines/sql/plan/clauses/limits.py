@@ -1,4 +1,4 @@
-"""Plans ORDER BY with LIMIT or OFFSET: the first rows are recomputed from the rows of the input."""
+"""Plans of ORDER BY with LIMIT or OFFSET: the first rows are recomputed from the rows of the input."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Outputs = Sequence[tuple[str, exp.Expr]]
 
 @dataclass(frozen=True, slots=True)
 class RowLimit:
-    """ORDER BY, LIMIT and OFFSET of a query.
+    """The ORDER BY, LIMIT and OFFSET of a query.
 
-    :param keys: columns and their directions
-    :param sort_columns: sort expressions that are no columns of the result, under names that ``keys`` use
+    :param keys: the columns and their directions
+    :param sort_columns: the sort expressions that are not columns of the result, under names that ``keys`` use
     :param clauses: LIMIT and OFFSET as text
-    :param tree: LIMIT or OFFSET as it stands in the query
+    :param tree: LIMIT or OFFSET as written in the query
     """
 
     keys: list[tuple[str, exp.Ordered]]
@@ -33,12 +33,12 @@ class RowLimit:
 
 
 def row_limit_of(tree: exp.Expr, outputs: Outputs) -> RowLimit | None:
-    """The row limit of a query.
+    """Return the row limit of a query.
 
     :param tree: the query
     :param outputs: its columns
-    :returns: None when it has neither LIMIT nor OFFSET
-    :raises NotIncremental: when the rows that it takes are not determined
+    :returns: None if it has neither LIMIT nor OFFSET
+    :raises NotIncremental: if LIMIT or OFFSET is without ORDER BY or has an unsupported form
     """
     clauses, clause = _clauses(tree), tree.args.get("limit") or tree.args.get("offset")
     if clause is None:
@@ -62,7 +62,7 @@ def first_rows(builder: Builder, node: Linear, columns: tuple[str, ...], limit: 
     """Plan the first rows of a node.
 
     :param builder: the plan
-    :param node: the rows, with the sort columns behind their own
+    :param node: the rows, with the sort columns after the result columns
     :param columns: the columns of the result
     :param limit: the limit
     """
@@ -80,7 +80,7 @@ def first_rows(builder: Builder, node: Linear, columns: tuple[str, ...], limit: 
 
 
 def _clauses(tree: exp.Expr) -> str:
-    """The LIMIT and OFFSET clauses of a query as text, empty when it has none."""
+    """Return the LIMIT and OFFSET clauses of a query as text, or an empty text if it has none."""
     parts = []
     for name in ("limit", "offset"):
         clause = tree.args.get(name)
@@ -92,7 +92,7 @@ def _clauses(tree: exp.Expr) -> str:
 
 
 def _output(key: exp.Expr, outputs: Outputs) -> str | None:
-    """The column of the result that a sort key stands for, by its name, its number or its expression."""
+    """Return the column of the result that a sort key refers to by its name, its number or its expression."""
     if isinstance(key, exp.Literal) and key.is_int:
         return outputs[int(key.name) - 1][0]
     if isinstance(key, exp.Column) and not key.table:

@@ -1,4 +1,4 @@
-"""Plans PIVOT as an aggregate with one filtered call per value, and UNPIVOT as the unnesting of an array of the columns."""
+"""Plans of PIVOT as an aggregate with one filtered call per value, and of UNPIVOT as the unnesting of an array of the columns."""
 
 from __future__ import annotations
 
@@ -18,9 +18,12 @@ from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
 from airflow_pipelines.sql.syntax.aggregate_calls import aggregate_calls
 
 _PLACED = frozenset({"boolean", "tinyint", "smallint", "int", "bigint", "float", "double"})
-"""When all aggregates have these types or decimals, Spark groups by the pivot value too and puts each result into its column."""
+"""Result types (besides decimals) for which Spark also groups by the pivot value and puts each result into its column.
+
+Spark does so if all aggregates have such types.
+"""
 _PASS_NULL_OVER = frozenset({"avg", "count", "max", "min", "sum"})
-"""Aggregates that ignore NULLs, so that they may also leave the rows out."""
+"""Aggregates that ignore NULLs, so that a filter on their rows gives the same result."""
 _PIVOT_PARTS = frozenset(
     {
         "expressions", "fields", "unpivot", "include_nulls", "alias", "columns", "pivot_column_naming",
@@ -36,7 +39,7 @@ def plan_pivot(builder: Builder, rows: Linear, alias: str, pivots: Sequence[exp.
     :param alias: the name by which ``pivots`` reads ``rows``
     :param pivots: the clauses
     :returns: the name of the result in the query, and its node
-    :raises NotIncremental: when the form has no rule
+    :raises NotIncremental: if the form has no rule
     """
     if len(pivots) > 1:
         raise NotIncremental("a PIVOT of a PIVOT has no incremental rule yet")
@@ -47,7 +50,7 @@ def plan_pivot(builder: Builder, rows: Linear, alias: str, pivots: Sequence[exp.
         raise NotIncremental("this form of PIVOT has no incremental rule yet")
     turned = pivot.copy()
     turned.set("alias", None)
-    # Spark says what the columns are called.
+    # Spark determines the names of the columns.
     columns = builder.types(f"SELECT * FROM ({linear_to_sql(rows)}) AS {quote(alias)}{sql(turned)}")
     block = Block(builder, frozenset((alias, column) for column in rows.columns))
     block.add(alias, rows)
@@ -59,7 +62,7 @@ def plan_pivot(builder: Builder, rows: Linear, alias: str, pivots: Sequence[exp.
 
 
 def _pivot(block: Block, alias: str, rows: Linear, pivot: exp.Pivot, columns: ColumnTypes) -> Linear:
-    """Groups by the columns that PIVOT does not name, with its aggregates over the rows of each pivot value."""
+    """Group by the columns that PIVOT does not name, with its aggregates over the rows of each pivot value."""
     (field,) = pivot.args["fields"]
     over = list(field.this.expressions) if isinstance(field.this, exp.Tuple) else [field.this]
     items = [item.unalias() for item in pivot.expressions]
@@ -73,14 +76,14 @@ def _pivot(block: Block, alias: str, rows: Linear, pivot: exp.Pivot, columns: Co
     placed = all(kind in _PLACED or kind.startswith("decimal") for kind in kinds)
     trees: list[exp.Expr] = list(keys)
     for condition in conditions:
-        trees += [_placed(condition, item) if placed else _over_nulls(condition, item) for item in items]
+        trees += [_placed(condition, item) if placed else _filter_all_rows(condition, item) for item in items]
     outputs: Outputs = [(name, tree) for (name, _), tree in zip(columns, trees, strict=True)]
     calls = distinct(call for tree in trees for call in aggregate_calls(tree))
     return block.builder.stage(aggregate(block, Groups(keys, calls), outputs, None))
 
 
 def _has_value(block: Block, columns: Sequence[exp.Expr], value: exp.Expr) -> exp.Expr:
-    """Whether a row has one of the values that PIVOT lists."""
+    """Return the condition that a row has one of the values that PIVOT lists."""
     values = list(value.expressions) if isinstance(value, exp.Tuple) else [value]
     if len(values) != len(columns) or value.find(exp.Column) is not None:
         raise NotIncremental("a PIVOT over something else than constants has no incremental rule")
@@ -96,21 +99,21 @@ def _has_value(block: Block, columns: Sequence[exp.Expr], value: exp.Expr) -> ex
 
 
 def _placed(condition: exp.Expr, item: exp.Expr) -> exp.Expr:
-    """An expression over the rows of one pivot value; NULL when there is no such row."""
+    """Return an expression over the rows of one pivot value; it is NULL if there is no such row."""
     there = exp.GT(this=exp.CountIf(this=condition.copy()), expression=exp.Literal.number(0))
-    return exp.Case(ifs=[exp.If(this=there, true=_filtered(condition, item))])
+    return exp.Case(ifs=[exp.If(this=there, true=_filter_aggregates(condition, item))])
 
 
-def _over_nulls(condition: exp.Expr, item: exp.Expr) -> exp.Expr:
-    """An expression over all rows whose aggregates see NULL for rows of other pivot values."""
+def _filter_all_rows(condition: exp.Expr, item: exp.Expr) -> exp.Expr:
+    """Return an expression over all rows, whose aggregates see NULL for rows of other pivot values."""
     for call in aggregate_calls(item):
         if (function_name(call) or "") not in _PASS_NULL_OVER:
             raise NotIncremental(f"PIVOT with {sql(call)} has no incremental rule yet")
-    return _filtered(condition, item)
+    return _filter_aggregates(condition, item)
 
 
-def _filtered(condition: exp.Expr, item: exp.Expr) -> exp.Expr:
-    """An expression with its aggregates over the rows of one value only."""
+def _filter_aggregates(condition: exp.Expr, item: exp.Expr) -> exp.Expr:
+    """Restrict the aggregates of an expression to the rows of one pivot value."""
     return substitute(item, {call: _with_filter(call, condition) for call in aggregate_calls(item)})
 
 
@@ -122,7 +125,7 @@ def _with_filter(call: exp.Expr, condition: exp.Expr) -> exp.Expr:
 
 
 def _unpivot(block: Block, alias: str, rows: Linear, pivot: exp.Pivot, columns: ColumnTypes) -> Linear:
-    """Each row once for each of the listed columns, with the columns' name and value."""
+    """Repeat each row once per listed column, with the column's name and value."""
     (field,) = pivot.args["fields"]
     listed = [(_label(part), list(_values(part))) for part in field.expressions]
     taken = {value.name for _, values in listed for value in values}
@@ -141,7 +144,7 @@ def _unpivot(block: Block, alias: str, rows: Linear, pivot: exp.Pivot, columns: 
     block.add_columns(name, made)
     cells: list[exp.Expr] = [exp.column(column, table=name, quoted=True) for column in made]
     if not pivot.args.get("include_nulls"):
-        # Several values are brought to one type by Spark as well, with whatever error that gives.
+        # Spark itself casts several values to one type too, with the same errors.
         first, *others = cells[1:]
         value = exp.Coalesce(this=first.copy(), expressions=[cell.copy() for cell in others]) if others else first.copy()
         block.filter(exp.Not(this=exp.Is(this=value, expression=exp.Null())))
@@ -150,7 +153,7 @@ def _unpivot(block: Block, alias: str, rows: Linear, pivot: exp.Pivot, columns: 
 
 
 def _values(part: exp.Expr) -> Iterator[exp.Column]:
-    """The columns of one entry of UNPIVOT's list."""
+    """Yield the columns of one entry of UNPIVOT's list."""
     tree = part.this if isinstance(part, exp.PivotAlias) else part
     for value in tree.expressions if isinstance(tree, exp.Tuple) else [tree]:
         if not isinstance(value, exp.Column):
@@ -159,7 +162,7 @@ def _values(part: exp.Expr) -> Iterator[exp.Column]:
 
 
 def _label(part: exp.Expr) -> str:
-    """What UNPIVOT calls an entry of its list."""
+    """Return the label that UNPIVOT gives to an entry of its list."""
     if isinstance(part, exp.PivotAlias):
         return str(part.args["alias"].name)
     return "_".join(value.name for value in _values(part))

@@ -1,4 +1,4 @@
-"""Plans SELECT: its clauses in the order in which SQL evaluates them."""
+"""Plans of SELECT: its clauses in the order in which SQL evaluates them."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ def plan_select(tree: exp.Select, scope: Scope) -> Node | Scan:
     """Plan one SELECT.
 
     :param tree: the SELECT
-    :param scope: where it stands
+    :param scope: the scope of the SELECT
     :returns: a node whose columns have the query's names
-    :raises NotIncremental: when a clause has no incremental rule
+    :raises NotIncremental: if a clause has no incremental rule
     """
     require_only(tree, _PARTS)
     outputs = _outputs(tree)
     if tree.args.get("from_") is None:
-        return _constant(tree, scope)
+        return _plan_constant(tree, scope)
     names = tuple(name for name, _ in outputs)
-    # Without LIMIT, ORDER BY says nothing about a relation.
+    # Without LIMIT, ORDER BY has no meaning for a relation.
     limit = row_limit_of(tree, outputs)
     block = Block(scope.builder, _wanted(tree))
     apply_conditions(block, scope, plan_from(tree, block, scope))
-    node = _projected(tree, block, scope, [*outputs, *(limit.sort_columns if limit is not None else [])])
+    node = _plan_projection(tree, block, scope, [*outputs, *(limit.sort_columns if limit is not None else [])])
     if tree.args.get("distinct"):
         if limit is not None and limit.sort_columns:
             raise NotIncremental("DISTINCT sorted by what is not selected has no incremental rule", tree.args["order"])
@@ -59,8 +59,8 @@ def plan_select(tree: exp.Select, scope: Scope) -> Node | Scan:
     return node if limit is None else first_rows(scope.builder, scope.builder.linear(node), names, limit)
 
 
-def _projected(tree: exp.Select, block: Block, scope: Scope, outputs: Outputs) -> Node | Scan:
-    """GROUP BY, HAVING, window functions, QUALIFY and the SELECT list over a block."""
+def _plan_projection(tree: exp.Select, block: Block, scope: Scope, outputs: Outputs) -> Node | Scan:
+    """Plan GROUP BY, HAVING, window functions, QUALIFY and the SELECT list over a block."""
     placeholders = SubqueryPlaceholders()
     definitions = tree.args.get("windows") or []
     outputs = [(name, placeholders.replace_subqueries(inline_windows(item, definitions))) for name, item in outputs]
@@ -76,7 +76,7 @@ def _projected(tree: exp.Select, block: Block, scope: Scope, outputs: Outputs) -
             outputs, last = [(name, show(item)) for name, item in outputs], [show(part) for part in last]
             having = show(having) if having is not None else None
         names = placeholders.unnest_below_groups(block, scope, groups)
-        outputs, last = _replaced(outputs, last, names)
+        outputs, last = _replace_parts(outputs, last, names)
         having = substitute(having, names) if having is not None else None
         groups = Groups([substitute(key, names) for key in groups.keys], [substitute(call, names) for call in groups.calls])
         above = [*(item for _, item in outputs), *([having] if having is not None else [])]
@@ -86,7 +86,7 @@ def _projected(tree: exp.Select, block: Block, scope: Scope, outputs: Outputs) -
             return aggregate(block, groups, outputs, having)
         later = having is not None and placeholders.has_placeholder(having)
         members = materialize_groups(block, groups, None if later else having)
-        outputs, last = _replaced(outputs, last, members)
+        outputs, last = _replace_parts(outputs, last, members)
         names = {key: members[key] for key in groups.keys}
         if having is not None and later:
             apply_conditions(block, scope, [placeholders.restore(substitute(having, members), names)])
@@ -96,7 +96,7 @@ def _projected(tree: exp.Select, block: Block, scope: Scope, outputs: Outputs) -
     ]
     calls = [call for item in [*(item for _, item in outputs), *last] for call in window_functions(item)]
     if calls:
-        outputs, last = _replaced(outputs, last, apply_windows(block, calls))
+        outputs, last = _replace_parts(outputs, last, apply_windows(block, calls))
     for condition in last:
         for part in conjuncts(condition):
             require_scalar(part)
@@ -107,14 +107,14 @@ def _projected(tree: exp.Select, block: Block, scope: Scope, outputs: Outputs) -
 
 
 def _condition(having: exp.Expr) -> exp.Expr:
-    """The condition of HAVING. Unlike other clauses, it takes any value and casts what is no predicate."""
+    """Return the condition of HAVING; unlike other clauses, HAVING casts a value that is no predicate to BOOLEAN."""
     if isinstance(having.unnest(), exp.Predicate | exp.Connector | exp.Not | exp.Boolean):
         return having
     return exp.cast(having.copy(), "boolean")
 
 
-def _replaced(outputs: Outputs, last: list[exp.Expr], names: Mapping[exp.Expr, exp.Expr]) -> tuple[Outputs, list[exp.Expr]]:
-    """The SELECT list and the conditions after it with some of their parts replaced."""
+def _replace_parts(outputs: Outputs, last: list[exp.Expr], names: Mapping[exp.Expr, exp.Expr]) -> tuple[Outputs, list[exp.Expr]]:
+    """Replace parts of the SELECT list and of the conditions after it."""
     return [(name, substitute(item, names)) for name, item in outputs], [substitute(part, names) for part in last]
 
 
@@ -125,18 +125,18 @@ def _outputs(tree: exp.Select) -> Outputs:
     if any(isinstance(item, exp.Aliases) for item in tree.expressions):
         several = next(item for item in tree.expressions if isinstance(item, exp.Aliases))
         raise NotIncremental("an expression gives several columns", several)
-    # Nothing can read the second of two columns of one name, except the view itself, which counts.
+    # Nothing can read the second of two columns of one name, except the view itself, which takes columns by position.
     first = {name: at for at, (name, _) in reversed(list(enumerate(outputs)))}
     return [(name if first[name] == at else f"{name}__{at}", item) for at, (name, item) in enumerate(outputs)]
 
 
 def _wanted(tree: exp.Select) -> frozenset[ColumnRef]:
-    """The columns that a SELECT reads, also in its subqueries, of whatever source."""
+    """Return the columns of any source that a SELECT reads, including its subqueries."""
     return frozenset((found.table, found.name) for found in tree.find_all(exp.Column) if found.table)
 
 
-def _constant(tree: exp.Select, scope: Scope) -> Full:
-    """A SELECT without FROM: computed once."""
+def _plan_constant(tree: exp.Select, scope: Scope) -> Full:
+    """Plan a SELECT without FROM, which is computed once."""
     for item in tree.expressions:
         require_scalar(item)
     text, reads = scope.standalone(tree)

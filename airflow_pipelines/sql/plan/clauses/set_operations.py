@@ -1,4 +1,4 @@
-"""Plans UNION, INTERSECT, EXCEPT and DISTINCT: sums of relations, and groups of equal rows with one count per side."""
+"""Plans of UNION, INTERSECT, EXCEPT and DISTINCT: sums of relations, and groups of equal rows with one count per side."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
 
 
 def union_all(builder: Builder, parts: Sequence[Linear]) -> UnionAll:
-    """The sum of nodes, with the first one's column names.
+    """Return the sum of nodes, with the first one's column names.
 
     :param builder: the plan
-    :param parts: the nodes, with as many columns each
+    :param parts: the nodes, all with the same number of columns
     """
-    # Spark widens types pair by pair from the left, and so do nested unions here. Each part's types are asked for by themselves: in
-    # a chain of unions the text of all that stands on the left would be analyzed again for each part.
+    # Spark widens types pair by pair from the left, and so do nested unions here. Each part's types are queried separately: in
+    # a chain of unions Spark would otherwise analyze all parts on the left again for each part.
     kinds = [_kinds(builder, part) for part in parts]
     if any(other != kinds[0] for other in kinds[1:]):
         rows = (", ".join(f"CAST(NULL AS {kind})" for kind in part) for part in kinds)
@@ -34,57 +34,57 @@ def _kinds(builder: Builder, node: Linear) -> list[str]:
 
 
 def distinct(builder: Builder, node: Linear) -> Aggregate:
-    """Every row of a node once.
+    """Return each distinct row of a node once.
 
     :param builder: the plan
     :param node: the rows
     """
-    return _grouped(node, builder.types(linear_to_sql(node)), (), Accumulators(), None)
+    return _group_rows(node, builder.types(linear_to_sql(node)), (), Accumulators(), None)
 
 
 def intersect(builder: Builder, left: Linear, right: Linear) -> Aggregate:
-    """The rows that are in both nodes, once.
+    """Return the distinct rows that are in both nodes.
 
     :param builder: the plan
     :param left: one node
-    :param right: the other one, with as many columns
+    :param right: the other node, with the same number of columns
     """
-    return _by_sides(builder, left, right, "{l} > 0 AND {r} > 0")
+    return _group_by_sides(builder, left, right, "{l} > 0 AND {r} > 0")
 
 
 def except_(builder: Builder, left: Linear, right: Linear) -> Aggregate:
-    """The rows of the left node that are not in the right one, once.
+    """Return the distinct rows of the left node that are not in the right one.
 
     :param builder: the plan
     :param left: the rows
     :param right: the rows to leave out
     """
-    return _by_sides(builder, left, right, "{l} > 0 AND {r} = 0")
+    return _group_by_sides(builder, left, right, "{l} > 0 AND {r} = 0")
 
 
 def intersect_all(builder: Builder, left: Linear, right: Linear) -> Select:
-    """The rows that are in both nodes, as often as in the one that has fewer of them.
+    """Return the rows that are in both nodes, each as often as in the node that has fewer copies of it.
 
     :param builder: the plan
     :param left: one node
-    :param right: the other one, with as many columns
+    :param right: the other node, with the same number of columns
     """
-    return _repeated(builder, _by_sides(builder, left, right, "{l} > 0 AND {r} > 0", copies="LEAST({l}, {r})"))
+    return _repeated(builder, _group_by_sides(builder, left, right, "{l} > 0 AND {r} > 0", copies="LEAST({l}, {r})"))
 
 
 def except_all(builder: Builder, left: Linear, right: Linear) -> Select:
-    """The rows of the left node, as often as it has more of them than the right one.
+    """Return each row of the left node as many times as it has more copies of it than the right one.
 
     :param builder: the plan
     :param left: the rows
     :param right: the rows to leave out
     """
-    return _repeated(builder, _by_sides(builder, left, right, "{l} > {r}", copies="{l} - {r}"))
+    return _repeated(builder, _group_by_sides(builder, left, right, "{l} > {r}", copies="{l} - {r}"))
 
 
-def _by_sides(builder: Builder, left: Linear, right: Linear, having: str, copies: str | None = None) -> Aggregate:
-    """Groups of equal rows of both nodes; ``having`` and ``copies`` are over the sides' counts ``{l}`` and ``{r}``."""
-    both = union_all(builder, [_tagged(left, 0), _tagged(right, 1)])
+def _group_by_sides(builder: Builder, left: Linear, right: Linear, having: str, copies: str | None = None) -> Aggregate:
+    """Group the equal rows of both nodes; ``having`` and ``copies`` are over the sides' counts ``{l}`` and ``{r}``."""
+    both = union_all(builder, [_tag_side(left, 0), _tag_side(right, 1)])
     columns = both.types[:-1]
     accumulators = Accumulators()
     tag = f"__c{len(columns)}"
@@ -94,17 +94,17 @@ def _by_sides(builder: Builder, left: Linear, right: Linear, having: str, copies
         calls.append(Call(f"__r{side}", f"COUNT_IF({tag} = {side})", "bigint", value))
     counts = {"l": "__r0", "r": "__r1"}
     extra = () if copies is None else (Item("__copies", copies.format(**counts)),)
-    return _grouped(both, columns, tuple(calls), accumulators, having.format(**counts), extra)
+    return _group_rows(both, columns, tuple(calls), accumulators, having.format(**counts), extra)
 
 
-def _tagged(node: Linear, side: int) -> Select:
+def _tag_side(node: Linear, side: int) -> Select:
     items = [Item(f"c{at}", f"`s`.{quote(name)}") for at, name in enumerate(node.columns)]
     # The left side's names are the result's.
     items = [Item(name, item.text) for name, item in zip(node.columns, items, strict=True)]
     return Select((Source("s", node),), (*items, Item("__side", str(side))))
 
 
-def _grouped(
+def _group_rows(
     node: Linear,
     columns: ColumnTypes,
     calls: tuple[Call, ...],
@@ -121,7 +121,7 @@ def _grouped(
 
 
 def _repeated(builder: Builder, counted: Aggregate) -> Select:
-    """Each row as often as its column ``__copies`` says."""
+    """Repeat each row as often as its column ``__copies`` says."""
     scan = builder.stage(counted)
     items = tuple(Item(name, f"`s`.{quote(name)}") for name in scan.columns if name != "__copies")
     return Select((Source("s", scan),), items, None, ("LATERAL VIEW EXPLODE(ARRAY_REPEAT(0, INT(`s`.__copies))) AS `__n`",))

@@ -1,4 +1,4 @@
-"""Plans window functions: one stage for all functions that share PARTITION BY keys."""
+"""Plans of window functions: one stage for all functions that share PARTITION BY keys."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from airflow_pipelines.sql.plan.ir.affected_keys import KeyedSource, Shape
 
 
 def window_functions(tree: exp.Expr) -> list[exp.Window]:
-    """The window functions in an expression, those of its subqueries left out."""
+    """Return the window functions in an expression, without those of its subqueries."""
     if isinstance(tree, exp.Window):
         return [tree]
     if isinstance(tree, exp.Query | exp.Subquery):
@@ -23,11 +23,11 @@ def window_functions(tree: exp.Expr) -> list[exp.Window]:
 
 
 def inline_windows(tree: exp.Expr, definitions: Sequence[exp.Expr]) -> exp.Expr:
-    """A copy of an expression in which no window function refers to the WINDOW clause any more.
+    """Return a copy of an expression with the definitions of the WINDOW clause written out in its window functions.
 
     :param tree: the expression
     :param definitions: the entries of the WINDOW clause
-    :raises NotIncremental: when a window is not defined there
+    :raises NotIncremental: if a window is not defined there
     """
     named = {definition.name: definition for definition in definitions}
 
@@ -47,11 +47,11 @@ def inline_windows(tree: exp.Expr, definitions: Sequence[exp.Expr]) -> exp.Expr:
 
 
 def qualify_of(tree: exp.Select, outputs: Sequence[tuple[str, exp.Expr]]) -> exp.Expr | None:
-    """The condition of QUALIFY without the names of the SELECT list and of the WINDOW clause.
+    """Return the condition of QUALIFY, with names of the SELECT list and of the WINDOW clause replaced by their definitions.
 
     :param tree: the SELECT
     :param outputs: its SELECT list
-    :returns: None when it has no QUALIFY
+    :returns: None if it has no QUALIFY
     """
     clause = tree.args.get("qualify")
     if clause is None:
@@ -63,9 +63,9 @@ def qualify_of(tree: exp.Select, outputs: Sequence[tuple[str, exp.Expr]]) -> exp
 def apply_windows(block: Block, calls: Sequence[exp.Window]) -> dict[exp.Expr, exp.Expr]:
     """Add window functions to a block, in as few stages as their partitions allow.
 
-    :param block: the rows that the functions read; afterwards it has a column for each of them
+    :param block: the rows that the functions read; afterwards it has a column for each function
     :param calls: the functions, each with its definition, as trees of the query
-    :returns: what replaces the functions in the expressions above
+    :returns: the mapping from the functions to their replacements in the expressions above
     """
     replaced: dict[exp.Expr, exp.Expr] = {}
     for level in _levels(distinct(calls)):
@@ -79,14 +79,14 @@ def apply_windows(block: Block, calls: Sequence[exp.Window]) -> dict[exp.Expr, e
 
 @dataclass(slots=True)
 class _Level:
-    """Functions that one stage computes: ``keys`` are in the PARTITION BY of all of them."""
+    """The window functions that one stage computes; ``keys`` are in the PARTITION BY of all of them."""
 
     keys: list[exp.Expr]
     calls: list[exp.Window] = field(default_factory=list)
 
 
 def _levels(calls: Sequence[exp.Expr]) -> list[_Level]:
-    """The functions grouped by common PARTITION BY keys. Those without any come last, because every change affects them."""
+    """Group the functions by common PARTITION BY keys. Functions without keys come last, because every change affects them."""
     levels: list[_Level] = []
     whole = _Level([])
     for call in calls:

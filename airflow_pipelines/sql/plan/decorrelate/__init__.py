@@ -1,1 +1,1 @@
-"""Decorrelates subqueries: EXISTS, IN, scalar and lateral subqueries become joins and keyed stages."""
+"""Decorrelation of subqueries: EXISTS, IN, scalar and lateral subqueries become joins and keyed stages."""

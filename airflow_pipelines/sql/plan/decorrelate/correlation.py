@@ -1,4 +1,4 @@
-"""Splits a correlated subquery into its uncorrelated rows and the conditions that correlate them with the outer query."""
+"""The split of a correlated subquery into its uncorrelated rows and the conditions that correlate them with the outer query."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Correlation:
     """A subquery that reads columns of the query around it.
 
     :param whole: the subquery
-    :param core: the SELECT in it, or in a derived table of its FROM clause, whose conditions are correlated
-    :param uncorrelated: the conditions of the core that are not
-    :param correlated: those that are
-    :param scope: what the core can name
+    :param core: the SELECT with the correlated conditions: the subquery itself or a derived table of its FROM clause
+    :param uncorrelated: the uncorrelated conditions of the core
+    :param correlated: the correlated conditions of the core
+    :param scope: the names that the core can read
     """
 
     whole: exp.Query
@@ -37,12 +37,12 @@ class Correlation:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the subquery gives one row for each of the core's rows that its conditions hold for."""
+        """True if the subquery gives one row for each of the core's rows that meet its conditions."""
         return self.whole is self.core and is_plain(self.core)
 
     @property
     def items(self) -> list[exp.Expr]:
-        """What the core selects."""
+        """The core's SELECT list."""
         return [item.unalias() for item in self.core.expressions]
 
     @property
@@ -60,13 +60,13 @@ class Correlation:
         return parts
 
     def rows(self) -> tuple[Linear, dict[ColumnRef, str]]:
-        """The core's rows without the correlated conditions: a node, and the names of the core's columns in it."""
+        """Return the core's rows without the correlated conditions: a node, and the names of the core's columns in it."""
         names = {(found.table, found.name): f"c{at}" for at, found in enumerate(self.inner)}
         items = [exp.alias_(column(place), name) for place, name in names.items()] or [exp.alias_(exp.Literal.number(1), "c0")]
         return self.scope.linear(self.query(items)), names
 
     def query(self, items: list[exp.Expr], keys: list[exp.Expr] | None = None) -> exp.Select:
-        """A query over the core's rows without the correlated conditions.
+        """Return a query over the core's rows without the correlated conditions.
 
         :param items: the SELECT list
         :param keys: the GROUP BY keys; none for a query without groups
@@ -87,10 +87,10 @@ class Correlation:
         return copy
 
     def over(self, alias: str, names: Mapping[ColumnRef, str]) -> exp.Query:
-        """The subquery with its core reading its rows from another relation.
+        """Return the subquery with its core reading its rows from another relation.
 
         :param alias: the relation's name in the query
-        :param names: what the core's columns are called there
+        :param names: the core's columns and their names in the relation
         """
         whole = self.whole.copy()
         core = _core(whole, free_sources(self.whole))[-1]
@@ -100,7 +100,7 @@ class Correlation:
         core.set("where", exp.Where(this=exp.and_(*self.correlated, copy=True)) if self.correlated else None)
         for select in _core(whole, free_sources(self.whole)):
             select.set("with_", None)
-            # The columns get other names inside, but not for what reads the subquery.
+            # Inside, the columns get other names; readers of the subquery need the original ones.
             select.set("expressions", [_with_name(item) for item in select.expressions])
         trees: dict[exp.Expr, exp.Expr] = {column(place): column((alias, name)) for place, name in names.items()}
         return substitute(whole, trees)  # type: ignore[return-value]
@@ -110,9 +110,9 @@ def correlation(whole: exp.Query, scope: Scope, outer: frozenset[str]) -> Correl
     """Split a correlated subquery.
 
     :param whole: the subquery
-    :param scope: where it stands
+    :param scope: the scope of the subquery
     :param outer: the sources of the outer query
-    :raises NotIncremental: when its rows cannot be separated from the outer row
+    :raises NotIncremental: if its rows cannot be separated from the outer row
     """
     free_names = free_sources(whole)
     if not free_names <= outer:
@@ -138,14 +138,14 @@ def correlation(whole: exp.Query, scope: Scope, outer: frozenset[str]) -> Correl
 
 
 def is_plain(select: exp.Select) -> bool:
-    """Whether a SELECT gives one row for each row that its conditions hold for."""
+    """Return True if a SELECT gives one row for each row that meets its conditions."""
     if any(value and name not in _PLAIN for name, value in select.args.items()):
         return False
     return not any(True for item in select.expressions for _ in aggregate_calls(item)) and not select.find(exp.Window)
 
 
 def is_one_row(query: exp.Query) -> bool:
-    """Whether a query gives exactly one row whatever it reads: aggregates without groups."""
+    """Return True if a query always gives exactly one row: aggregates without groups."""
     if not isinstance(query, exp.Select) or any(value and name not in _PLAIN for name, value in query.args.items()):
         return False
     return any(True for item in query.expressions for _ in aggregate_calls(item))
@@ -162,7 +162,7 @@ def _is_inner(join: exp.Join) -> bool:
 
 
 def _core(whole: exp.Query, outer: frozenset[str]) -> list[exp.Select]:
-    """The SELECTs from the whole subquery down to the one whose conditions are correlated; each reads only the next one."""
+    """Return the SELECTs from the whole subquery down to the one with the correlated conditions; each reads only the next one."""
     path: list[exp.Select] = []
     tree: exp.Expr = whole
     while True:

@@ -1,4 +1,4 @@
-"""Plans lateral subqueries: joins of each outer row with the rows that the subquery gives for it."""
+"""Plans of lateral subqueries: joins of each outer row with the rows that the subquery gives for it."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def join_lateral(block: Block, scope: Scope, lateral: exp.Lateral, condition: ex
     """Join a block with a lateral subquery.
 
     :param block: the outer rows
-    :param scope: where the subquery stands
+    :param scope: the scope of the subquery
     :param lateral: the entry of the FROM clause
     :param condition: the join's condition, if it has one
-    :param outer: whether outer rows without a match are kept
+    :param outer: True to keep outer rows without a match
     """
     if condition is not None:
         require_scalar(condition)
@@ -62,7 +62,7 @@ def join_lateral(block: Block, scope: Scope, lateral: exp.Lateral, condition: ex
 
 
 def _named(lateral: exp.Lateral, query: exp.Expr) -> tuple[str, list[str]]:
-    """The name of a lateral subquery and those of its columns."""
+    """Return the name of a lateral subquery and the names of its columns."""
     alias = lateral.args.get("alias")
     if alias is None or alias.this is None:
         raise NotIncremental("a lateral subquery without a name has no incremental rule")

@@ -1,4 +1,4 @@
-"""The joins by which a block evaluates subqueries: inner joins, semi-joins, anti-joins and keyed stages."""
+"""The joins with which a block evaluates subqueries: inner joins, semi-joins, anti-joins and keyed stages."""
 
 from __future__ import annotations
 
@@ -22,18 +22,20 @@ from airflow_pipelines.sql.syntax.aggregate_calls import aggregate_calls
 
 
 class SubqueryJoins:
-    """Joins one block with its subqueries."""
+    """The joins of one block with its subqueries."""
 
     def __init__(self, block: Block, scope: Scope) -> None:
-        """:param block: the outer rows
-        :param scope: where the block stands
+        """Start with the block as it is.
+
+        :param block: the outer rows
+        :param scope: the scope of the block
         """
         self.block = block
         self.scope = scope
         self.builder = block.builder
 
     def rereadable(self, query: exp.Query) -> Linear:
-        """An uncorrelated subquery as a node that is cheap to read more than once."""
+        """Return an uncorrelated subquery as a node that is cheap to read more than once."""
         return self.builder.rereadable(self.scope.linear(query))
 
     def join(self, node: Linear) -> str:
@@ -47,10 +49,10 @@ class SubqueryJoins:
         return alias
 
     def scalar(self, node: Linear, written: exp.Expr) -> Linear:
-        """The value of a scalar subquery: NULL when it has no row, an error when it has several.
+        """Return the value of a scalar subquery: NULL if it has no row; Spark raises an error if it has several.
 
-        :param node: gives the rows of the subquery
-        :param written: the subquery as it stands in the query
+        :param node: the rows of the subquery
+        :param written: the subquery as written in the query
         """
         alias = self.builder.name("i")
         query = f"SELECT (SELECT {quote(node.columns[0])} FROM {quote(alias)}) AS v"
@@ -58,14 +60,14 @@ class SubqueryJoins:
         return self.builder.stage(AffectedKeys((KeyedSource(alias, node, ()),), query, ("v",), (), Shape.SUBQUERY, reason=reason))
 
     def _totals(self, node: Linear, outputs: list[tuple[str, exp.Expr]], alias: str) -> Linear:
-        """One row of aggregates over all rows of a node, which the expressions read as ``alias``."""
+        """Return one row of aggregates over all rows of a node, which the expressions read as ``alias``."""
         rows = Block(self.builder, frozenset((alias, name) for name in node.columns))
         rows.add(alias, node)
         calls = distinct(call for _, tree in outputs for call in aggregate_calls(tree))
         return self.builder.stage(aggregate(rows, Groups([], calls), outputs, None))
 
     def exists_uncorrelated(self, query: exp.Query) -> exp.Expr:
-        """Whether an uncorrelated subquery has any row, as a column of a source of one row."""
+        """Return a column that is true if an uncorrelated subquery has any row; its source has one row."""
         if isinstance(query, exp.Select) and is_plain(query):
             query = query.copy()
             query.set("expressions", [exp.alias_(exp.Literal.number(1), "one")])
@@ -74,14 +76,14 @@ class SubqueryJoins:
         return column((self.join(node), "there"))
 
     def has_row(self, values: Sequence[exp.Expr], node: Linear) -> exp.Expr:
-        """Tell whether constants are a row of a node, as a column of a source of one row. NULL equals nothing."""
+        """Return a column that is true if constants are a row of a node; its source has one row. NULL equals nothing."""
         alias = self.builder.name("i")
         equal = exp.and_(*equalities(values, [column((alias, name)) for name in node.columns]), copy=True)
         there = exp.GT(this=exp.CountIf(this=equal), expression=exp.Literal.number(0))
         return column((self.join(self._totals(node, [("there", there)], alias)), "there"))
 
     def null_flags(self, node: Linear) -> tuple[exp.Expr, exp.Expr]:
-        """Whether a node of one column has no row at all, and whether it has a NULL: two columns of a source of one row."""
+        """Return two columns of a source of one row: true if a node of one column has no row, and true if it has a NULL."""
         alias = self.builder.name("i")
         nothing = exp.EQ(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(0))
         is_null = exp.Is(this=column((alias, node.columns[0])), expression=exp.Null())
@@ -91,7 +93,7 @@ class SubqueryJoins:
         return column((flags, "nothing")), column((flags, "has_null"))
 
     def types(self, trees: Sequence[exp.Expr]) -> list[str]:
-        """Types of expressions over the block."""
+        """Return the types of expressions over the block."""
         outputs = [(f"t{at}", tree) for at, tree in enumerate(trees)]
         return [kind for _, kind in self.builder.types(linear_to_sql(self.block.select(outputs)))]
 
@@ -101,7 +103,7 @@ class SubqueryJoins:
         :param found: the correlation in the subquery
         :param subquery: the EXISTS or IN
         :param correlations: the conditions that connect the subquery with the outer query
-        :param negated: keep the rows for which it does not hold
+        :param negated: True to keep the rows for which it does not hold
         """
         node, names = found.rows()
         alias = self.builder.name("i")
@@ -109,7 +111,7 @@ class SubqueryJoins:
         self._become_keyed(alias, node, names, exp.Not(this=condition) if negated else condition, correlations, value=None)
 
     def correlated_value(self, found: Correlation, subquery: exp.Expr, correlations: Sequence[exp.Expr]) -> exp.Expr:
-        """The value of an expression with one correlated subquery, as a column of the block.
+        """Return the value of an expression with one correlated subquery, as a column of the block.
 
         :param found: the correlation in the subquery
         :param subquery: the expression
@@ -124,15 +126,15 @@ class SubqueryJoins:
         """Keep the rows whose values are among a node's rows. NULL equals nothing.
 
         :param lefts: the values, one for each column of the node
-        :param node: gives the rows of the subquery
-        :param negated: keep the rows whose values are not among them
+        :param node: the rows of the subquery
+        :param negated: True to keep the rows whose values are not among them
         """
         alias = self.builder.name("i")
         exists, names, correlations = self._membership(lefts, node, alias)
         self._become_keyed(alias, node, names, exp.Not(this=exists) if negated else exists, correlations, value=None)
 
     def membership(self, lefts: Sequence[exp.Expr], node: Linear) -> exp.Expr:
-        """Whether values are among a node's rows, as a column of the block. NULL equals nothing."""
+        """Return a column of the block that is true if values are among a node's rows. NULL equals nothing."""
         alias = self.builder.name("i")
         exists, names, correlations = self._membership(lefts, node, alias)
         return self.keyed_value(alias, node, names, exists, correlations)
@@ -150,14 +152,14 @@ class SubqueryJoins:
 
         :param condition: the condition
         :param predicate: the IN in it
-        :param node: gives the rows of the IN's subquery
+        :param node: the rows of the IN's subquery
         """
         alias = self.builder.name("i")
         condition = substitute(condition, {predicate: self.in_over(predicate, alias, node)})
         self._become_keyed(alias, node, {}, condition, [], value=None)
 
     def in_over(self, predicate: exp.In, alias: str, node: Linear) -> exp.Expr:
-        """The same IN over the rows of a node, which it reads as ``alias``."""
+        """Return the same IN over the rows of a node, which it reads as ``alias``."""
         columns = [exp.column(name, table=alias, quoted=True) for name in node.columns]
         query = exp.Select(expressions=columns).from_(exp.to_identifier(alias, quoted=True))
         return exp.In(this=predicate.this.copy(), query=exp.Subquery(this=query))
@@ -165,7 +167,10 @@ class SubqueryJoins:
     def keyed_value(
         self, alias: str, node: Linear, names: dict[ColumnRef, str], tree: exp.Expr, correlations: Sequence[exp.Expr]
     ) -> exp.Expr:
-        """The value of an expression with one subquery, as a column of the block. See :meth:`_become_keyed` for the parameters."""
+        """Return the value of an expression with one subquery, as a column of the block.
+
+        See :meth:`_become_keyed` for the parameters.
+        """
         value = (self.builder.name("v"), "v")
         self._become_keyed(alias, node, names, tree, correlations, value)
         return column(value)
@@ -182,8 +187,8 @@ class SubqueryJoins:
         """Replace the block by a keyed stage that evaluates one subquery.
 
         :param alias: the name by which ``tree`` reads the subquery's rows
-        :param node: these rows
-        :param names: the columns that ``correlations`` read of them, and their names in the node
+        :param node: the subquery's rows
+        :param names: the columns of these rows that ``correlations`` read, and their names in the node
         :param tree: the condition or, with ``value``, the expression that the stage evaluates for each row of the block
         :param correlations: the conditions that correlate both; the equalities among them are the stage's keys
         :param value: the query's name of the expression; None to keep the rows for which it is true
@@ -213,7 +218,7 @@ class SubqueryJoins:
         self.block.replace_by_keyed(pieces, query, kept or {("", ""): "c0"}, Shape.SUBQUERY, reason)
 
     def _columns_read(self, tree: exp.Expr, names: dict[ColumnRef, str]) -> tuple[str, ...]:
-        """The block's columns that an expression reads, under their names in the block's node."""
+        """Return the block's columns that an expression reads, under their names in the block's node."""
         found = distinct(tree.find_all(exp.Column))
         return tuple(
             unqualified(exp.column(names[(part.table, part.name)]))

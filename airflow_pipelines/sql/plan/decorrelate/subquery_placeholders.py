@@ -1,4 +1,4 @@
-"""Replaces the subqueries of SELECT lists, GROUP BY and HAVING by placeholder columns until grouping is planned."""
+"""Placeholder columns for the subqueries of SELECT lists, GROUP BY and HAVING, used until grouping is planned."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _AROUND_ARGUMENTS = (exp.Filter, exp.Where, exp.Distinct, exp.WithinGroup, exp.O
 
 @dataclass(slots=True)
 class SubqueryPlaceholders:
-    """Placeholder columns and the subqueries that they stand for."""
+    """The placeholder columns and the subqueries that they stand for."""
 
     found: dict[exp.Expr, exp.Expr] = field(default_factory=dict)
     """The subqueries by their placeholders."""
 
     def replace_subqueries(self, tree: exp.Expr) -> exp.Expr:
-        """Put a placeholder in place of each subquery of an expression; equal subqueries share one."""
+        """Replace each subquery of an expression by a placeholder; equal subqueries share one."""
         names = {subquery: self._column(subquery) for subquery in subquery_expressions(tree)}
         return substitute(tree, names) if names else tree
 
     def replace_in_group_by(self, select: exp.Select) -> exp.Select:
-        """A SELECT with placeholders in place of the subqueries in its GROUP BY."""
+        """Replace the subqueries in the GROUP BY of a SELECT by placeholders."""
         group = select.args.get("group")
         if group is None or not any(True for _ in subquery_expressions(group)):
             return select
@@ -42,23 +42,23 @@ class SubqueryPlaceholders:
         return copy
 
     def has_placeholder(self, tree: exp.Expr) -> bool:
-        """Whether an expression has a placeholder."""
+        """Return True if an expression has a placeholder."""
         return bool(self.found) and any(part.table == _ALIAS for part in tree.find_all(exp.Column))
 
     def restore(self, tree: exp.Expr, keys: Mapping[exp.Expr, exp.Expr]) -> exp.Expr:
-        """Put the subqueries back in place of their placeholders.
+        """Replace the placeholders of an expression by their subqueries.
 
-        :param keys: what is replaced in the subqueries
+        :param keys: the replacements of parts inside the subqueries
         """
         return substitute(tree, {name: substitute(subquery, keys) for name, subquery in self.found.items()})
 
     def unnest_below_groups(self, block: Block, scope: Scope, groups: Groups) -> dict[exp.Expr, exp.Expr]:
         """Unnest the subqueries in keys and in arguments of aggregates, over the rows of FROM.
 
-        :param block: the rows of FROM; takes the joins that unnesting adds
-        :param scope: what subqueries can name
+        :param block: the rows of FROM; it takes the joins that unnesting adds
+        :param scope: the names that subqueries can read
         :param groups: the keys and aggregates of the query
-        :returns: what these keys and aggregates are to be replaced by
+        :returns: the replacements of these keys and aggregates
         """
         names: dict[exp.Expr, exp.Expr] = {}
         for key in groups.keys:
@@ -87,7 +87,7 @@ class SubqueryPlaceholders:
 
 
 def _canonical(subquery: exp.Expr) -> exp.Expr:
-    """A subquery with its sources named by their positions, because their names in the query are all different."""
+    """Return a subquery with its sources named by position, because the names in the query are all different."""
     copy = subquery.copy()
     own = [alias for select in copy.find_all(exp.Select) for alias in own_sources(select)]
     names = {alias: f"s{at}" for at, alias in enumerate(own)}

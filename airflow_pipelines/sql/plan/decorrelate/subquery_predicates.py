@@ -1,4 +1,4 @@
-"""Reads from the tree alone what EXISTS, IN and scalar subqueries mean and where they stand."""
+"""Syntactic analysis of EXISTS, IN and scalar subqueries: their meaning and position, from the tree alone."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _NULL_OVER_NO_ROWS = frozenset({
 # fmt: on
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 _STRICT = (*_COMPARISONS, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Neg, exp.Paren, exp.Cast)
-"""Null-propagating expressions: NULL as soon as one operand is."""
+"""Null-propagating expressions, which are NULL as soon as one operand is."""
 
 
 def has_subquery(tree: exp.Expr) -> bool:
-    """Whether an expression holds a subquery."""
+    """Return True if an expression contains a subquery."""
     return tree.find(exp.Query) is not None
 
 
 def predicate_of(condition: exp.Expr) -> exp.Exists | exp.In | None:
-    """The EXISTS or IN of a condition that is nothing but [NOT] EXISTS or [NOT] IN."""
+    """Return the EXISTS or IN of a condition that is only [NOT] EXISTS or [NOT] IN, or None for any other condition."""
     inner = condition.unnest()
     while isinstance(inner, exp.Not):
         inner = inner.this.unnest()
@@ -38,12 +38,12 @@ def predicate_of(condition: exp.Expr) -> exp.Exists | exp.In | None:
 
 
 def is_in(tree: exp.Expr) -> bool:
-    """Whether a tree is IN with a subquery."""
+    """Return True if a tree is IN with a subquery."""
     return isinstance(tree, exp.In) and tree.args.get("query") is not None
 
 
 def is_negated(condition: exp.Expr) -> bool:
-    """Whether an odd number of NOTs stands before a condition."""
+    """Return True if an odd number of NOTs stands before a condition."""
     inner, negated = condition.unnest(), False
     while isinstance(inner, exp.Not):
         inner, negated = inner.this.unnest(), not negated
@@ -51,7 +51,7 @@ def is_negated(condition: exp.Expr) -> bool:
 
 
 def query_of(subquery: exp.Expr) -> exp.Query:
-    """The query of an EXISTS, an IN or a scalar subquery."""
+    """Return the query of an EXISTS, an IN or a scalar subquery."""
     tree: exp.Expr = subquery.args["query"] if isinstance(subquery, exp.In) else subquery
     tree = tree.this if isinstance(tree, exp.Exists) else tree
     while isinstance(tree, exp.Subquery):
@@ -62,7 +62,7 @@ def query_of(subquery: exp.Expr) -> exp.Query:
 
 
 def subquery_expressions(tree: exp.Expr) -> Iterator[exp.Expr]:
-    """The outermost EXISTS, IN and scalar subqueries in an expression."""
+    """Yield the outermost EXISTS, IN and scalar subqueries in an expression."""
     if isinstance(tree, exp.Exists) or is_in(tree) or isinstance(tree, exp.Query):
         yield tree
         return
@@ -71,7 +71,7 @@ def subquery_expressions(tree: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def in_condition(tree: exp.Expr, subquery: exp.Expr) -> bool:
-    """Whether Spark surely evaluates an IN as a condition wherever it stands in an expression: NULL counts as false.
+    """Return True if Spark surely evaluates an IN as a condition, where NULL counts as false, everywhere in an expression.
 
     :param tree: the expression
     :param subquery: the IN
@@ -95,11 +95,11 @@ def _is_condition(node: exp.Expr, root: exp.Expr) -> bool:
 
 
 def equalities(lefts: Sequence[exp.Expr], rights: Sequence[exp.Expr]) -> list[exp.Expr]:
-    """Each expression on the left equal to its counterpart on the right.
+    """Return the equalities between each expression on the left and its counterpart on the right.
 
-    :param lefts: expressions
+    :param lefts: the expressions
     :param rights: their counterparts
-    :raises NotIncremental: when there are not as many
+    :raises NotIncremental: if the numbers of expressions differ
     """
     if len(lefts) != len(rights):
         raise NotIncremental("IN with a row of another length has no incremental rule", lefts[0])
@@ -107,12 +107,12 @@ def equalities(lefts: Sequence[exp.Expr], rights: Sequence[exp.Expr]) -> list[ex
 
 
 def is_not_null(tree: exp.Expr) -> exp.Expr:
-    """``tree IS NOT NULL``."""
+    """Return the tree of ``tree IS NOT NULL``."""
     return exp.Not(this=exp.Is(this=exp.Paren(this=tree.copy()), expression=exp.Null()))
 
 
 def is_unique(query: exp.Query) -> bool:
-    """Whether the rows of a query are surely distinct."""
+    """Return True if the rows of a query are surely distinct."""
     if not isinstance(query, exp.Select):
         return isinstance(query, exp.SetOperation) and bool(query.args.get("distinct"))
     if query.args.get("distinct") or is_one_row(query):
@@ -125,7 +125,7 @@ def is_unique(query: exp.Query) -> bool:
 
 
 def value_over_no_rows(call: exp.Expr) -> str | None:
-    """The value of an aggregate over no rows; None when that is not known."""
+    """Return the value of an aggregate over no rows, or None if that is not known."""
     while isinstance(call, exp.Filter):
         call = call.this
     name = function_name(call)
@@ -135,7 +135,7 @@ def value_over_no_rows(call: exp.Expr) -> str | None:
 
 
 def rejects_nulls(condition: exp.Expr, columns: set[exp.Expr]) -> bool:
-    """Whether a condition is null-rejecting: it cannot be true when all of some columns are NULL.
+    """Return True if a condition is null-rejecting: it cannot be true if all of some columns are NULL.
 
     :param condition: the condition
     :param columns: the columns

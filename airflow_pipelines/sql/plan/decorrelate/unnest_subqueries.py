@@ -1,4 +1,4 @@
-"""Unnests subqueries in expressions: joins with uncorrelated ones, stages keyed by the correlation for the others."""
+"""Unnesting of subqueries in expressions: joins for uncorrelated ones, stages keyed by the correlation for the others."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def apply_conditions(block: Block, scope: Scope, conditions: Sequence[exp.Expr])
     """Keep only the rows of a block for which all conditions hold.
 
     :param block: the rows
-    :param scope: where the block stands
-    :param conditions: may have subqueries
+    :param scope: the scope of the block
+    :param conditions: the conditions, which may have subqueries
     """
     parts = [part for condition in conditions for part in conjuncts(condition)]
     for part in parts:
@@ -64,7 +64,7 @@ def unnest_subqueries(block: Block, scope: Scope, tree: exp.Expr) -> exp.Expr:
     """Join a block with the subqueries of an expression.
 
     :param block: the outer rows
-    :param scope: where the block stands
+    :param scope: the scope of the block
     :param tree: the expression
     :returns: the expression with columns of the block in place of its subqueries
     """
@@ -73,7 +73,7 @@ def unnest_subqueries(block: Block, scope: Scope, tree: exp.Expr) -> exp.Expr:
 
 
 class _Unnesting(SubqueryJoins):
-    """Unnests the subqueries of one block."""
+    """The unnesting of one block's subqueries."""
 
     def __init__(self, block: Block, scope: Scope) -> None:
         super().__init__(block, scope)
@@ -81,7 +81,7 @@ class _Unnesting(SubqueryJoins):
         """The rows of subqueries of NOT IN, and the values that must not be among them."""
 
     def finish(self) -> None:
-        """Apply the conditions that NOT IN has besides its anti-join: an empty subquery, NULLs on either side."""
+        """Apply the conditions that NOT IN has besides its anti-join: an empty subquery, or no NULL on either side."""
         for node, left in self.null_aware_anti_joins:
             nothing, has_null = self.null_flags(node)
             known = exp.and_(exp.Not(this=has_null), is_not_null(left), copy=True)
@@ -133,11 +133,11 @@ class _Unnesting(SubqueryJoins):
             self.semi_join_on_values(lefts, node, negated=True)
             self.null_aware_anti_joins.append((node, lefts[0]))
         else:
-            # Of a row of several values, one may differ while the others are NULL.
+            # In a row of several values, one may differ while the others are NULL.
             self.filter_over_all_rows(exp.Not(this=predicate.copy()), predicate, node)
 
     def _join_or_semi_join(self, query: exp.Query, lefts: list[exp.Expr], node: Linear) -> None:
-        """``lefts IN query``: a join when the query gives no row twice."""
+        """Filter the block by ``lefts IN query``: with a join if the query's rows are distinct, otherwise with a semi-join."""
         alias = self.join(node) if is_unique(query) and self._have_types_of(lefts, node) else None
         if alias is None:
             self.semi_join_on_values(lefts, node, negated=False)
@@ -146,9 +146,9 @@ class _Unnesting(SubqueryJoins):
             self.block.filter(exp.EQ(this=left.copy(), expression=column((alias, name))))
 
     def value(self, tree: exp.Expr, is_condition: bool = False) -> exp.Expr:
-        """The expression with columns in place of its subqueries.
+        """Return the expression with columns in place of its subqueries.
 
-        :param is_condition: rows for which the expression is not true are not needed
+        :param is_condition: True if rows for which the expression is not true are not needed
         """
         require_deterministic(tree)
         for subquery in distinct(subquery_expressions(tree)):
@@ -179,7 +179,7 @@ class _Unnesting(SubqueryJoins):
         return self.correlated_value(found, subquery, found.correlated)
 
     def _in_value(self, subquery: exp.In, query: exp.Query) -> exp.Expr:
-        """Whether IN is true. As in Spark, NULL counts as false here."""
+        """Return a column that is true if IN is true. As in Spark, NULL counts as false here."""
         lefts = self._left_sides(subquery)
         for part in lefts:
             require_scalar(part)
@@ -191,7 +191,7 @@ class _Unnesting(SubqueryJoins):
         return self.has_row(lefts, node) if _are_constants(lefts) else self.membership(lefts, node)
 
     def _replace_in_and_not_in(self, tree: exp.Expr, subquery: exp.In) -> exp.Expr:
-        """The expression with columns in place of one ``IN`` and of its negation."""
+        """Return the expression with columns in place of one ``IN`` and of its negation."""
         query, lefts = query_of(subquery), self._left_sides(subquery)
         missing = next(node for node in tree.walk() if isinstance(node, exp.Not) and node.this.unnest() == subquery)
         if self._is_correlated(query):
@@ -208,9 +208,9 @@ class _Unnesting(SubqueryJoins):
         return tree if subquery not in list(tree.walk()) else substitute(tree, {subquery: self._in_value(subquery, query)})
 
     def _is_missing(self, left: exp.Expr, node: Linear, there: exp.Expr) -> exp.Expr:
-        """Tell whether a value is surely not among the rows of a node of one column, as NOT IN has it.
+        """Return the condition that a value is not among the rows of a node of one column, with the NULL semantics of NOT IN.
 
-        :param there: whether it is among them, where NULL equals nothing
+        :param there: the condition that the value is among them, where NULL equals nothing
         """
         nothing, has_null = self.null_flags(node)
         known = exp.and_(exp.Not(this=has_null), is_not_null(left), exp.Not(this=there), copy=True)
@@ -231,7 +231,7 @@ class _Unnesting(SubqueryJoins):
         return bool(free_sources(query))
 
     def _have_types_of(self, lefts: Sequence[exp.Expr], node: Linear) -> bool:
-        """Whether expressions of the block have exactly the types of a node's columns, so that comparing them needs no cast."""
+        """Return True if expressions of the block have exactly the types of a node's columns, so that comparisons need no cast."""
         if len(lefts) != len(node.columns):
             raise NotIncremental("IN with a row of another length has no incremental rule", lefts[0])
         kinds = self.types(lefts)
@@ -241,9 +241,9 @@ class _Unnesting(SubqueryJoins):
         """Join the block with a correlated aggregate that is grouped by the correlated columns.
 
         :param found: the subquery
-        :param subquery: the expression that holds it
-        :param needed: the condition that reads the value, if any; when it rejects NULLs, an inner join is enough
-        :returns: the value; None when the subquery is no such aggregate
+        :param subquery: the expression that contains it
+        :param needed: the condition that reads the value, if any; if it rejects NULLs, an inner join is enough
+        :returns: the value; None if the subquery is no such aggregate
         """
         query, pairs = found.whole, self._correlation_keys(found)
         if query is not found.core or not is_one_row(query) or pairs is None:
@@ -281,9 +281,9 @@ class _Unnesting(SubqueryJoins):
         return exp.Paren(this=substitute(answer, zeros))
 
     def _correlation_keys(self, found: Correlation) -> list[tuple[exp.Binary, exp.Expr]] | None:
-        """The correlated conditions as equalities: each with its outer side on the left, and the inner side in the common type.
+        """Return the correlated conditions as equalities, or None if one is no equality or has no type that can be a key.
 
-        None when one of them is no equality, or has no type that can be a key.
+        Each has its outer side on the left; the inner side is in the common type.
         """
         outer, pairs = free_sources(found.whole), []
         for condition in found.correlated:
@@ -313,14 +313,14 @@ class _Unnesting(SubqueryJoins):
                 common = common_type(self.builder, [ours, kind])
             except NotIncremental:
                 return None
-            # Spark compares texts with other values one by one: not every text is one.
+            # Spark casts a text only when it compares it. Casting all texts beforehand could fail.
             if not is_key_type(common) or (kind == "string" and common != kind):
                 return None
             typed.append((condition, key if common == kind else exp.cast(key.copy(), common, dialect="spark")))
         return typed
 
     def _keyed_value(self, tree: exp.Expr) -> exp.Expr:
-        """The value of an expression with one IN where only Spark knows how NULL counts, as a column of the block."""
+        """Return the value of an expression with one IN where only Spark knows how NULL counts, as a column of the block."""
         found = distinct(subquery_expressions(tree))
         subquery = found[0]
         if len(found) > 1 or not isinstance(subquery, exp.In) or self._is_correlated(query_of(subquery)):
@@ -330,5 +330,5 @@ class _Unnesting(SubqueryJoins):
 
 
 def _are_constants(values: Sequence[exp.Expr]) -> bool:
-    """Tell whether values are the same for all rows."""
+    """Return True if values are the same for all rows."""
     return not any(value.find(exp.Column) for value in values)

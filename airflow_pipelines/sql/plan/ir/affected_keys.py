@@ -19,18 +19,18 @@ class KeyedSource:
     """One relation that the query of an :class:`AffectedKeys` node reads.
 
     :param alias: the name by which the query reads it
-    :param keys: texts over the node's columns (by their bare names) that give a row's key; none when a row may matter to every key
+    :param keys: texts over the node's columns (by their bare names) that give a row's key; empty if a row may affect every key
     """
 
     alias: str
     node: Linear
     keys: tuple[str, ...]
     lookup: Lookup | None = field(default=None, compare=False, repr=False, metadata=DERIVED)
-    """Derived by a pass over finished stages: how the rows with some keys are looked up."""
+    """The lookup of the rows with some keys, derived by a pass over finished stages."""
 
 
 class Shape(Enum):
-    """What an :class:`AffectedKeys` node is for."""
+    """The kind of query that an :class:`AffectedKeys` node evaluates."""
 
     JOIN = "join"
     SUBQUERY = "subquery"
@@ -40,15 +40,15 @@ class Shape(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AffectedKeys:
-    """Any query that is decomposable by key: what it gives for a key depends only on the rows that have that key.
+    """A query that is decomposable by key: its result for a key depends only on the rows that have that key.
 
     The affected keys are those of the rows in the keyed sources' deltas, compared with ``<=>``. A change of a source without keys
     affects all keys. With no ``key_types`` at all there is one key, so that every change recomputes the whole answer.
 
     :param query: Spark SQL over the sources by their aliases, each a relation of plain rows without weights. Its columns are
-        ``columns``, taken by position.
-    :param remembered: texts over ``columns`` that give the key of a row of the answer, where the answer for the same rows may come
-        out differently in its last digits. Then the former answer is read from what is stored instead of being computed again.
+     ``columns``, taken by position.
+    :param remembered: texts over ``columns`` that give the key of a row of the answer. They are set if the answer for the same rows
+     may differ in its last digits; then the former answer is read from storage instead of being computed again.
     """
 
     layout_name: ClassVar[str] = "Keyed"
@@ -62,11 +62,11 @@ class AffectedKeys:
 
     append_only: ClassVar[bool] = False
     remembered_lookup: Lookup | None = field(default=None, compare=False, repr=False, metadata=DERIVED)
-    """Derived by a pass over finished stages: how the stored answers of some keys are looked up."""
+    """The lookup of the stored answers of some keys, derived by a pass over finished stages."""
     reason: Reason | None = field(default=None, compare=False, metadata=DERIVED)
-    """Why changes affect all keys, where those of some source do."""
+    """The reason why changes affect all keys, if those of some source do."""
     session_totals: SessionTotals | None = field(default=None, compare=False, repr=False, metadata=DERIVED)
-    """The same as the query says, where it groups the only source's rows by session and does nothing else."""
+    """The equivalent of the query, if it only groups the rows of its one source by session."""
 
     @property
     def reads(self) -> frozenset[str]:
@@ -91,7 +91,7 @@ class AffectedKeys:
     @property
     def keeps_contents(self) -> bool:
         """See :class:`Node`."""
-        # What every row may affect is compared with what is stored, instead of being computed for before and after.
+        # If a row may affect all keys, the result is compared with the stored one instead of being computed before and after.
         every = self.shape is Shape.JOIN and not all(source.keys for source in self.sources)
         return not self.key_types or bool(self.remembered) or every
 

@@ -1,4 +1,4 @@
-"""GROUP BY and all that is computed in its way: DISTINCT, UNION, INTERSECT, EXCEPT, grouping sets."""
+"""GROUP BY and everything that is computed in the same way: DISTINCT, UNION, INTERSECT, EXCEPT, grouping sets."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from airflow_pipelines.sql.plan.ir.lookup import Lookup
 
 
 class Total(Enum):
-    """What can be said of the rows of a group, or of the values that they have in a column, without evaluating an expression."""
+    """A total of the rows of a group, or of their values in a column, that needs no evaluation of an expression."""
 
     ROWS = "rows"
-    """How many rows there are."""
+    """The number of rows."""
     VALUES = "values"
-    """How many values are not NULL."""
+    """The number of values that are not NULL."""
     SUM = "sum"
     MIN = "min"
     MAX = "max"
@@ -27,10 +27,10 @@ class Total(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ColumnTotal:
-    """What an accumulator is of the values of its rows.
+    """The total of row values that an accumulator equals.
 
-    :param total: what is said
-    :param value: of which value of a row, as SQL over the columns of the aggregate's input; None for all rows
+    :param total: the kind of total
+    :param value: the value of a row, as SQL over the columns of the aggregate's input; None for all rows
     """
 
     total: Total
@@ -39,15 +39,15 @@ class ColumnTotal:
 
 @dataclass(frozen=True, slots=True)
 class Accumulator:
-    """A value per group that is kept up to date from deltas.
+    """A value per group that is maintained from deltas.
 
     :param name: its column
     :param type: its Spark type
     :param text: its SQL text over the input's columns and weight
-    :param unit_weights_text: its SQL text where every weight is 1, if that is less work: multiplying decimals by the weight costs
-        more than all the rest
-    :param merge: how its values in several batches become one. Extremes are only kept of inputs that never lose a row
-    :param column_total: what it is of the values of its rows, if no sum can be too large for its type
+    :param unit_weights_text: its SQL text for rows that all have weight 1, if that is cheaper: multiplying decimals by the weight
+     costs more than all the rest
+    :param merge: the operation that merges its values from several batches. Extremes are only kept for inputs that never lose a row
+    :param column_total: the total of row values that it equals, if no sum can overflow its type
     """
 
     name: str
@@ -60,10 +60,10 @@ class Accumulator:
 
 @dataclass(frozen=True, slots=True)
 class KeptValue:
-    """The value of a call that is an accumulator as it is, but for its type.
+    """The value of a call that is an accumulator unchanged, except perhaps for its type.
 
-    :param accumulator: its name
-    :param count: the accumulator without which there is no value: it is NULL where that is 0
+    :param accumulator: the accumulator's name
+    :param count: an accumulator that counts values: the value is NULL where it is 0; None if the value needs no such check
     """
 
     accumulator: str
@@ -72,10 +72,10 @@ class KeptValue:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One aggregate call: the name its value has in HAVING and SELECT, the text over the input's columns, and its type.
+    """One aggregate call: the name of its value in HAVING and SELECT, its text over the input's columns, and its type.
 
-    :param value: its text over accumulators when the call is linear, else None
-    :param kept: the same where no expression has to be evaluated for it
+    :param value: its text over accumulators if the call is linear, else None
+    :param kept: the accumulator that holds the value, if no expression has to be evaluated
     """
 
     name: str
@@ -87,10 +87,10 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class CallsOverRows:
-    """The calls of an aggregate as they follow from accumulators of all rows of a group, where they do not follow from changes.
+    """The calls of an aggregate, computed from accumulators over all rows of a group because deltas alone are not enough.
 
-    :param calls: in the order of the aggregate's calls
-    :param accumulators: what they are computed from
+    :param calls: the calls, in the order of the aggregate's calls
+    :param accumulators: the accumulators that they are computed from
     """
 
     calls: tuple[Call, ...]
@@ -99,11 +99,11 @@ class CallsOverRows:
 
 @dataclass(frozen=True, slots=True)
 class UnionPart:
-    """Rows of one relation that are a part of an aggregate's input.
+    """The rows of one relation that are a part of an aggregate's input.
 
-    :param relation: its name
-    :param columns: columns of it by the names that they have in ``values``
-    :param values: by column of the aggregate's input, SQL over ``columns``; None where it is NULL in all rows
+    :param relation: the relation's name
+    :param columns: the relation's columns by the names that they have in ``values``
+    :param values: for each column of the aggregate's input SQL over ``columns``; None if it is NULL in all rows
     """
 
     relation: str
@@ -126,25 +126,25 @@ class Aggregate:
     items: tuple[Item, ...]
     having: str | None = None
     input_types: tuple[str, ...] = ()
-    """Types of ``input``'s columns."""
+    """The types of ``input``'s columns."""
     lookup: Lookup | None = field(default=None, compare=False, repr=False, metadata=DERIVED)
-    """Derived by a pass over finished stages: how the input's rows of some groups are looked up."""
+    """The lookup of the input's rows of some groups, derived by a pass over finished stages."""
     over_rows: CallsOverRows | None = field(default=None, compare=False, repr=False, metadata=DERIVED)
-    """Derived by a pass over finished stages, for an aggregate that is not linear."""
+    """The calls over all rows of a group, derived by a pass over finished stages for an aggregate that is not linear."""
     union_parts: tuple[UnionPart, ...] = field(default=(), compare=False, repr=False, metadata=DERIVED)
-    """Derived by a pass over finished stages, for an aggregate over rows of several relations."""
+    """The parts of the input, derived by a pass over finished stages for an aggregate over rows of several relations."""
 
     keeps_contents: ClassVar[bool] = False
     append_only: ClassVar[bool] = False
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the result's columns."""
+        """The names of the result's columns."""
         return tuple(item.name for item in self.items)
 
     @property
     def is_linear(self) -> bool:
-        """Whether every call follows from accumulators, so that the input's contents are never read."""
+        """True if every call can be computed from accumulators, so that the input's contents are never read."""
         return all(call.value is not None for call in self.calls)
 
     @property

@@ -13,14 +13,15 @@ from airflow_pipelines.sql.plan.ir.ranking import Ranking
 
 @dataclass(frozen=True, slots=True)
 class AppendOnlyTopK:
-    """The first rows per key of a source that never loses a row, with their places.
+    """The first rows per key of a source that never loses a row, with their ranks.
 
-    A row behind the first ones stays behind them whatever comes, so that the known first rows and the new rows decide.
+    A row behind the first ones stays behind them whatever is added. So the result depends only on the known first rows and the new
+    rows.
 
     :param keys: texts over the source's columns by their bare names that give a row's key, of the types ``key_types``
-    :param rank: the window function that gives a row's place, over the same columns; partitioned by more than ``keys`` perhaps
-    :param most: the last place that is taken
-    :param place: the name of the place's column, the last one of the result
+    :param rank: the window function that gives a row's rank, over the same columns; it may be partitioned by more than ``keys``
+    :param most: the greatest rank in the result
+    :param place: the name of the rank's column, the last one of the result
     """
 
     layout_name: ClassVar[str] = "TopK"
@@ -32,9 +33,9 @@ class AppendOnlyTopK:
     most: int
     place: str
     key_columns: tuple[str | None, ...] = field(default=(), compare=False, repr=False, metadata=DERIVED)
-    """Derived by a pass over finished stages: the column that each key is, None for an expression."""
+    """The column that each key is, None for an expression; derived by a pass over finished stages."""
     ranking: Ranking | None = field(default=None, compare=False, repr=False, metadata=DERIVED)
-    """Derived by a pass over finished stages: what ``rank`` says, None where it takes an expression."""
+    """The parsed form of ``rank``, None if it reads an expression; derived by a pass over finished stages."""
 
     strategy: ClassVar[str] = "top-k by new rows"
     starts_with_rows: ClassVar[bool] = False
@@ -43,7 +44,7 @@ class AppendOnlyTopK:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the result's columns."""
+        """The names of the result's columns."""
         return (*self.source.columns, self.place)
 
     @property

@@ -1,4 +1,4 @@
-"""Changes all blocks of a node, however deep they nest."""
+"""Transformations of all blocks of a node, however deep they nest."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Change = Callable[[Select], Select]
 
 
 def map_blocks(node: Node, change: Change) -> Node:
-    """Change every block of a node, the innermost first.
+    """Transform every block of a node, the innermost first.
 
     :param node: any node; kinds without blocks stay as they are
-    :param change: gives what takes a block's place
+    :param change: a function that returns the replacement of a block
     """
     match node:
         case Scan() | Select() | UnionAll():
@@ -37,10 +37,10 @@ def map_blocks(node: Node, change: Change) -> Node:
 
 
 def map_linear(node: Linear, change: Change) -> Linear:
-    """Change every block of a linear node, the innermost first.
+    """Transform every block of a linear node, the innermost first.
 
     :param node: the node
-    :param change: gives what takes a block's place
+    :param change: a function that returns the replacement of a block
     """
     match node:
         case Scan():

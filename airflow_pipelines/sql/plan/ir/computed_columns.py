@@ -1,4 +1,4 @@
-"""Splits a block over one relation into the columns that it passes on as they are and what Spark has to compute."""
+"""The split of a block over one relation into the columns that it passes on unchanged and those that Spark has to compute."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from airflow_pipelines.sql.plan.ir.linear import Item, Linear, Scan, Select
 
 _WORD = re.compile(r"\w+")
 _STAR = re.compile(r"(?:^|[(,.])\s*\*")
-"""A star that stands for columns. One that multiplies comes after a value."""
+"""A star that stands for columns; a star that multiplies comes after a value."""
 _GENERATORS = re.compile(r"\b(?:pos)?explode|\binline|\bstack\b|\bjson_tuple\b", re.IGNORECASE)
 """Functions that may give many rows for one."""
 
@@ -22,9 +22,9 @@ class ComputedColumns:
     """A block over one relation.
 
     :param relation: the relation
-    :param passed: columns that are passed on as they are: their names in the relation by those that the block gives them
-    :param block: the block with its other columns only; None when each row of the relation gives one row of passed columns
-    :param may_grow: the block may give many rows for one
+    :param passed: the columns that are passed on unchanged: their names in the relation by their names in the block
+    :param block: the block with its other columns only; None if each row of the relation gives one row of passed columns
+    :param may_grow: True if the block may give many rows for one
     """
 
     relation: str
@@ -35,12 +35,12 @@ class ComputedColumns:
     @property
     def read(self) -> tuple[str, ...]:
         """The columns of the relation that Spark needs."""
-        return () if self.block is None else _scanned(self.block).columns
+        return () if self.block is None else _find_scan(self.block).columns
 
 
 @lru_cache(maxsize=1024)
 def computed_columns(node: Linear) -> ComputedColumns | None:
-    """What a node computes; None when it joins or adds relations.
+    """Return the columns that a node computes, or None if it joins or adds relations.
 
     :param node: the node
     """
@@ -50,7 +50,7 @@ def computed_columns(node: Linear) -> ComputedColumns | None:
         case Select() if _is_chain(node):
             passed = _passed(node)
             items = tuple(item for item in node.items if item.name not in passed)
-            block = _narrowed(node, items) if items or _changes_rows(node) else None
+            block = _narrow(node, items) if items or _changes_rows(node) else None
             (relation,) = node.reads
             return ComputedColumns(relation, passed, block, _may_grow(node))
         case _:
@@ -58,7 +58,7 @@ def computed_columns(node: Linear) -> ComputedColumns | None:
 
 
 def _is_chain(node: Linear) -> bool:
-    """Whether the node is one block over another down to a relation, with names that say which column is meant."""
+    """Return True if the node is a chain of blocks down to one relation, without duplicate column names."""
     if not isinstance(node, Select):
         return isinstance(node, Scan)
     return (
@@ -69,13 +69,13 @@ def _is_chain(node: Linear) -> bool:
     )
 
 
-def _scanned(node: Linear) -> Linear:
-    """The relation at the end of a chain of blocks."""
-    return _scanned(node.sources[0].node) if isinstance(node, Select) else node
+def _find_scan(node: Linear) -> Linear:
+    """Return the relation at the end of a chain of blocks."""
+    return _find_scan(node.sources[0].node) if isinstance(node, Select) else node
 
 
 def _names(node: Select) -> dict[str, str]:
-    """The columns of a block's source by their texts in the block."""
+    """Return the columns of a block's source by their texts in the block."""
     source = node.sources[0]
     return {f"{quote(source.alias)}.{quote(name)}": name for name in source.node.columns}
 
@@ -89,7 +89,7 @@ def _passed(node: Linear) -> dict[str, str]:
 
 
 def _changes_rows(node: Linear) -> bool:
-    """Whether a block filters or unnests, or computes something, which may unnest as well."""
+    """Return True if a block filters or unnests, or computes an expression, which may unnest as well."""
     if not isinstance(node, Select):
         return False
     names = _names(node)
@@ -103,10 +103,10 @@ def _may_grow(node: Linear) -> bool:
     return bool(node.laterals) or any(_GENERATORS.search(item.text) for item in node.items) or _may_grow(node.sources[0].node)
 
 
-def _narrowed(node: Select, items: tuple[Item, ...]) -> Select:
-    """A block with some of its columns, over blocks and a relation with the columns that it reads.
+def _narrow(node: Select, items: tuple[Item, ...]) -> Select:
+    """Return a block with some of its columns, over blocks and a relation with the columns that it reads.
 
-    Blocks below keep all that they compute: it may unnest.
+    Blocks below keep all columns that they compute, because these may unnest.
     """
     (source,) = node.sources
     texts = [*(item.text for item in items), *node.laterals, *([node.filter] if node.filter else [])]
@@ -116,15 +116,15 @@ def _narrowed(node: Select, items: tuple[Item, ...]) -> Select:
         inner = replace(inner, columns=needed)
     elif isinstance(inner, Select):
         names, wanted = _names(inner), frozenset(needed)
-        inner = _narrowed(inner, tuple(item for item in inner.items if item.name in wanted or item.text not in names))
+        inner = _narrow(inner, tuple(item for item in inner.items if item.name in wanted or item.text not in names))
     return replace(node, sources=(replace(source, node=inner),), items=items, where=node.filter)
 
 
 def _read(texts: Sequence[str], columns: tuple[str, ...]) -> tuple[str, ...]:
-    """The columns that expressions may read: a few too many do no harm."""
+    """Return the columns that expressions may read. A few too many do no harm."""
     if any(_STAR.search(text) for text in texts):
         return columns
-    # An expression names a column by its name, in quotes where that is no word. All words at once: there may be thousands of both.
+    # An expression has a column's name, quoted if it is no word. All words are collected at once: there may be thousands of both.
     words = {word for text in texts for word in _WORD.findall(text)}
     return tuple(name for name in columns if name in words or (not _WORD.fullmatch(name) and _is_quoted(name, texts)))
 

@@ -1,4 +1,7 @@
-"""Prints the deltas of linear nodes as SQL: filters, projections and unions apply to the delta alone, inner joins are bilinear."""
+"""A printer of the deltas of linear nodes as SQL.
+
+Filters, projections and unions apply to the delta alone; inner joins are bilinear.
+"""
 
 from __future__ import annotations
 
@@ -10,23 +13,26 @@ from airflow_pipelines.sql.plan.ir.linear import Linear, Scan, Select, Source, T
 from airflow_pipelines.sql.plan.ir.version import Version
 
 WEIGHT = "__weight"
-"""The weight's column name; the engine's batches use the same."""
+"""The name of the weight's column, also in the engine's batches."""
 
 Reader = Callable[[str, Version], str | None]
-"""Gives the text of a table expression for a relation's version (its columns and the weight), or None when it has no rows."""
+"""A function that returns the table expression for a relation's version (its columns and the weight), or None if it has no rows."""
 
 MovedRange = Callable[[TemporalFilter, str], str | None]
-"""Gives the condition for the rows that a marker (the relation's name) passes in this step, or None when there is surely none."""
+"""A function that returns the condition for the rows that a marker passes in this step, or None if there is surely none.
+
+The marker is given by its relation's name.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class DeltaSql:
-    """Prints nodes.
+    """A printer of nodes.
 
-    :param read: names the relations' versions
-    :param single_partition: unions are kept in one partition, which saves exchanges when everything is small
-    :param broadcast: the delta of a join term is broadcast, so that the other sides are streamed once
-    :param moved_range: restricts the terms of markers that move to the rows that they pass
+    :param read: the function that names the relations' versions
+    :param single_partition: True to keep unions in one partition, which saves exchanges when everything is small
+    :param broadcast: True to broadcast the delta of a join term, so that the other sides are streamed once
+    :param moved_range: the function that restricts the terms of moving markers to the rows that they pass
     """
 
     read: Reader
@@ -35,7 +41,7 @@ class DeltaSql:
     moved_range: MovedRange | None = None
 
     def contents(self, node: Linear, version: Version) -> str | None:
-        """A query for a node's weighted contents, or None when there are none."""
+        """Return a query for a node's weighted contents, or None if there are none."""
         match node:
             case Scan():
                 table = self.read(node.relation, version)
@@ -46,7 +52,7 @@ class DeltaSql:
                 return self.select(node, [self.contents(source.node, version) for source in node.sources], None)
 
     def delta(self, node: Linear, changed: Set[str]) -> str | None:
-        """A query for what a node's contents gain and lose when the relations in ``changed`` change, or None for nothing.
+        """Return a query for the delta of a node's contents when the relations in ``changed`` change, or None if it is empty.
 
         For a join of n sources it is the sum over changed sources i of: sources before i as they were, the delta of i, sources
         after i as they are now.
@@ -63,14 +69,14 @@ class DeltaSql:
                 return self.union([term for term in terms if term is not None])
 
     def union(self, queries: list[str]) -> str | None:
-        """The sum of queries with the same columns."""
+        """Return the sum of queries with the same columns."""
         if len(queries) < 2:
             return queries[0] if queries else None
         hint = "/*+ COALESCE(1) */ " if self.single_partition else ""
         return f"SELECT {hint}* FROM ({' UNION ALL '.join(f'({query})' for query in queries)})"
 
     def term(self, node: Select, at: int, changed: Set[str]) -> str | None:
-        """What a block gains by the delta of its source ``at``, or None for nothing.
+        """Return the query for the change of a block due to the delta of its source ``at``, or None if it is empty.
 
         :param node: the block
         :param at: the position of the source
@@ -90,7 +96,7 @@ class DeltaSql:
         return self.select(node, tables, node.sources[at] if len(node.sources) > 1 else None, passed)
 
     def moved_range_condition(self, node: Select, at: int) -> str | None:
-        """The condition for the rows that the source ``at`` passes by when it moves (empty: any), or None for none."""
+        """Return the condition for the rows that the source ``at`` passes when it moves (empty: any row), or None for no rows."""
         marker = node.sources[at].node
         filters = [found for found in node.temporal_filters if found.source == at]
         if self.moved_range is None or not filters or not isinstance(marker, Scan):
@@ -99,10 +105,10 @@ class DeltaSql:
         return " OR ".join(f"({condition})" for condition in found if condition is not None) or None
 
     def select(self, node: Select, tables: list[str | None], delta: Source | None, passed: str = "") -> str | None:
-        """The block over queries for its sources, in order; None when one of them has no rows.
+        """Return the block over queries for its sources, in order, or None if one of them has no rows.
 
         :param delta: the source that may be broadcast
-        :param passed: a condition on top of the block's own
+        :param passed: a condition in addition to the block's own
         """
         found = [table for table in tables if table is not None]
         if len(found) < len(tables):
@@ -118,7 +124,7 @@ class DeltaSql:
         return f"SELECT {hint}{items}{weight} AS {WEIGHT} FROM {sources}{laterals}{where}"
 
     def _union(self, node: UnionAll, queries: list[str | None]) -> str | None:
-        # Every part is brought to the union's types by itself, because a step may print only some of the parts.
+        # Each part is cast to the union's types separately, because a step may print only some of the parts.
         parts = []
         for query in queries:
             if query is not None:

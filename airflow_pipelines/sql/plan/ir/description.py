@@ -1,6 +1,6 @@
-"""How a plan's nodes are described in a layout: which fields count, and under which names.
+"""The description of a plan's nodes in a layout: the fields that count, and their names.
 
-A stored state is used again only when the layout of its stage is still the same (:mod:`airflow_pipelines.engine.layout`). So the
+A stored state is used again only if the layout of its stage is still the same (:mod:`airflow_pipelines.engine.layout`). So the
 description of a node must not change when a class or a field is renamed, or when a field is added that follows from the others.
 """
 
@@ -25,13 +25,13 @@ class _Place(Enum):
 
 
 DERIVED: Mapping[str, _Place] = MappingProxyType({_PLACE: _Place.LEFT_OUT})
-"""Metadata of a field that follows from the node's other fields: no layout has it. Give it ``compare=False`` as well."""
+"""Metadata of a field that follows from the node's other fields; layouts leave it out. Give it ``compare=False`` as well."""
 REMARK: Mapping[str, _Place] = MappingProxyType({_PLACE: _Place.BLANK})
-"""Metadata of a text for people: layouts have the field, but always with an empty text."""
+"""Metadata of a text for people; layouts have the field, but always with an empty text."""
 
 
 def formerly(name: str) -> Mapping[str, str]:
-    """Metadata of a field that was renamed: layouts go on to have it under its first name.
+    """Return the metadata of a renamed field, whose first name stays in layouts.
 
     :param name: the first name
     """
@@ -39,12 +39,12 @@ def formerly(name: str) -> Mapping[str, str]:
 
 
 def described(value: Any) -> Any:
-    """A node, or a part of one, as JSON for a layout.
+    """Return a node, or a part of one, as JSON for a layout.
 
-    A class that was renamed says its first name in the class variable ``layout_name``.
+    A renamed class gives its first name in the class variable ``layout_name``.
 
     :param value: a dataclass, an enum, a tuple, a text, a number, a boolean or None
-    :raises TypeError: for anything else
+    :raises TypeError: if the value is anything else
     """
     if is_dataclass(value):
         name = getattr(type(value), "layout_name", type(value).__name__)
@@ -55,7 +55,7 @@ def described(value: Any) -> Any:
     if isinstance(value, tuple):
         return [described(part) for part in value]
     if isinstance(value, str):
-        # Releases before had the division itself, whose contents are the same.
+        # Earlier releases had the plain division here, which gives the same contents.
         return with_plain_quotients(value)
     if value is None or isinstance(value, int):
         return value
@@ -63,9 +63,9 @@ def described(value: Any) -> Any:
 
 
 def layout_reads(node: Node) -> frozenset[str]:
-    """The relations whose layouts are part of that of a node's stage: all that it reads.
+    """Return the relations whose layouts are part of the layout of a node's stage: all that it reads.
 
-    A node whose state outlives changes of what it reads says so in the class variable ``layout_reads``.
+    A node whose state outlives changes of what it reads lists its relations in the class variable ``layout_reads`` instead.
 
     :param node: the node
     """

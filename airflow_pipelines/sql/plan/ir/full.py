@@ -1,4 +1,4 @@
-"""The strategy that always works: recompute the whole query."""
+"""The strategy that always works: recomputing the whole query."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from airflow_pipelines.program.reasons import Reason
 from airflow_pipelines.sql.plan.ir.description import REMARK, formerly
 
 CHOSEN: Final = Reason("the whole program is to be recomputed")
-"""The reason of what has an incremental strategy too."""
+"""The reason for recomputing a view that has an incremental strategy too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +18,9 @@ class Full:
     """A query that is recomputed over its relations' contents; the stored result is subtracted.
 
     :param inputs: the relations that the query reads
-    :param reason: why it is recomputed; None for a constant, which never is
-    :param needs: relations without any row of which the query gives none, so that it is not evaluated then; often not known
+    :param reason: the reason why it is recomputed; None for a constant, which never is
+    :param needs: relations such that the query gives no rows while all of them are empty, so that it is not evaluated then; often
+     empty because they are not known
     """
 
     query: str

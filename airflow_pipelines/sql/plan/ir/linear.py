@@ -14,7 +14,7 @@ from airflow_pipelines.sql.plan.ir.node import ColumnTypes
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A relation as it is."""
+    """A relation, unchanged."""
 
     relation: str
     columns: tuple[str, ...]
@@ -58,11 +58,12 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class TemporalFilter:
-    """A comparison in a WHERE that is all a block has to do with one of its sources, a marker.
+    """A comparison in a WHERE with a marker, if the block uses the marker in no other way.
 
-    When the marker moves, only rows whose ``text`` (over the other sources) lies between its old and its new value gain or lose.
+    When the marker moves, only rows whose ``text`` (over the other sources) lies between its old and its new value are inserted or
+    retracted.
 
-    :param column: the relation and column that ``text`` is, or None when it is an expression
+    :param column: the relation and column that ``text`` is, or None if it is an expression
     """
 
     layout_name: ClassVar[str] = "Crossing"
@@ -74,10 +75,10 @@ class TemporalFilter:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """Filter, project, inner or cross join and unnesting in one block. A row's weight is the product of its sources' weights.
+    """A block of filter, projection, inner or cross join and unnesting. A row's weight is the product of its sources' weights.
 
-    :param laterals: ``LATERAL VIEW`` clauses after the sources, in order; each may read the sources and the clauses before it
-    :param temporal_filters: for sources that are markers, what their moves can touch
+    :param laterals: the ``LATERAL VIEW`` clauses after the sources, in order; each may read the sources and the clauses before it
+    :param temporal_filters: the temporal filters of sources that are markers
     """
 
     sources: tuple[Source, ...]
@@ -86,10 +87,10 @@ class Select:
     laterals: tuple[str, ...] = ()
     temporal_filters: tuple[TemporalFilter, ...] = field(default=(), metadata=formerly("crossings"))
     join_graph: JoinGraph = field(default_factory=JoinGraph, compare=False, repr=False, metadata=DERIVED)
-    """Derived by a pass over finished stages. Without it, an operator knows no equality to look rows up by."""
-    # It is compared: a block that is the same otherwise may read other rows.
+    """The join graph, derived by a pass over finished stages. Without it, an operator knows no equality to look rows up by."""
+    # Compared, because a block that is equal otherwise may read other rows.
     where_holds: bool = field(default=False, metadata=DERIVED)
-    """Whether ``where`` is true for all rows, because those of which it is not are not kept for this block. No layout has it."""
+    """True if ``where`` is true for all rows, because the rows that violate it are not kept for this block. No layout has it."""
 
     starts_with_rows: ClassVar[bool] = False
     keeps_contents: ClassVar[bool] = False
@@ -97,12 +98,12 @@ class Select:
 
     @property
     def filter(self) -> str | None:
-        """The condition that leaves rows out."""
+        """The condition that drops rows."""
         return None if self.where_holds else self.where
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the result's columns."""
+        """The names of the result's columns."""
         return tuple(item.name for item in self.items)
 
     @property
@@ -127,7 +128,7 @@ class Select:
 
 @dataclass(frozen=True, slots=True)
 class UnionAll:
-    """The sum of its parts, column by column; ``types`` are what Spark makes of the parts' types together."""
+    """The sum of its parts, column by column; ``types`` are Spark's common types of the parts' columns."""
 
     parts: tuple[Linear, ...]
     types: ColumnTypes
@@ -139,7 +140,7 @@ class UnionAll:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the result's columns."""
+        """The names of the result's columns."""
         return tuple(name for name, _ in self.types)
 
     @property

@@ -1,4 +1,4 @@
-"""Where the rows with some keys are found: the columns of a relation by which an index can look them up."""
+"""Lookups of rows by keys: the columns of a relation by which an index finds them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Lookup:
     """The columns by which the rows of a node with some keys are looked up in the one relation that the node reads.
 
     :param columns: for each part of the key the relation's column that it is, None for an expression; at least one is a column.
-        Looked up by some parts of the key only, there may be more rows than those with the key.
+     A lookup by only some parts of the key may find more rows than those with the key.
     :param reads: the columns of the relation that the node may read, None for all
     """
 

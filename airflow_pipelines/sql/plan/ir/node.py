@@ -1,4 +1,4 @@
-"""What all nodes of a plan have in common, whatever they compute."""
+"""The interface and the properties that all nodes of a plan share."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Protocol
 
 ColumnTypes = tuple[tuple[str, str], ...]
-"""Names and Spark DDL types of columns, in order."""
+"""The names and Spark DDL types of columns, in order."""
 
 
 class Node(Protocol):
-    """How one relation is computed from others.
+    """A description of how one relation is computed from others.
 
-    A node is an immutable, hashable dataclass of texts, numbers and other nodes; it knows nothing of batches or sessions. For each
-    class of nodes the engine has a class of operators.
+    A node is an immutable, hashable dataclass of texts, numbers and other nodes; it does not depend on batches or sessions. For
+    each class of nodes the engine has a class of operators.
     """
 
     @property
@@ -26,19 +26,19 @@ class Node(Protocol):
 
     @property
     def strategy(self) -> str:
-        """How the node is evaluated, in one or two words."""
+        """The evaluation strategy of the node, in one or two words."""
 
     @property
     def starts_with_rows(self) -> bool:
-        """Whether the result may have rows while all that the node reads is empty."""
+        """True if the result may have rows while all relations that the node reads are empty."""
 
     @property
     def keeps_contents(self) -> bool:
-        """Whether the node needs the result's contents before a step to find out how they change."""
+        """True if the node needs the result's contents before a step to compute their delta."""
 
     @property
     def append_only(self) -> bool:
-        """Whether the result never loses a row as long as nothing that the node reads does."""
+        """True if the result never loses a row as long as no relation that the node reads does."""
 
     def renamed(self, names: Sequence[str], /) -> Node:
-        """The same node with other column names, in order; a node whose columns have no names of its own stays as it is."""
+        """Return the same node with other column names, in order; a node whose columns have no names of its own stays as it is."""

@@ -1,4 +1,4 @@
-"""Where a linear node gives the rows of one relation, each as often as it is there."""
+"""Linear nodes that pass on the rows of one relation, each with the same multiplicity."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from airflow_pipelines.sql.plan.ir.linear import Linear, Scan, Select
 class PassedRows:
     """The rows of a relation that are passed on.
 
-    :param relation: its name
-    :param columns: columns that are passed on as they are: their names in the relation by those that the node gives them
+    :param relation: the relation's name
+    :param columns: the columns that are passed on unchanged: their names in the relation by their names in the node
     """
 
     relation: str
@@ -22,7 +22,7 @@ class PassedRows:
 
 
 def passed_rows(node: Linear) -> PassedRows | None:
-    """The rows that a node passes on; None when it joins, filters, unnests or adds relations."""
+    """Return the rows that a node passes on, or None if it joins, filters, unnests or adds relations."""
     match node:
         case Scan():
             return PassedRows(node.relation, {name: name for name in node.columns})

@@ -1,4 +1,4 @@
-"""A ranking function over columns as they are: what a window function says, taken apart."""
+"""A ranking function over columns without expressions: the parsed form of a window function."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from enum import Enum
 
 
 class RankFunction(Enum):
-    """How places are counted."""
+    """The way in which ranks are counted."""
 
     ROW_NUMBER = "row_number"
-    """Each row has its own place."""
+    """Each row has its own rank."""
     RANK = "rank"
-    """Rows that ORDER BY holds equal share a place; the next place is that of the row's number."""
+    """Rows that are equal in ORDER BY share a rank; the next rank is the number of the row."""
     DENSE_RANK = "dense_rank"
-    """Rows that ORDER BY holds equal share a place; the next place is the next number."""
+    """Rows that are equal in ORDER BY share a rank; the next rank is the next number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +22,8 @@ class OrderColumn:
     """A column by which rows are ordered.
 
     :param name: its name
-    :param descending: whether the greatest value comes first
-    :param nulls_first: whether NULL comes before all values
+    :param descending: True if the greatest value comes first
+    :param nulls_first: True if NULL comes before all values
     """
 
     name: str
@@ -33,11 +33,11 @@ class OrderColumn:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Gives each row a place among those that agree with it in some columns.
+    """The rank of each row within its partition.
 
-    :param function: how places are counted
-    :param partition: the columns in which they agree
-    :param order: the columns by which they are ordered, the first one decides first
+    :param function: the way in which ranks are counted
+    :param partition: the columns of PARTITION BY
+    :param order: the columns by which rows are ordered, the most significant first
     """
 
     function: RankFunction

@@ -1,4 +1,4 @@
-"""Recursion: the least contents of a relation that are what a query gives for them."""
+"""Recursion: the least fixed point of a relation's query."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from airflow_pipelines.sql.plan.ir.node import ColumnTypes
 
 @dataclass(frozen=True, slots=True)
 class Recursive:
-    """The least contents of ``relation`` that are what ``query`` gives for them.
+    """The least fixed point of ``query``: the smallest contents of ``relation`` for which ``query`` returns these contents.
 
-    :param columns: of ``relation``
+    :param columns: the columns of ``relation``
     :param query: Spark SQL over the other relations it reads (``inputs``) and ``relation`` itself, by their names
-    :param body: the same as a linear node, which has a :class:`Scan` of ``relation``, or None when there is none
-    :param distinct: whether the contents are a set; else rows count as often as they are derived, each from a row of ``relation``
-        or from none
-    :param result: a query over ``relation`` for the stage's own rows, or None when the stage's relation is ``relation``
+    :param body: the query as a linear node, which has a :class:`Scan` of ``relation``, or None if there is no such node
+    :param distinct: True if the contents are a set; else rows count as often as they are derived, each from a row of ``relation``
+     or from none
+    :param result: a query over ``relation`` for the stage's own rows, or None if the stage's relation is ``relation``
     """
 
     relation: str
@@ -32,7 +32,7 @@ class Recursive:
     distinct: bool = True
     result: str | None = None
     reason: Reason | None = field(default=None, compare=False, metadata=DERIVED)
-    """Why there is no ``body``."""
+    """The reason why there is no ``body``."""
 
     keeps_contents: ClassVar[bool] = True
     append_only: ClassVar[bool] = False

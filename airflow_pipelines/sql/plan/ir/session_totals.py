@@ -1,4 +1,4 @@
-"""Groups by session whose keys, times and values are columns as they are."""
+"""Groups by session whose keys, times and values are columns without expressions."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ class SessionTime(Enum):
     """A time of a session."""
 
     START = "start"
-    """That of its first row."""
+    """The time of its first row."""
     END = "end"
-    """When the gap after its last row ends."""
+    """The time at which the gap after its last row ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionTotals:
-    """The sessions of the rows of a key, and what is added up of the rows of each.
+    """The sessions of the rows of a key, and the totals of each session.
 
-    A row that comes more than the gap after the one before it starts a new session; rows without a time are in none.
+    A row that is more than the gap after the row before it starts a new session; rows without a time are in no session.
 
-    :param keys: the columns that say whose session it is
+    :param keys: the columns of the key
     :param time: the column with the time of a row
-    :param gap: in microseconds
-    :param accumulators: what is added up, of columns
-    :param outputs: what the query gives, in the order of its columns: a time of the session, a column of its key, or a total
+    :param gap: the gap in microseconds
+    :param accumulators: the totals of columns
+    :param outputs: the query's columns in order: a time of the session, a column of its key, or a total
     """
 
     keys: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""A plan: stages in an order in which each comes after what it reads."""
+"""A plan: stages in topological order, each after the relations that it reads."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class Stage:
 
     @property
     def strategy(self) -> str:
-        """How the stage is evaluated, in one or two words."""
+        """The evaluation strategy of the stage, in one or two words."""
         return self.node.strategy
 
     @property
     def reason(self) -> Reason | None:
-        """Why the stage is recomputed when something that it reads changes; None when it follows all changes.
+        """The reason why the stage is recomputed when a relation that it reads changes; None if it follows all deltas.
 
         A node that may be recomputed has it in an attribute of this name.
         """
@@ -42,12 +42,12 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class ViewPlan:
-    """How a view is maintained.
+    """The plan by which a view is maintained.
 
-    :param stages: in the order of evaluation; the last one is the view
+    :param stages: the stages in the order of evaluation; the last one is the view
     :param full: the strategy that always works
-    :param after: stages on top of either strategy, for a view that does not show all that its query gives: then the last of them is
-        the view
+    :param after: stages on top of either strategy, for a view that does not show all rows of its query: then the last of them is
+     the view
     """
 
     view: str
@@ -59,10 +59,10 @@ class ViewPlan:
 
     @property
     def recomputed(self) -> tuple[Stage, ...]:
-        """The stages that are recomputed when something changes that they read."""
+        """The stages that are recomputed when a relation that they read changes."""
         return tuple(stage for stage in self.stages if stage.reason is not None)
 
     @property
     def reason(self) -> str | None:
-        """Why parts of the view are recomputed; None when none is."""
+        """The reasons why parts of the view are recomputed; None if none is."""
         return "; ".join(dict.fromkeys(str(stage.reason) for stage in self.recomputed)) or None

@@ -1,4 +1,4 @@
-"""Prints nodes as ordinary queries without weights, as the analyzer reads them."""
+"""A printer of nodes as ordinary queries without weights, for the analyzer."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from airflow_pipelines.sql.plan.ir.node import Node
 
 
 def to_sql(node: Node | Linear) -> str:
-    """The node's query over the relations themselves.
+    """Return the node's query over the relations themselves.
 
     :param node: any node
-    :raises ValueError: for a recursion, which reads its own result, so that no query can express it
+    :raises ValueError: if the node is a recursion, which reads its own result, so that no query can express it
     """
     match node:
         case Aggregate():
@@ -33,7 +33,7 @@ def to_sql(node: Node | Linear) -> str:
 
 
 def linear_to_sql(node: Linear) -> str:
-    """The node's query over the relations themselves."""
+    """Return the node's query over the relations themselves."""
     match node:
         case Scan():
             return f"SELECT {', '.join(map(quote, node.columns))} FROM {quote(node.relation)}"
@@ -48,22 +48,22 @@ def linear_to_sql(node: Linear) -> str:
 
 
 def aggregate_to_sql(node: Aggregate) -> str:
-    """The node's query over the relations themselves."""
+    """Return the node's query over the relations themselves."""
     items = ", ".join(f"{item.text} AS {quote(item.name)}" for item in node.items)
     having = f" WHERE {node.having}" if node.having else ""
     return f"SELECT {items} FROM ({groups_over(node, linear_to_sql(node.input))}){having}"
 
 
 def keyed_to_sql(node: AffectedKeys) -> str:
-    """The node's query over the relations themselves."""
+    """Return the node's query over the relations themselves."""
     sources = ", ".join(f"{quote(source.alias)} AS ({linear_to_sql(source.node)})" for source in node.sources)
     return f"WITH {sources} SELECT * FROM ({node.query}) AS q({', '.join(map(quote, node.columns))})"
 
 
 def top_k_over(node: AppendOnlyTopK, rows: str) -> str:
-    """The first rows per key of a query's rows.
+    """Return the query for the first rows per key of a query's rows.
 
-    :param node: says how rows are ranked
+    :param node: the node that ranks the rows
     :param rows: the query
     """
     places = f"SELECT *, {node.rank} AS {quote(node.place)} FROM ({rows})"
@@ -71,9 +71,9 @@ def top_k_over(node: AppendOnlyTopK, rows: str) -> str:
 
 
 def groups_over(node: Aggregate, rows: str) -> str:
-    """Keys and calls of every group, by their names, over a query for the input's rows, each as often as it is there.
+    """Return a query for keys and calls of every group, by their names, over a query for the input's rows with multiplicity.
 
-    :param node: says how rows are grouped
+    :param node: the node that groups the rows
     :param rows: the query
     """
     keys = [f"{key.text} AS {key.name}" for key in node.keys]

@@ -1,4 +1,4 @@
-"""Versions of a relation in one step."""
+"""The versions of a relation in one step."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class Version(Enum):
-    """Which contents of a relation a text reads, as seen from one step."""
+    """The version of a relation's contents that a text reads, relative to one step."""
 
     DELTA = "delta"
     BEFORE = "before"

@@ -1,4 +1,4 @@
-"""Replaces rankings over append-only relations, of which only the first rows per key are read, by top-k nodes.
+"""The replacement of rankings over append-only relations, of which only the first rows per key are read, by top-k nodes.
 
 A row behind the first k of its key stays behind them whatever is added, so that only k rows per key need to be stored.
 """
@@ -28,8 +28,8 @@ _RANKS = frozenset({"row_number", "rank", "dense_rank"})
 def append_only_top_k(stages: tuple[Stage, ...], builder: Builder) -> tuple[Stage, ...]:
     """Replace keyed stages by :class:`AppendOnlyTopK` where only the first rows per key of a ranking are read.
 
-    :param stages: of one view, in order; the last is the view's own
-    :param builder: knows which nodes never lose a row
+    :param stages: the stages of one view, in order; the last is the view's own
+    :param builder: the plan, which knows the nodes that never lose a row
     """
     made = {stage.relation: stage for stage in stages}
     for stage in stages:
@@ -47,12 +47,12 @@ def append_only_top_k(stages: tuple[Stage, ...], builder: Builder) -> tuple[Stag
                 node = AppendOnlyTopK(source.node, source.keys, stage.node.key_types, rank, most, stage.node.columns[-1])
                 made[stage.relation] = replace(stage, node=node)
                 made = {name: _with_sure_limits(other, stage.relation, node) for name, other in made.items()}
-                made = _with_source(stage.relation, node, made)
+                made = _merge_source(stage.relation, node, made)
     return tuple(made.values())
 
 
 def _ranking(node: Node) -> str | None:
-    """The ranking function of a node that adds to its source's rows their rank within their key, and nothing else."""
+    """Return the ranking function of a node that only adds to its source's rows their rank within their key."""
     if not isinstance(node, AffectedKeys) or node.shape is not Shape.WINDOW or len(node.sources) != 1 or not node.key_types:
         return None
     if len(node.columns) != len(node.sources[0].node.columns) + 1:
@@ -67,7 +67,7 @@ def _ranking(node: Node) -> str | None:
 
 
 def _greatest_rank(stage: Stage, stages: Sequence[Stage]) -> int | None:
-    """The greatest rank that other stages read of a ranking stage; None when all are read, or several stages read it."""
+    """Return the greatest rank of a ranking stage that other stages read, or None if all are read, or several stages read it."""
     uses = [_rank_use(other.node, stage.relation, stage.columns[-1][0]) for other in stages]
     found = [use for use in uses if use is not None]
     return found[0].most if len(found) == 1 else None
@@ -75,7 +75,7 @@ def _greatest_rank(stage: Stage, stages: Sequence[Stage]) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class _RankUse:
-    """How a node reads the ranks of a relation.
+    """The ranks of a relation that a node reads.
 
     :param most: the greatest rank that it reads, None for all
     :param names: the columns of the node that are ranks
@@ -86,7 +86,7 @@ class _RankUse:
 
 
 def _rank_use(node: Node | Linear, relation: str, place: str) -> _RankUse | None:
-    """How a node reads ``relation``, whose ranks are in the column ``place``; None when it does not."""
+    """Return the use of ``relation``, whose ranks are in the column ``place``, by a node, or None if it does not read it."""
     if relation not in node.reads:
         return None
     match node:
@@ -97,13 +97,13 @@ def _rank_use(node: Node | Linear, relation: str, place: str) -> _RankUse | None
         case Select():
             below = {source.alias: _rank_use(source.node, relation, place) for source in node.sources}
             found = [(alias, use) for alias, use in below.items() if use is not None]
-            return _narrowed(node, *found[0]) if len(found) == 1 else _RankUse()
+            return _narrow_use(node, *found[0]) if len(found) == 1 else _RankUse()
         case _:
             return _RankUse()
 
 
-def _narrowed(node: Select, alias: str, below: _RankUse) -> _RankUse:
-    """How a block reads the ranks of its source ``alias``, given how the source reads them."""
+def _narrow_use(node: Select, alias: str, below: _RankUse) -> _RankUse:
+    """Return the use of the ranks of a block's source ``alias``, given the use of ranks by the source itself."""
     try:
         where = parse_condition(node.where) if node.where else None
         items = {item.name: parse_expression(item.text) for item in node.items}
@@ -115,7 +115,7 @@ def _narrowed(node: Select, alias: str, below: _RankUse) -> _RankUse:
 
 
 def _limit(condition: exp.Expr, alias: str, ranks: Set[str]) -> int | None:
-    """The greatest rank for which a condition may hold, when it compares the rank with a number."""
+    """Return the greatest rank for which a condition may hold, if it compares the rank with a number."""
     if isinstance(condition, exp.Between) and _is_rank(condition.this, alias, ranks):
         return _number(condition.args["high"])
     if not isinstance(condition, exp.EQ | exp.LT | exp.LTE | exp.GT | exp.GTE):
@@ -139,7 +139,7 @@ def _number(tree: exp.Expr) -> int | None:
 
 
 def _with_sure_limits(stage: Stage, relation: str, ranks: AppendOnlyTopK) -> Stage:
-    """A stage whose blocks say which conditions hold for all rows of ``relation``, since only these are kept for it."""
+    """Mark the blocks of a stage whose conditions hold for all rows of ``relation``, since only such rows are kept for it."""
     match stage.node:
         case Select() as node:
             return replace(stage, node=_with_sure_limit(node, relation, ranks))
@@ -158,7 +158,7 @@ def _with_sure_limit(node: Select, relation: str, ranks: AppendOnlyTopK) -> Sele
 
 
 def _is_sure_of_all(node: Select, relation: str, ranks: AppendOnlyTopK) -> bool:
-    """Whether the WHERE of a block holds for all rows of ``relation``."""
+    """Return True if the WHERE of a block holds for all rows of ``relation``."""
     names = {source.alias: use.names for source in node.sources if (use := _rank_use(source.node, relation, ranks.place))}
     if not node.where or not names:
         return False
@@ -167,7 +167,7 @@ def _is_sure_of_all(node: Select, relation: str, ranks: AppendOnlyTopK) -> bool:
 
 
 def _is_sure(condition: exp.Expr, alias: str, ranks: Set[str], most: int) -> bool:
-    """Whether a condition holds for all ranks from 1 to ``most``."""
+    """Return True if a condition holds for all ranks from 1 to ``most``."""
     limit = _limit(condition, alias, ranks)
     if limit is None or limit < most:
         return False
@@ -177,7 +177,7 @@ def _is_sure(condition: exp.Expr, alias: str, ranks: Set[str], most: int) -> boo
     return not isinstance(condition, exp.EQ) or limit == 1
 
 
-def _with_source(relation: str, node: AppendOnlyTopK, made: Mapping[str, Stage]) -> dict[str, Stage]:
+def _merge_source(relation: str, node: AppendOnlyTopK, made: Mapping[str, Stage]) -> dict[str, Stage]:
     """Merge the block that only the stage of ``relation`` reads into it, because nothing else needs the block's contents."""
     below = made.get(node.source.relation) if isinstance(node.source, Scan) else None
     if below is None or not isinstance(below.node, Select) or sum(below.relation in other.reads for other in made.values()) > 1:

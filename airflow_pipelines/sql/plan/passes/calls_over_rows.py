@@ -1,4 +1,4 @@
-"""Derives what the calls of an aggregate need of all rows of a group, where they do not follow from what changes."""
+"""A pass that derives the accumulators over all rows of a group, for aggregate calls that deltas alone do not determine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from airflow_pipelines.sql.plan.ir.stage import Stage
 
 
 def derive_calls_over_rows(stage: Stage, _markers: Mapping[str, Marker]) -> Stage:
-    """Put the calls over all rows of a group into an aggregate that is not linear.
+    """Add the calls over all rows of a group to an aggregate that is not linear.
 
     :param stage: a stage that no pass changes any more
     """

@@ -1,9 +1,9 @@
-"""Brings every value that a plan stores, or passes between relations, into canonical form (see ``sql/values/canonical_form.py``).
+"""The canonical form of every value that a plan stores, or passes between relations (see ``sql/values/canonical_form.py``).
 
 Values of relations are canonical, and so are columns that stages copy unchanged. Computed values are brought into canonical form
 where they leave a stage, and where a stage adds up equal rows of its input. A view's columns are canonical by definition. Within a
-query the change must not be visible: where an expression could distinguish the representation that a value has between two stages
-from the one that Spark gives it, the query has no incremental rule.
+query the change must not be visible: a query has no incremental rule if an expression in it could distinguish the representation
+that a value has between two stages from the one that Spark gives it.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ from airflow_pipelines.sql.syntax.dialect import parse_query
 from airflow_pipelines.sql.values.canonical_form import has_several_forms, has_visible_forms, in_canonical_form
 
 _CHOOSING = frozenset({"any_value", "first", "first_value", "last", "last_value", "max", "min"})
-"""Aggregates that give one of their arguments."""
+"""Aggregates that return one of their arguments."""
 _SUMMING = frozenset({"avg", "mean", "sum"})
-"""Aggregates that never give a negative zero."""
+"""Aggregates that never return a negative zero."""
 
 
 def canonical_form(stages: tuple[Stage, ...], builder: Builder) -> tuple[Stage, ...]:
-    """The stages of one view with canonical values only.
+    """Return the stages of one view with canonical values only.
 
-    :param stages: in order; the last is the view's own
-    :param builder: answers about types; knows all relations that the stages read or make
-    :raises NotIncremental: when an expression could distinguish a value's representations
+    :param stages: the stages in order; the last is the view's own
+    :param builder: the plan, which answers about types and knows all relations that the stages read or make
+    :raises NotIncremental: if an expression could distinguish a value's representations
     """
     one = _CanonicalForm(builder, dict(builder.noncanonical))
     return tuple(one.stage(stage, inner=stage is not stages[-1]) for stage in stages)
 
 
 def canonical_query(query: str, columns: ColumnTypes) -> str:
-    """A query with its columns, which are taken by position, in canonical form.
+    """Return a query with its columns, which are taken by position, in canonical form.
 
     :param query: Spark SQL
-    :param columns: names and types of the query's columns
+    :param columns: the names and types of the query's columns
     """
     if not any(has_several_forms(kind) for _, kind in columns):
         return query
@@ -62,9 +62,9 @@ def canonical_query(query: str, columns: ColumnTypes) -> str:
 
 @dataclass(slots=True)
 class _CanonicalForm:
-    """Gives stages their canonical form, in the order of evaluation.
+    """The conversion of stages to canonical form, in the order of evaluation.
 
-    :param changed: columns of relations whose values may have another representation than Spark would give them
+    :param changed: the columns of relations whose values may have another representation than Spark would give them
     """
 
     builder: Builder
@@ -78,7 +78,7 @@ class _CanonicalForm:
         return replace(stage, node=node)
 
     def _node(self, node: Node, columns: ColumnTypes) -> tuple[Node, Set[str]]:
-        """The node with canonical results, and the columns of which Spark may give other representations."""
+        """Return the node with canonical results, and the columns for which Spark may give other representations."""
         match node:
             case Select() | UnionAll():
                 canonical, changed = self._with_canonical_columns(node, [kind for _, kind in columns])
@@ -97,7 +97,7 @@ class _CanonicalForm:
                 raise TypeError(f"no rule for a {type(node).__name__}; a recursion is made of stages that are canonical already")
 
     def _read(self, node: Linear) -> Set[str]:
-        """The columns of a node that propagate other representations than Spark's; checks the node's expressions."""
+        """Return the columns of a node that propagate other representations than Spark's; check the node's expressions."""
         match node:
             case Scan():
                 return self.changed.get(node.relation, frozenset()) & set(node.columns)
@@ -112,12 +112,12 @@ class _CanonicalForm:
                 if not changed:
                     return changed
                 for lateral in node.laterals:
-                    changed |= _unnested(lateral, changed)
+                    changed |= _find_unnested_columns(lateral, changed)
                 _check([node.where] if node.where else [], changed)
                 return {item.name for item in node.items if propagates_representation(parse_expression(item.text), changed)}
 
     def _with_canonical_columns(self, node: Linear, kinds: Sequence[str] | None = None) -> tuple[Linear, Set[str]]:
-        """The node with canonical columns, and those of which Spark may give other representations.
+        """Return the node with canonical columns, and the columns for which Spark may give other representations.
 
         :param kinds: the types of the node's columns; None to ask for them when they matter
         """
@@ -133,7 +133,7 @@ class _CanonicalForm:
                 there = {name for place, name in enumerate(node.columns) if place in at}
                 return replace(node, parts=tuple(part for part, _ in parts)), there
             case Select():
-                stored = _stored(node)
+                stored = _find_stored_columns(node)
                 computed = {item.name for item in node.items if item.name not in stored}
                 if not computed:
                     return node, changed
@@ -144,7 +144,7 @@ class _CanonicalForm:
 
     def _aggregate(self, node: Aggregate, columns: ColumnTypes) -> tuple[Aggregate, Set[str]]:
         if node.is_linear:
-            # Where accumulators are kept, the rows of the input are added up by group only.
+            # With accumulators, the rows of the input are only added up by group.
             block, changed = node.input, self._read(node.input)
         else:
             canonical, changed = self._with_canonical_columns(node.input, node.input_types or None)
@@ -161,7 +161,7 @@ class _CanonicalForm:
         return replace(node, input=block, items=items), handing_on | computed
 
     def _is_canonical(self, node: Aggregate, item: Item) -> bool:
-        """Whether Spark itself gives a column of an aggregate in canonical form."""
+        """Return True if Spark itself gives a column of an aggregate in canonical form."""
         if any(item.text == key.name for key in node.keys):
             return True
         call = next((parse_expression(call.text) for call in node.calls if call.name == item.text), None)
@@ -182,7 +182,7 @@ class _CanonicalForm:
             return replace(node, sources=tuple(sources)), changed
         tree = parse_query(node.query)
         seen = propagates_representation(tree, changed) if changed else False
-        passed = _passed_on(tree, node, changed)
+        passed = _find_passed_columns(tree, node, changed)
         named = tuple(zip(node.columns, (kind for _, kind in columns), strict=True))
         computed = [name for name, kind in named if has_several_forms(kind) and name not in passed]
         query = node.query
@@ -198,7 +198,7 @@ class _CanonicalForm:
 
 
 def _columns(stage: Stage) -> tuple[str, ...]:
-    """The names of a stage's columns in its node."""
+    """Return the names of a stage's columns in its node."""
     match stage.node:
         case Select() | UnionAll() | Aggregate() | AffectedKeys() | AppendOnlyTopK():
             return stage.node.columns
@@ -207,26 +207,26 @@ def _columns(stage: Stage) -> tuple[str, ...]:
 
 
 def columns_with_visible_forms(columns: ColumnTypes) -> frozenset[str]:
-    """The columns whose values have several representations that functions can distinguish."""
+    """Return the columns whose values have several representations that functions can distinguish."""
     return frozenset(name for name, kind in columns if has_visible_forms(kind))
 
 
-def _stored(node: Linear) -> Set[str]:
-    """The columns of a node that are unchanged columns of relations, which are canonical."""
+def _find_stored_columns(node: Linear) -> Set[str]:
+    """Return the columns of a node that are unchanged columns of relations, which are canonical."""
     match node:
         case Scan():
             return frozenset(node.columns)
         case UnionAll():
-            parts = [(part.columns, _stored(part)) for part in node.parts]
+            parts = [(part.columns, _find_stored_columns(part)) for part in node.parts]
             return {name for at, name in enumerate(node.columns) if all(columns[at] in stored for columns, stored in parts)}
         case Select():
-            sources = {source.alias: _stored(source.node) for source in node.sources}
+            sources = {source.alias: _find_stored_columns(source.node) for source in node.sources}
             found = ((item.name, source_column(item.text)) for item in node.items)
             return {name for name, column in found if column is not None and column[1] in sources.get(column[0], frozenset())}
 
 
-def _passed_on(tree: exp.Expr, node: AffectedKeys, changed: Set[str]) -> dict[str, bool]:
-    """The columns of a keyed query that are columns of its sources, and whether these have another representation."""
+def _find_passed_columns(tree: exp.Expr, node: AffectedKeys, changed: Set[str]) -> dict[str, bool]:
+    """Return the columns of a keyed query that are columns of its sources, each with True if it has another representation."""
     if not isinstance(tree, exp.Select) or len(tree.expressions) != len(node.columns):
         return {}
     aliases = {source.alias for source in node.sources}
@@ -245,14 +245,14 @@ def _canonical_item(item: Item, kind: str) -> Item:
 def _check(texts: Sequence[str], changed: Set[str]) -> None:
     """Refuse expressions that depend on the representation of a changed column.
 
-    :raises NotIncremental: when one does
+    :raises NotIncremental: if one does
     """
     for text in texts if changed else ():
         propagates_representation(parse_expression(text), changed)
 
 
-def _unnested(lateral: str, changed: Set[str]) -> set[str]:
-    """The columns that a LATERAL VIEW clause makes of changed ones."""
+def _find_unnested_columns(lateral: str, changed: Set[str]) -> set[str]:
+    """Return the columns that a LATERAL VIEW clause makes from changed ones."""
     tree = parse_query(f"SELECT 1 FROM t {lateral}").args["laterals"][0]
     if not propagates_representation(tree.this, changed):
         return set()

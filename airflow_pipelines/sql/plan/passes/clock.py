@@ -1,8 +1,8 @@
-"""Replaces reads of the clock by markers that change less often, and by joins with them.
+"""The replacement of reads of the clock by markers that change less often, and by joins with them.
 
 Each call of NOW() and its relatives is a scalar subquery over the clock's marker when this pass begins. The largest expressions
 that depend on nothing but the clock get markers of their own, which change less often than the clock (CURRENT_DATE once a day).
-Where a cross join with the marker means the same as the subquery, it replaces the subquery, because a join has an incremental
+Where a cross join with the marker is equivalent to the subquery, it replaces the subquery, because a join has an incremental
 delta.
 """
 
@@ -36,18 +36,18 @@ class ClockMarkers:
         """Replace a query's reads of the clock by markers that change less often, without changing its meaning.
 
         :param query: a query after :func:`~airflow_pipelines.sql.rewrite.clock_calls.clock_edits`
-        :param analyzer: knows the relations that the query reads, and the clock's marker
+        :param analyzer: the analyzer, which knows the relations that the query reads, and the clock's marker
         """
         tree = parse_query(query)
-        # The tree stands for the query only when Spark reads its text as the same.
+        # The tree is used only if Spark reads its text as the same query.
         if not analyzer.same_plan(query, tree.sql(dialect=DIALECT)):
             self._add(CLOCK.text, CLOCK.type)
             return query
-        # The innermost first, because conditions are copied when they are moved.
+        # Innermost first, because conditions are copied when they are moved.
         for select in reversed(list(tree.find_all(exp.Select))):
             if not _is_plain(select):
                 _push_down(select)
-        for node in _hoistable(tree):
+        for node in _find_hoistable(tree):
             self._replace(node, analyzer)
         rewritten = tree.sql(dialect=DIALECT)
         try:
@@ -60,7 +60,7 @@ class ClockMarkers:
         return rewritten
 
     def read_by(self, query: str) -> tuple[Marker, ...]:
-        """The markers that a query names."""
+        """Return the markers that a query names."""
         names = {table.name for table in parse_query(query).find_all(exp.Table)}
         return tuple(marker for marker in self.found.values() if marker.relation in names)
 
@@ -71,7 +71,7 @@ class ClockMarkers:
         return self.found.setdefault(text, Marker(f"now${number}", f"__now{number}", kind, text, follows_clock=True))
 
     def _replace(self, node: exp.Expr, analyzer: Analyzer) -> None:
-        text = _over_clock(node)
+        text = _print_over_clock(node)
         kind = CLOCK.type if text == CLOCK.text else _kind(f"SELECT {text} FROM {quote(CLOCK_RELATION)}", analyzer)
         if kind is None or not kind.startswith(_HOISTED_TYPES):
             for inner in list(_clock_reads(node)):
@@ -93,7 +93,10 @@ class ClockMarkers:
 
 
 def _kind(query: str, analyzer: Analyzer) -> str | None:
-    """The type of what a query over the clock gives; None when Spark cannot plan it, so that the view fails and no marker."""
+    """Return the type of a query's value over the clock, or None if Spark cannot plan it.
+
+    With None the view itself fails instead of a marker.
+    """
     try:
         kind = analyzer.columns(query)[0][1]
     except AnalysisFailed:
@@ -102,7 +105,7 @@ def _kind(query: str, analyzer: Analyzer) -> str | None:
 
 
 def _clock_reads(tree: exp.Expr) -> Iterator[exp.Expr]:
-    """The scalar subqueries over the clock's marker."""
+    """Yield the scalar subqueries over the clock's marker."""
     for node in tree.find_all(exp.Subquery):
         if _is_clock_read(node):
             yield node
@@ -115,29 +118,29 @@ def _is_clock_read(node: exp.Expr | None) -> bool:
     return source is not None and isinstance(source.this, exp.Table) and source.this.name == CLOCK_RELATION
 
 
-def _hoistable(tree: exp.Expr) -> list[exp.Expr]:
-    """The largest expressions that depend on the clock alone."""
+def _find_hoistable(tree: exp.Expr) -> list[exp.Expr]:
+    """Return the largest expressions that depend on the clock alone."""
     found: dict[int, exp.Expr] = {}
     for read in _clock_reads(tree):
         node: exp.Expr = read
-        while node.parent is not None and _only_clock(node.parent):
+        while node.parent is not None and _is_over_clock(node.parent):
             node = node.parent
         found[id(node)] = node
     return list(found.values())
 
 
-def _only_clock(node: exp.Expr) -> bool:
-    """Whether a node is an expression over the clock and constants."""
+def _is_over_clock(node: exp.Expr) -> bool:
+    """Return True if a node is an expression over the clock and constants."""
     if _is_clock_read(node) or isinstance(node, _LEAVES):
         return True
     expression = isinstance(node, exp.Condition | exp.Func | exp.Interval) and not isinstance(node, (*_BARRIERS, exp.Subquery))
     if not expression or is_aggregate(node) or isinstance(node, exp.Alias | exp.Ordered):
         return False
-    return all(_only_clock(child) for child in node.iter_expressions())
+    return all(_is_over_clock(child) for child in node.iter_expressions())
 
 
-def _over_clock(node: exp.Expr) -> str:
-    """The text of an expression over the clock's column."""
+def _print_over_clock(node: exp.Expr) -> str:
+    """Return the text of an expression over the clock's column."""
     copy = node.copy()
     column = exp.column(exp.to_identifier(CLOCK_COLUMN, quoted=True))
     if _is_clock_read(copy):
@@ -148,7 +151,7 @@ def _over_clock(node: exp.Expr) -> str:
 
 
 def _may_join(select: exp.Select, node: exp.Expr) -> bool:
-    """Whether reading a marker by a cross join in ``select`` says the same as a scalar subquery in the place of ``node``."""
+    """Return True if a cross join with a marker in ``select`` is equivalent to a scalar subquery in the place of ``node``."""
     source = select.args.get("from_")
     placed = _PUSHED in select.meta or _in_from(select)
     if source is None or not placed or any(table.args.get("pivots") for table in select.find_all(exp.Table)):
@@ -173,7 +176,7 @@ def _may_join(select: exp.Select, node: exp.Expr) -> bool:
 
 
 def _is_plain(select: exp.Select) -> bool:
-    """Whether a SELECT is one block of filters, inner joins and aggregates, so that a marker can be one source more."""
+    """Return True if a SELECT is one block of filters, inner joins and aggregates, to which a marker can be added as a source."""
     inner = all(not (join.side or join.method) and (join.kind or "INNER").upper() in {"INNER", "CROSS"} for join in _joins(select))
     if not inner or not _in_from(select) or select.args.get("qualify") or select.args.get("windows"):
         return False
@@ -200,7 +203,7 @@ def _push_down(select: exp.Select) -> None:
         return
     alone = not _joins(select) and not select.args.get("laterals") and _in_from(select)
     names = {table.alias_or_name} | ({""} if alone else set())
-    moved = [part for part in _conjuncts(where.this) if any(True for _ in _clock_reads(part)) and _reads_only(part, names)]
+    moved = [part for part in _conjuncts(where.this) if any(True for _ in _clock_reads(part)) and _is_reading_only(part, names)]
     if not moved:
         return
     inner = exp.Select(expressions=[exp.Star()])
@@ -222,8 +225,8 @@ def _conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
         yield condition
 
 
-def _reads_only(part: exp.Expr, names: Collection[str]) -> bool:
-    """Whether a condition reads, besides the clock, only columns of the tables ``names`` and has no other subquery."""
+def _is_reading_only(part: exp.Expr, names: Collection[str]) -> bool:
+    """Return True if a condition reads, besides the clock, only columns of the tables ``names`` and has no other subquery."""
     for node in part.walk():
         if isinstance(node, exp.Query) and not (_is_clock_read(node) or _is_clock_query(node)):
             return False
@@ -233,12 +236,12 @@ def _reads_only(part: exp.Expr, names: Collection[str]) -> bool:
 
 
 def _is_clock_query(node: exp.Expr) -> bool:
-    """Whether a node is a read of the clock or the query in one."""
+    """Return True if a node is a read of the clock or the query in one."""
     return _is_clock_read(node) or (node.parent is not None and _is_clock_read(node.parent))
 
 
 def _in_from(select: exp.Select) -> bool:
-    """Whether a SELECT is the query itself or stands in FROM, not in an expression, where other rules apply."""
+    """Return True if a SELECT is the query itself or is in FROM, not in an expression, where other rules apply."""
     node: exp.Expr = select
     while node.parent is not None:
         node = node.parent

@@ -1,4 +1,4 @@
-"""Leaves out columns of keyed stages that nothing reads, such as those that only the condition of an outer join needs."""
+"""A pass that drops columns of keyed stages that nothing reads, such as those that only the condition of an outer join needs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from airflow_pipelines.sql.plan.ir.stage import Stage
 def drop_unread_columns(stages: tuple[Stage, ...], _builder: Builder) -> tuple[Stage, ...]:
     """Drop the columns of keyed stages that no later stage reads, where no stage reads their rows again.
 
-    Rows that differ in such columns alone become equal. Who follows their changes loses nothing: each counts as often as before.
+    Rows that differ in such columns alone become equal. Readers of their deltas lose nothing: each row counts as often as before.
 
-    :param stages: of one view, in order
+    :param stages: the stages of one view, in order
     """
     narrowed: dict[str, tuple[str, ...]] = {}
     kept = []
@@ -37,7 +37,7 @@ def drop_unread_columns(stages: tuple[Stage, ...], _builder: Builder) -> tuple[S
 
 
 def _read(stage: Stage, node: AffectedKeys, later: tuple[Stage, ...]) -> tuple[str, ...]:
-    """The columns of a stage that stages after it read; all where that is not certain or others may be needed."""
+    """Return the columns of a stage that later stages read, or all if that is not certain or others may be needed."""
     everything = tuple(name for name, _ in stage.columns)
     readers = [one for one in later if stage.relation in one.reads | one.rereads]
     if node.remembered or not node.key_types or not readers:
@@ -50,18 +50,18 @@ def _read(stage: Stage, node: AffectedKeys, later: tuple[Stage, ...]) -> tuple[s
         if None in places:
             return everything
         texts += [text for place in places if place is not None for text in place]
-    # To take a word for a column that is none costs no more than the column. A star reads all.
+    # Mistaking a word for a column only keeps that column. A star reads all.
     read = tuple(name for name in everything if any(map(_word(name).search, texts)))
     return everything if any(re.search(r"\.\s*\*", text) for text in texts) else read or everything[:1]
 
 
 def _word(name: str) -> re.Pattern[str]:
-    """A column's name within a text."""
+    """Return the pattern of a column's name within a text."""
     return re.compile(rf"(?<!\w){re.escape(quote(name)[1:-1])}(?!\w)")
 
 
 def _places(node: Linear, relation: str) -> Iterator[tuple[str, ...] | None]:
-    """The texts of each block that scans a relation; None for a scan whose columns are all passed on."""
+    """Yield the texts of each block that scans a relation, or None for a scan whose columns are all passed on."""
     match node:
         case Scan():
             if node.relation == relation:
@@ -78,7 +78,7 @@ def _places(node: Linear, relation: str) -> Iterator[tuple[str, ...] | None]:
 
 
 def _narrow(stage: Stage, node: AffectedKeys, columns: tuple[str, ...]) -> Stage:
-    """A keyed stage that gives some of its columns. Spark computes no others of its query."""
+    """Return a keyed stage that gives some of its columns; Spark computes no others of its query."""
     items = ", ".join(map(quote, columns))
     query = f"SELECT {items} FROM ({node.query}) AS `__all`({', '.join(map(quote, node.columns))})"
     kinds = tuple((name, kind) for name, kind in stage.columns if name in columns)
@@ -86,15 +86,15 @@ def _narrow(stage: Stage, node: AffectedKeys, columns: tuple[str, ...]) -> Stage
 
 
 def _reading(node: Select, narrowed: Mapping[str, tuple[str, ...]]) -> Select:
-    """A block that scans what is left of relations."""
-    return replace(node, sources=tuple(replace(source, node=_scanning(source.node, narrowed)) for source in node.sources))
+    """Return a block that scans only the remaining columns of relations."""
+    return replace(node, sources=tuple(replace(source, node=_drop_from_scans(source.node, narrowed)) for source in node.sources))
 
 
-def _scanning(node: Linear, narrowed: Mapping[str, tuple[str, ...]]) -> Linear:
+def _drop_from_scans(node: Linear, narrowed: Mapping[str, tuple[str, ...]]) -> Linear:
     match node:
         case Scan():
             return replace(node, columns=narrowed.get(node.relation, node.columns))
         case UnionAll():
-            return replace(node, parts=tuple(_scanning(part, narrowed) for part in node.parts))
+            return replace(node, parts=tuple(_drop_from_scans(part, narrowed) for part in node.parts))
         case Select():
             return _reading(node, narrowed)

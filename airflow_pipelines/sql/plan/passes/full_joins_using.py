@@ -1,4 +1,4 @@
-"""Puts a FULL JOIN whose shared columns another join reads into a derived table, which has one column for each of them.
+"""Derived tables for FULL JOINs whose shared columns another join reads, with one column for each shared column.
 
 Spark plans such a chain in the same way: the next join compares the column that the FULL JOIN has made of two.
 """
@@ -16,9 +16,9 @@ from airflow_pipelines.sql.plan.sources import own_sources
 
 @dataclass(slots=True)
 class SharedColumns:
-    """The columns that USING and NATURAL have made in some joins of one SELECT.
+    """The columns that USING and NATURAL have made in the first joins of one SELECT.
 
-    :param number: how many of its joins these are
+    :param number: the number of these joins
     :param columns: the shared columns by their names
     """
 
@@ -30,7 +30,7 @@ def derive_full_join(select: exp.Select, made: SharedColumns, alias: str) -> Non
     """Replace the first joins of a SELECT, of which the last one is a FULL JOIN, by a derived table.
 
     :param select: a SELECT whose columns are qualified; it is changed
-    :param made: what the joins have shared
+    :param made: the shared columns of these joins
     :param alias: the name of the derived table
     """
     joins = select.args["joins"]

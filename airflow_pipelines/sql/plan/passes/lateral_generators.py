@@ -1,4 +1,4 @@
-"""Moves generators that give several columns from the SELECT list into LATERAL VIEW, where each column has a name."""
+"""A pass that moves generators with several columns from the SELECT list into LATERAL VIEW, where each column has a name."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from airflow_pipelines.sql.syntax.aggregate_calls import aggregate_calls
 def lateral_generators(tree: exp.Expr, builder: Builder) -> exp.Expr:
     """Make ``SELECT g.p, g.x FROM t LATERAL VIEW posexplode(l) g AS p, x`` of ``SELECT posexplode(l) AS (p, x) FROM t``.
 
-    Without names for its columns, only a generator of the query itself is moved: then Spark says what they are called.
+    Without names for its columns, only a generator of the query itself is moved: then Spark gives their names.
 
     :param tree: a query that Spark accepts; it is changed
-    :param builder: gives the analyzer
+    :param builder: the plan, which has the analyzer
     :returns: the query
-    :raises NotIncremental: when the names of the columns cannot be found out
+    :raises NotIncremental: if the names of the columns cannot be determined
     """
     for select in list(tree.find_all(exp.Select)):
         generators = [item for item in select.expressions if is_generator_call(item.unalias())]
@@ -33,20 +33,23 @@ def lateral_generators(tree: exp.Expr, builder: Builder) -> exp.Expr:
 
 
 def _is_plain(select: exp.Select) -> bool:
-    """Tell whether the SELECT list is evaluated for each row of FROM."""
+    """Return True if the SELECT list is evaluated for each row of FROM."""
     if select.args.get("from_") is None or any(select.args.get(part) for part in ("group", "having", "qualify", "windows")):
         return False
     return not any(item.find(exp.Window) or any(aggregate_calls(item)) for item in select.expressions)
 
 
 def _has_no_other_star(select: exp.Select, item: exp.Expr) -> bool:
-    """Tell whether ``*`` is not in the SELECT list, or once before the generator: it will have the columns of LATERAL VIEW."""
+    """Return True if ``*`` is not in the SELECT list, or only once, just before the generator.
+
+    In that place it will have the columns of LATERAL VIEW.
+    """
     stars = [at for at, found in enumerate(select.expressions) if isinstance(found, exp.Star)]
     return not stars or (len(stars) == 1 and select.expressions[stars[0] + 1 :][:1] == [item])
 
 
 def _names(item: exp.Expr, builder: Builder, whole: exp.Expr | None) -> Sequence[str]:
-    """The names of a generator's columns; none where they are not written and it is not one of ``whole``, the query itself."""
+    """Return the names of a generator's columns; empty if they are not written and ``whole``, the query itself, is not given."""
     if isinstance(item, exp.Aliases):
         return [name.name for name in item.expressions]
     if isinstance(item, exp.Alias) or whole is None:
@@ -70,7 +73,7 @@ def _move(select: exp.Select, item: exp.Expr, names: Sequence[str]) -> None:
     select.append("laterals", exp.Lateral(this=call, view=True, alias=table))
     at = next(place for place, found in enumerate(select.expressions) if found is item)
     before = select.expressions[:at]
-    # A star before it has the columns of the LATERAL VIEW at its end.
+    # A star before the generator includes the columns of LATERAL VIEW, at its end.
     stars = [found for found in select.expressions if isinstance(found, exp.Star)]
     shown = [exp.column(name, table=alias, quoted=True) for name in names] if not stars else []
     select.set("expressions", [*before, *shown, *select.expressions[at + 1 :]])

@@ -1,4 +1,4 @@
-"""Derives by which columns the rows with some keys can be looked up, for the operators that evaluate affected keys."""
+"""A pass that derives the columns by which the rows with some keys can be looked up, for operators that evaluate affected keys."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from airflow_pipelines.sql.plan.properties.base_columns import base_column, colu
 
 
 def derive_lookup_keys(stage: Stage, _markers: Mapping[str, Marker]) -> Stage:
-    """Put the lookups of a stage's keys into its node.
+    """Add the lookups of a stage's keys to its node.
 
     :param stage: a stage that no pass changes any more
     """
@@ -41,12 +41,12 @@ def _with_lookups(stage: Stage, node: Node) -> Node:
 
 
 def lookup(node: Linear, keys: Sequence[str], kinds: Sequence[str]) -> Lookup | None:
-    """How the rows of a node with some keys are looked up.
+    """Return the lookup of the rows of a node with some keys.
 
     :param node: a linear node
     :param keys: texts over the node's columns by their bare names
     :param kinds: the types of the keys; casts to them do not count
-    :returns: None when no part of the key is a column of a relation
+    :returns: None if no part of the key is a column of a relation
     """
     names = [column_name(key, kind=kind) for key, kind in zip(keys, kinds, strict=False)]
     found = [base_column(node, name) if name is not None else None for name in names]

@@ -1,4 +1,4 @@
-"""Merges filters and projections into the keyed stage below them, because each stage costs Spark jobs in every step."""
+"""A pass that merges filters and projections into the keyed stage below them, because each stage costs Spark jobs in every step."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from airflow_pipelines.sql.plan.ir.stage import Stage
 def merge_projections(stages: tuple[Stage, ...], _builder: Builder) -> tuple[Stage, ...]:
     """Merge each filter and projection of a keyed stage into that stage, if nothing else reads the stage.
 
-    :param stages: of one view, in order
+    :param stages: the stages of one view, in order
     """
     kept: dict[str, Stage] = {}
     for stage in stages:
-        below = kept.get(_filtered(stage.node) or "")
+        below = kept.get(_find_filtered_relation(stage.node) or "")
         if below is not None and sum(below.relation in other.reads for other in stages) == 1:
-            node = _over(stage.node, below.node)
+            node = _merge(stage.node, below.node)
             if node is not None:
                 del kept[below.relation]
                 stage = replace(stage, node=node)
@@ -29,15 +29,15 @@ def merge_projections(stages: tuple[Stage, ...], _builder: Builder) -> tuple[Sta
     return tuple(kept.values())
 
 
-def _filtered(node: Node) -> str | None:
-    """The relation that a node filters and projects, if that is all it does."""
+def _find_filtered_relation(node: Node) -> str | None:
+    """Return the relation that a node only filters and projects, or None for any other node."""
     if not isinstance(node, Select) or len(node.sources) != 1:
         return None
     inner = node.sources[0].node
-    return inner.relation if isinstance(inner, Scan) else _filtered(inner)
+    return inner.relation if isinstance(inner, Scan) else _find_filtered_relation(inner)
 
 
-def _over(select: Node, keyed: Node) -> AffectedKeys | None:
+def _merge(select: Node, keyed: Node) -> AffectedKeys | None:
     if not isinstance(select, Select) or not isinstance(keyed, AffectedKeys) or keyed.remembered:
         # A stored answer must keep the columns of its key.
         return None
@@ -45,7 +45,7 @@ def _over(select: Node, keyed: Node) -> AffectedKeys | None:
 
 
 def _text(select: Select, keyed: AffectedKeys) -> str:
-    """``select`` over the answer of a keyed node, as one query over the node's sources."""
+    """Return ``select`` over the answer of a keyed node, as one query over the node's sources."""
     source, inner = select.sources[0], select.sources[0].node
     if isinstance(inner, Select):
         rows = f"({_text(inner, keyed)}) AS {quote(source.alias)}"

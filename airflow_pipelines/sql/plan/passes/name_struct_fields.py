@@ -1,4 +1,7 @@
-"""Writes out the names of struct fields, which Spark takes from the columns they are made of: plans have other columns."""
+"""A pass that writes out the names of struct fields.
+
+Spark derives them from the columns that the fields are made of, which have other names in plans.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ def name_struct_fields(tree: exp.Expr, _builder: Builder) -> exp.Expr:
 
 
 def _is_struct(node: exp.Expr) -> bool:
-    """Tell whether an expression makes a struct. Other rows in parentheses are compared as a whole, or list values or columns."""
+    """Return True if an expression makes a struct. Other rows in parentheses are compared as a whole, or list values or columns."""
     if isinstance(node, exp.Tuple):
         return isinstance(node.parent, exp.Func | exp.Alias) and not isinstance(node.parent, exp.Any | exp.PivotAlias)
     return function_name(node) == "struct"
@@ -38,7 +41,7 @@ def _named(parts: list[exp.Expr]) -> exp.Expr:
 
 
 def _field_name(part: exp.Expr, number: int) -> str:
-    """The name that Spark gives the field of a struct: that of a column, a field or an alias, else its number."""
+    """Return the name that Spark gives the field of a struct: that of a column, a field or an alias, else its number."""
     if isinstance(part, exp.Alias):
         return str(part.alias)
     if isinstance(part, exp.Dot):

@@ -1,4 +1,4 @@
-"""Qualifies a query's columns with their sources and expands its stars."""
+"""A pass that qualifies a query's columns with their sources and expands its stars."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from airflow_pipelines.sql.plan.passes.full_joins_using import SharedColumns, de
 from airflow_pipelines.sql.syntax.dialect import PipelineSpark
 
 _SHARED = "shared"
-"""The mark of a join with columns that USING or NATURAL makes one."""
+"""The mark of a join in which USING or NATURAL merges columns."""
 
 
 def qualify_columns(tree: exp.Expr, builder: Builder) -> exp.Expr:
     """Give every column its source, and every ``*`` its columns.
 
     :param tree: a query that Spark accepts; it is changed
-    :param builder: knows the columns of everything that the query may read
+    :param builder: the plan, which knows the columns of all relations that the query may read
     :returns: the qualified tree
-    :raises NotIncremental: when a name cannot be resolved
+    :raises NotIncremental: if a name cannot be resolved
     """
     # Types do not matter for resolving names, and Spark writes some that sqlglot does not know.
     known: dict[str, object] = {name: {column: "unknown" for column, _ in columns} for name, columns in builder.relations.items()}
@@ -31,8 +31,8 @@ def qualify_columns(tree: exp.Expr, builder: Builder) -> exp.Expr:
         schema = MappingSchema(known, dialect=dialect, normalize=False)
         tree = qualify(tree, schema=schema, dialect=dialect, validate_qualify_columns=True, quote_identifiers=True)
     except Exception as error:
-        # Besides its own errors, sqlglot raises ValueError, KeyError and the like for what it does not expect. Spark has
-        # accepted the query, so that whatever sqlglot has against it only rules the symbolic way out.
+        # Besides its own errors, sqlglot raises ValueError, KeyError and the like for unexpected input. Spark has
+        # accepted the query, so that an error of sqlglot only rules out symbolic resolution.
         first = next(iter(str(error).splitlines()), type(error).__name__)
         raise NotIncremental(f"names could not be resolved symbolically: {first}") from error
     _resolve_shared_columns(tree)
@@ -40,7 +40,7 @@ def qualify_columns(tree: exp.Expr, builder: Builder) -> exp.Expr:
 
 
 def _note_shared_columns(tree: exp.Expr) -> None:
-    """Mark the joins the conditions of which sqlglot is going to make of USING or NATURAL."""
+    """Mark the joins whose conditions sqlglot is going to make from USING or NATURAL."""
     for join in tree.find_all(exp.Join):
         if join.args.get("using") or (join.args.get("method") or "").upper() == "NATURAL":
             join.meta[_SHARED] = True
@@ -68,7 +68,7 @@ def _resolve_shared_columns(tree: exp.Expr) -> None:
             }:
                 found.replace(column.copy())
         for at, part in enumerate(made):
-            # The first join of those that are left reads the derived table before.
+            # The first of the remaining joins reads the previous derived table.
             before = made[at - 1] if at else SharedColumns(0)
             names: dict[exp.Expr, exp.Expr] = {
                 tree: exp.column(name, table=f"__full{at}", quoted=True) for name, tree in before.columns.items()
@@ -78,7 +78,7 @@ def _resolve_shared_columns(tree: exp.Expr) -> None:
 
 
 def _share(join: exp.Join, shared: dict[str, exp.Expr]) -> None:
-    """Bring ``shared``, the columns that USING has made one, beyond a join that has USING, and its condition in their terms."""
+    """Add a join with USING: update ``shared``, the merged columns, and write the join's condition in their terms."""
     pairs = [part.unnest() for part in join.args["on"].flatten()] if isinstance(join.args["on"], exp.And) else [join.args["on"]]
     conditions = []
     for pair in pairs:

@@ -1,4 +1,4 @@
-"""Derives what a top-k node ranks by, where that is columns as they are."""
+"""A pass that derives the columns by which a top-k node ranks, if it ranks by columns without expressions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FUNCTIONS = {function.value: function for function in RankFunction}
 
 
 def derive_rankings(stage: Stage, _markers: Mapping[str, Marker]) -> Stage:
-    """Put the ranking of a top-k stage into its node.
+    """Add the ranking of a top-k stage to its node.
 
     :param stage: a stage that no pass changes any more
     """
@@ -29,12 +29,12 @@ def derive_rankings(stage: Stage, _markers: Mapping[str, Marker]) -> Stage:
 
 
 def ranking(text: str, columns: Sequence[str]) -> Ranking | None:
-    """What a window function ranks by.
+    """Return the ranking that a window function describes.
 
     :param text: the function, over columns by their bare names
     :param columns: these names
-    :returns: None where it ranks by an expression, or rows that it gives different places may be equal in all that it names: which
-        of them comes first is then not said
+    :returns: None if it ranks by an expression, or if ROW_NUMBER may rank rows that are equal in all columns that it names, so that
+     their order is undefined
     """
     try:
         window = parse_expression(text).unnest()
@@ -59,7 +59,7 @@ def _order(tree: exp.Expr, columns: Sequence[str]) -> OrderColumn | None:
     name = _column(tree.this, columns) if isinstance(tree, exp.Ordered) else None
     if name is None:
         return None
-    # The dialect's own order of NULL is spelled out by the parser: NULL is less than all values.
+    # The parser makes the dialect's default order of NULL explicit: NULL is the least value.
     return OrderColumn(name, bool(tree.args.get("desc")), bool(tree.args.get("nulls_first")))
 
 

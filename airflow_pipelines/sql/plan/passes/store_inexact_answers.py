@@ -1,8 +1,8 @@
-"""Stores the answers of keyed stages that sum floating-point numbers, whose last digits depend on the order of addition.
+"""A pass that stores the answers of keyed stages whose floating-point sums depend on the order of addition in their last digits.
 
 The former answer of such a query cannot be computed again: it may differ in its last digits, and its old rows would never be
-removed. So the answer is stored and read back. When its columns do not include the keys, the query is recomputed as a whole and
-compared with what is stored.
+removed. So the answer is stored and read back. If its columns do not include the keys, the query is recomputed as a whole and
+compared with the stored answer.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
 from airflow_pipelines.sql.syntax.dialect import parse_query
 
 _SUMS = frozenset({"avg", "mean", "sum", "try_avg", "try_sum"})
-"""Exact over integers and decimals. (AVG of integers adds DOUBLEs that represent them exactly.)"""
+"""Aggregates that are exact over integers and decimals. (AVG of integers adds DOUBLEs that represent them exactly.)"""
 _ROUNDED = frozenset({
     "corr", "covar_pop", "covar_samp", "kurtosis", "regr_avgx", "regr_avgy", "regr_intercept", "regr_r2", "regr_slope", "regr_sxx",
     "regr_sxy", "regr_syy", "skewness", "std", "stddev", "stddev_pop", "stddev_samp", "var_pop", "var_samp", "variance",
     "variance_pop",
 })  # fmt: skip
-"""Rounded over arguments of any type."""
+"""Aggregates that are rounded over arguments of any type."""
 
 
 def store_inexact_answers(stages: tuple[Stage, ...], builder: Builder) -> tuple[Stage, ...]:
     """Make keyed stages store their answers, or recompute them as a whole, where computing twice may give different digits.
 
-    :param stages: of one view, in order
-    :param builder: answers about types
+    :param stages: the stages of one view, in order
+    :param builder: the plan, which answers about types
     """
-    return tuple(_steady(stage, stage.node, builder) if isinstance(stage.node, AffectedKeys) else stage for stage in stages)
+    return tuple(_make_steady(stage, stage.node, builder) if isinstance(stage.node, AffectedKeys) else stage for stage in stages)
 
 
-def _steady(stage: Stage, node: AffectedKeys, builder: Builder) -> Stage:
+def _make_steady(stage: Stage, node: AffectedKeys, builder: Builder) -> Stage:
     tree = parse_query(node.query)
     if not node.key_types or not any(_is_rounded(call, node, builder) for call in _calls(tree)):
         return stage
@@ -64,12 +64,12 @@ def _is_rounded(call: exp.Expr, node: AffectedKeys, builder: Builder) -> bool:
     try:
         return any(kind in {"float", "double"} for _, kind in builder.types(f"SELECT {items} FROM {rows}"))
     except NotIncremental:
-        # The argument reads something else than the sources, whose types are not known here.
+        # The argument reads other relations than the sources, whose types are not known here.
         return True
 
 
 def _shows_keys(tree: exp.Expr, source: KeyedSource, columns: Sequence[str]) -> bool:
-    """Whether the answer has all columns that a source's keys read, under the same names."""
+    """Return True if the answer has all columns that a source's keys read, under the same names."""
     if not isinstance(tree, exp.Select):
         return False
     shown = {

@@ -1,4 +1,4 @@
-"""Marks temporal filters: comparisons with a marker, so that a move of the marker reads only the rows that it passes."""
+"""A pass that marks temporal filters (comparisons with a marker), so that a move of the marker reads only the rows it passes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _with_temporal_filters(node: Select, markers: Mapping[str, Marker]) -> Selec
         items = parse_query(f"SELECT {', '.join(item.text for item in node.items) or '1'} FROM t {' '.join(node.laterals)}")
         where = parse_condition(node.where)
     except SyntaxFailure:
-        # What cannot be parsed here is evaluated by the general rule of joins.
+        # A block that cannot be parsed here is evaluated by the general rule of joins.
         return node
     found: list[TemporalFilter] = []
     for at, source in enumerate(node.sources):
@@ -48,7 +48,7 @@ def _with_temporal_filters(node: Select, markers: Mapping[str, Marker]) -> Selec
 
 
 def _filters(node: Select, at: int, items: exp.Expr, conjuncts: list[exp.Expr]) -> list[TemporalFilter]:
-    """The comparisons with the source ``at``; none when it is used in any other way."""
+    """Return the comparisons with the source ``at``, or an empty list if it is used in any other way."""
     alias = node.sources[at].alias
     if _names(items, alias):
         return []
@@ -56,7 +56,7 @@ def _filters(node: Select, at: int, items: exp.Expr, conjuncts: list[exp.Expr]) 
     for conjunct in conjuncts:
         if not _names(conjunct, alias):
             continue
-        other = _compared(conjunct, alias)
+        other = _find_compared(conjunct, alias)
         if other is None or any(True for _ in other.find_all(exp.Query)):
             return []
         found.append(TemporalFilter(at, other.sql(dialect=DIALECT), _column(node, other)))
@@ -75,8 +75,8 @@ def _conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
         yield condition
 
 
-def _compared(conjunct: exp.Expr, alias: str) -> exp.Expr | None:
-    """The expression that a comparison compares the marker's column with; None when it is no such comparison."""
+def _find_compared(conjunct: exp.Expr, alias: str) -> exp.Expr | None:
+    """Return the expression that a comparison compares the marker's column with, or None if it is no such comparison."""
     if not isinstance(conjunct, _COMPARISONS):
         return None
     for one, other in ((conjunct.left.unnest(), conjunct.right.unnest()), (conjunct.right.unnest(), conjunct.left.unnest())):
@@ -86,7 +86,7 @@ def _compared(conjunct: exp.Expr, alias: str) -> exp.Expr | None:
 
 
 def _names(tree: exp.Expr, alias: str) -> bool:
-    """Whether a tree reads the source, or has a column that may be the source's."""
+    """Return True if a tree reads the source, or has a column that may be the source's."""
     return any(column.table in ("", alias) for column in tree.find_all(exp.Column))
 
 

@@ -1,4 +1,4 @@
-"""Derives of which relations' rows the input of an aggregate consists, where it is a union."""
+"""A pass that derives the relations whose rows make up the input of an aggregate over a union."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from airflow_pipelines.sql.syntax.dialect import DIALECT, SyntaxFailure
 
 
 def derive_union_parts(stage: Stage, _markers: Mapping[str, Marker]) -> Stage:
-    """Put the parts of an aggregate's input into it.
+    """Add the parts of an aggregate's input to the aggregate.
 
     :param stage: a stage that no pass changes any more
     """
@@ -28,7 +28,9 @@ def derive_union_parts(stage: Stage, _markers: Mapping[str, Marker]) -> Stage:
 
 
 def union_parts(node: Select) -> tuple[UnionPart, ...]:
-    """The parts of a block over a union; none where it is anything else, or a part does more than to compute columns of a relation.
+    """Return the parts of a block over a union, or an empty tuple if the block has another form.
+
+    Each part may only compute columns of one relation.
 
     :param node: the input of an aggregate
     """
@@ -47,9 +49,9 @@ def union_parts(node: Select) -> tuple[UnionPart, ...]:
 
 
 def _part(node: Linear, wanted: Mapping[str, int]) -> UnionPart | None:
-    """One part of a union.
+    """Return one part of a union, or None if it does more than compute columns of a relation.
 
-    :param wanted: which of its columns those of the aggregate's input are
+    :param wanted: the position in the part of each column of the aggregate's input
     """
     match node:
         case Select(sources=(source,), where=None, laterals=(), temporal_filters=()):

@@ -1,4 +1,4 @@
-"""Renames sources so that each name occurs once in the whole query."""
+"""A pass that renames sources so that each name occurs once in the whole query."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from airflow_pipelines.sql.plan.sources import sources_of
 
 
 def unique_source_names(tree: exp.Expr, _builder: Builder) -> exp.Expr:
-    """Rename every source whose name occurred before, and the columns that are read of it.
+    """Rename every source whose name occurred before, and the columns that are read from it.
 
     :param tree: a query with qualified columns; it is changed
     :returns: the tree
@@ -23,14 +23,14 @@ def unique_source_names(tree: exp.Expr, _builder: Builder) -> exp.Expr:
 
 @dataclass(slots=True)
 class _Renamer:
-    """Renames sources whose name occurred before, and the columns that are read of them."""
+    """A renamer of sources whose name occurred before, and of the columns that are read from them."""
 
     taken: set[str] = field(default_factory=set)
 
     def query(self, tree: exp.Expr, outer: Mapping[str, str]) -> None:
         """Rename within a query.
 
-        :param outer: what the names of the sources around it have become
+        :param outer: the new names of the sources around it
         """
         clause = tree.args.get("with_")
         for common in clause.expressions if clause is not None else ():
@@ -58,7 +58,10 @@ class _Renamer:
                     self._expression(child, names)
 
     def _pivot(self, pivot: exp.Pivot, names: dict[str, str]) -> None:
-        """Rename what PIVOT or UNPIVOT reads of its source, and then its own result, which may have the source's name."""
+        """Rename the columns that PIVOT or UNPIVOT reads from its source, and then its own result.
+
+        The result may have the source's name.
+        """
         for found in pivot.find_all(exp.Column):
             if found.table in names:
                 found.set("table", exp.to_identifier(names[found.table], quoted=True))

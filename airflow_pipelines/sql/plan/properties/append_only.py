@@ -1,4 +1,4 @@
-"""Derives which relations are append-only: append-only tables, and what linear stages make of them."""
+"""The append-only relations of a plan: append-only tables, and the results of linear stages over them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from airflow_pipelines.sql.plan.ir.stage import ViewPlan
 
 
 def append_only_relations(plan: ViewPlan, known: Set[str]) -> frozenset[str]:
-    """The append-only relations of a plan: they never lose a row.
+    """Return the append-only relations of a plan, which never lose a row.
 
     :param plan: a view's plan
     :param known: the append-only relations that it reads; markers are never append-only, since their row changes

@@ -1,4 +1,4 @@
-"""Derives which columns of relations the expressions over a node are, and which columns of its relation a node reads."""
+"""The relations' columns that the expressions of a node are, and the columns of its relation that a node reads."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from airflow_pipelines.sql.syntax.dialect import DIALECT, SyntaxFailure, parse_q
 
 
 def base_column(node: Linear, name: str) -> RelationColumn | None:
-    """The column of a relation that a column of a node is, unchanged.
+    """Return the relation's column that a column of a node is, unchanged.
 
     :param node: a linear node
     :param name: the name of one of its columns
-    :returns: None when it is an expression, or comes from several relations
+    :returns: None if it is an expression, or comes from several relations
     """
     match node:
         case Scan() if name in node.columns:
@@ -30,11 +30,11 @@ def base_column(node: Linear, name: str) -> RelationColumn | None:
 
 
 def column_name(text: str, alias: str = "", kind: str | None = None) -> str | None:
-    """The column that an expression is, when it is nothing else.
+    """Return the name of the column that an expression is, or None if it is any other expression.
 
     :param text: Spark SQL
-    :param alias: the name by which the column's source may be named
-    :param kind: casts to this type do not count
+    :param alias: the alias by which the column's source may be named
+    :param kind: a type; casts to it do not count
     """
     try:
         tree = parse_expression(text).unnest()
@@ -53,7 +53,7 @@ def _is_type(tree: exp.DataType, kind: str) -> bool:
 
 
 def columns_read(node: Linear, relation: str) -> frozenset[str] | None:
-    """The columns of a relation that a node may read.
+    """Return the columns of a relation that a node may read.
 
     :param node: a linear node
     :param relation: the relation
@@ -69,7 +69,7 @@ def columns_read(node: Linear, relation: str) -> frozenset[str] | None:
 
 
 def _identifiers(node: Select) -> frozenset[str] | None:
-    """All identifiers in a block's expressions; None when one may stand for columns that it does not name."""
+    """Return all identifiers in a block's expressions, or None if a star may stand for columns that the block does not name."""
     try:
         trees = [parse_expression(item.text) for item in node.items]
         trees += [parse_condition(node.where)] if node.where else []

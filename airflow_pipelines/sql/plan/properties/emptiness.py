@@ -1,4 +1,4 @@
-"""Derives which relations must have rows before a query can give any."""
+"""The relations without whose rows a query gives none."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _SELECT = frozenset({
 
 
 def required_inputs(query: str, reads: Collection[str]) -> tuple[str, ...]:
-    """The relations that must have a row before a query has any: while all of them are empty, so is its answer.
+    """Return the relations of which one must have a row before a query has any: while all of them are empty, so is its answer.
 
     :param query: a view's query, in Spark SQL
     :param reads: the relations that it names
-    :returns: empty when the query may have rows over empty relations, or that is not known
+    :returns: empty if the query may have rows over empty relations, or that is not known
     """
     relations = tuple(name for name in reads if not is_marker(name))
     try:
@@ -34,7 +34,10 @@ def required_inputs(query: str, reads: Collection[str]) -> tuple[str, ...]:
 
 
 def _is_empty(tree: exp.Expr | None, names: Mapping[str, bool]) -> bool:
-    """:param names: the names in FROM, and whether their relations are empty."""
+    """Return True if a query or source surely has no rows.
+
+    :param names: the names in FROM, each with True if its relation is empty
+    """
     match tree:
         case exp.Table():
             return len(tree.parts) == 1 and _is_plain(tree) and names.get(tree.name, False)
@@ -65,7 +68,7 @@ def _select_is_empty(select: exp.Select, names: Mapping[str, bool]) -> bool:
 
 
 def _is_total(select: exp.Select) -> bool:
-    """Whether a SELECT may give a row for no rows: an aggregate without keys, or with an empty grouping set."""
+    """Return True if a SELECT may give a row for no rows: an aggregate without keys, or with an empty grouping set."""
     group = select.args.get("group")
     if group is not None:
         others = any(value and name != "expressions" for name, value in group.args.items())
@@ -77,7 +80,7 @@ def _is_total(select: exp.Select) -> bool:
 
 
 def _inside(tree: exp.Expr, names: Mapping[str, bool]) -> Mapping[str, bool]:
-    """The names within a query with common table expressions of its own."""
+    """Return the names within a query with common table expressions of its own."""
     clause = tree.args.get("with_")
     if clause is None:
         return names

@@ -1,4 +1,4 @@
-"""Checks that a query is monotone in the recursive views it reads: more of their rows never give fewer of its own.
+"""The check that a query is monotone in the recursive views it reads: more of their rows never give fewer of its own.
 
 Only monotone definitions have a least fixed point, which can be computed by adding rows.
 """
@@ -18,7 +18,7 @@ _LIMITS = ("limit", "offset", "fetch")
 
 @dataclass(frozen=True, slots=True)
 class RecursiveRead:
-    """A place where a query reads a view of its own recursion; offsets are those of the parsed text, ``end`` exclusive."""
+    """A read of a view of the query's own recursion; offsets are those of the parsed text, ``end`` exclusive."""
 
     name: str
     start: int
@@ -29,7 +29,7 @@ class RecursiveRead:
 class NotMonotone:
     """A read that is not monotone.
 
-    :param reason: where it stands, as the end of a sentence
+    :param reason: the place of the read, as the end of a sentence
     """
 
     read: RecursiveRead
@@ -37,10 +37,10 @@ class NotMonotone:
 
 
 def not_monotone(tree: exp.Query, recursive: Set[str]) -> list[NotMonotone]:
-    """The reads of ``recursive`` views that are not monotone: more rows there could mean fewer rows of the query. Each once.
+    """Return the reads of ``recursive`` views that are not monotone, each once: more rows there could mean fewer rows of the query.
 
     :param tree: a view's query
-    :param recursive: canonical names of the views that the query's view reads in a cycle with, itself included
+    :param recursive: the canonical names of the views in the same cycle as the query's view, itself included
     """
     checker = _Checker(recursive)
     checker.query(tree, {})
@@ -53,7 +53,7 @@ _Visible = Mapping[str, RecursiveRead | None]
 
 @dataclass(slots=True)
 class _Checker:
-    """Walks a query. Each method returns the recursive read that a part's rows depend on, or None."""
+    """A walk over a query. Each method returns the recursive read that a part's rows depend on, or None."""
 
     recursive: Set[str]
     found: list[NotMonotone] = field(default_factory=list)
@@ -71,7 +71,7 @@ class _Checker:
             case exp.Select():
                 read = self._select(tree, visible)
             case _:
-                read = self._anywhere(tree, visible)
+                read = self._find_read(tree, visible)
                 self._refuse(read, f"in {tree.key.upper()}")
         if any(tree.args.get(name) is not None for name in _LIMITS):
             self._refuse(read, "under LIMIT or OFFSET")
@@ -91,21 +91,21 @@ class _Checker:
         read = self._source(clause.this, visible) if clause is not None else None
         read = self._joins(tree, read, visible)
         for lateral in tree.args.get("laterals") or ():
-            read = read or self._anywhere(lateral, visible)
+            read = read or self._find_read(lateral, visible)
         where = tree.args.get("where")
         if where is not None:
             read = self._condition(where.this, visible) or read
         for name in ("expressions", "group", "having", "qualify", "order", "sort", "windows", "pivots", "match"):
-            self._refuse(self._anywhere(tree.args.get(name), visible), "in a subquery outside of FROM and WHERE")
-        reason = _gathering(tree)
+            self._refuse(self._find_read(tree.args.get(name), visible), "in a subquery outside of FROM and WHERE")
+        reason = _find_gathering_clause(tree)
         if reason is not None:
             self._refuse(read, reason)
         return read
 
     def _joins(self, tree: exp.Expr, read: RecursiveRead | None, visible: _Visible) -> RecursiveRead | None:
-        """The recursive read of a FROM clause.
+        """Return the recursive read of a FROM clause.
 
-        :param read: that of the left side of its joins
+        :param read: the recursive read of the left side of its joins
         """
         for join in tree.args.get("joins") or ():
             side, kind = (join.args.get("side") or "").upper(), (join.args.get("kind") or "").upper()
@@ -122,7 +122,7 @@ class _Checker:
             if condition is not None and not side and kind in {"", "INNER", "CROSS"}:
                 read = self._condition(condition, visible) or read
             else:
-                self._refuse(self._anywhere(condition, visible), "in the condition of an outer, semi or anti join")
+                self._refuse(self._find_read(condition, visible), "in the condition of an outer, semi or anti join")
             read = read or other
         return read
 
@@ -136,7 +136,7 @@ class _Checker:
             case exp.Query():
                 read = self.query(tree, visible)
             case _:
-                read = self._anywhere(tree, visible)
+                read = self._find_read(tree, visible)
         read = self._joins(tree, read, visible)
         if tree.args.get("pivots"):
             self._refuse(read, "under PIVOT")
@@ -154,24 +154,24 @@ class _Checker:
         return RecursiveRead(name, meta.get("start", 0), meta.get("end", 0) + 1)
 
     def _condition(self, tree: exp.Expr, visible: _Visible) -> RecursiveRead | None:
-        """The recursive read of a WHERE condition: IN and EXISTS may read recursive views unless they are negated."""
+        """Return the recursive read of a WHERE condition: IN and EXISTS may read recursive views unless they are negated."""
         if isinstance(tree, _CONNECTIVES):
             parts = [self._condition(part, visible) for part in tree.iter_expressions()]
             return next((read for read in parts if read is not None), None)
         if isinstance(tree, exp.Exists):
             return self.query(tree.this, visible)
         if isinstance(tree, exp.In) and tree.args.get("query") is not None:
-            self._refuse(self._anywhere(tree.this, visible), "in a subquery that gives a value")
+            self._refuse(self._find_read(tree.this, visible), "in a subquery that gives a value")
             return self.query(tree.args["query"], visible)
         inner = tree.this if isinstance(tree, exp.Not) else None
         reason = "in a subquery of an expression"
         if isinstance(inner, exp.Exists | exp.In):
             reason = "in NOT EXISTS" if isinstance(inner, exp.Exists) else "in NOT IN"
-        self._refuse(self._anywhere(tree, visible), reason)
+        self._refuse(self._find_read(tree, visible), reason)
         return None
 
-    def _anywhere(self, part: object, visible: _Visible) -> RecursiveRead | None:
-        """The first recursive read below a part, in any position."""
+    def _find_read(self, part: object, visible: _Visible) -> RecursiveRead | None:
+        """Return the first recursive read below a part, in any position."""
         for query in _queries(part):
             read = self.query(query, visible)
             if read is not None:
@@ -184,7 +184,7 @@ class _Checker:
 
 
 def _queries(part: object) -> Iterator[exp.Expr]:
-    """The topmost queries below a part of a tree, the part itself included."""
+    """Yield the topmost queries below a part of a tree, the part itself included."""
     if isinstance(part, list):
         for item in part:
             yield from _queries(item)
@@ -195,8 +195,8 @@ def _queries(part: object) -> Iterator[exp.Expr]:
             yield from _queries(inner)
 
 
-def _gathering(tree: exp.Select) -> str | None:
-    """The clause of a SELECT that depends on all rows of its sources at once, or None."""
+def _find_gathering_clause(tree: exp.Select) -> str | None:
+    """Return a phrase for the clause of a SELECT that depends on all rows of its sources at once, or None if there is none."""
     if tree.args.get("group") is not None:
         return "under GROUP BY"
     if tree.args.get("having") is not None:

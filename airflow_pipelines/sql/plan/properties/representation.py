@@ -1,7 +1,7 @@
-"""Which expressions can distinguish the representations of one value, and which propagate a representation.
+"""The expressions that can distinguish the representations of one value, and those that propagate a representation.
 
-A plan stores intermediate values in canonical form, so that they may have another representation than Spark gives them. That has no
-effect as long as no expression depends on it: comparisons, sums and conditions are insensitive to representations, arithmetic
+A plan stores intermediate values in canonical form, so that they may have another representation than Spark gives them. That has
+no effect as long as no expression depends on it: comparisons, sums and conditions are insensitive to representations, arithmetic
 propagates the sign of a zero, and any function that is not listed here is assumed to depend on it.
 """
 
@@ -19,7 +19,10 @@ _INSENSITIVE = frozenset({
     "exp", "floor", "isnan", "isnotnull", "isnull", "kurtosis", "map_contains_key", "mean", "size", "skewness", "std", "stddev",
     "stddev_pop", "stddev_samp", "sum", "var_pop", "var_samp", "variance", "variance_pop",
 })
-"""Functions whose results are the same for all representations of their arguments. A sum begins with 0.0, and stays so."""
+"""Functions whose results are the same for all representations of their arguments.
+
+A sum begins with 0.0, so that it is never -0.0.
+"""
 _PROPAGATING = frozenset({
     "abs", "any_value", "array", "array_agg", "array_sort", "coalesce", "collect_list", "element_at", "explode",
     "explode_outer", "first", "first_value", "get", "greatest", "if", "ifnull", "inline", "inline_outer", "lag", "last",
@@ -49,11 +52,11 @@ _NUMBERS = _EXACT | {exp.DataType.Type.FLOAT, exp.DataType.Type.DOUBLE}
 
 
 def propagates_representation(tree: exp.Expr, columns: Set[str]) -> bool:
-    """Whether an expression's value, or a part of it, may have the representation of one of some columns.
+    """Return True if an expression's value, or a part of it, may have the representation of one of some columns.
 
     :param tree: an expression or a query
     :param columns: the columns' names, whatever their tables; in a query also those of its own derived tables are followed
-    :raises NotIncremental: when the value may depend on the representation in another way
+    :raises NotIncremental: if the value may depend on the representation in another way
     """
     if not isinstance(tree, exp.Query):
         return _propagates(tree, columns)
@@ -66,7 +69,7 @@ def propagates_representation(tree: exp.Expr, columns: Set[str]) -> bool:
 
 
 def _outputs(select: exp.Select, columns: Set[str]) -> Iterable[str]:
-    """The names of a SELECT's columns that propagate a representation."""
+    """Return the names of a SELECT's columns that propagate a representation."""
     return (item.alias_or_name for item in select.expressions if _propagates(item, columns))
 
 
@@ -87,14 +90,14 @@ def _propagates(tree: exp.Expr, columns: Set[str]) -> bool:
 
 
 def _lambda_of(tree: exp.Expr) -> exp.Lambda | None:
-    """The lambda of a function of one array, when the function is known here."""
+    """Return the lambda of a known function of one array, or None for any other expression."""
     if function_name(tree) not in _OF_ONE_ARRAY:
         return None
     return next((part for part in tree.iter_expressions() if isinstance(part, exp.Lambda)), None)
 
 
 def _application_propagates(tree: exp.Expr, function: exp.Lambda, columns: Set[str]) -> bool:
-    """:func:`propagates_representation` of a function of one array, whose elements are the parameters of its lambda."""
+    """Return :func:`propagates_representation` of a function of one array, whose elements are the parameters of its lambda."""
     held = _propagates(next(iter(tree.iter_expressions())), columns)
     parameters = {parameter.name for parameter in function.expressions}
     result = _propagates(_body(function, parameters), (columns - parameters) | (parameters if held else set()))
@@ -108,7 +111,7 @@ def _application_propagates(tree: exp.Expr, function: exp.Lambda, columns: Set[s
 
 
 def _body(function: exp.Lambda, parameters: Set[str]) -> exp.Expr:
-    """The body of a lambda with its parameters written as columns, which the parser leaves as bare names."""
+    """Return the body of a lambda with its parameters, which the parser leaves as bare names, written as columns."""
 
     def column(node: exp.Expr) -> exp.Expr:
         is_part = isinstance(node.parent, exp.Column) or (isinstance(node.parent, exp.Dot) and node.arg_key == "expression")
@@ -122,12 +125,12 @@ def _is_insensitive(tree: exp.Expr, parts: list[exp.Expr]) -> bool:
     if isinstance(tree, exp.Cast):
         return tree.to.this in _EXACT
     if _is_division(tree):
-        # There is no quotient by a zero, whatever its sign: it is an error or NULL.
+        # Division by a zero of either sign has no quotient: it is an error or NULL.
         return all(part is not next(tree.iter_expressions()) for part in parts)
     if isinstance(tree, (exp.IntDiv, *_TEXTUAL)):
         return False
     if isinstance(tree, exp.Window):
-        # The definition only compares.
+        # The definition of a window only compares values.
         return all(part is not tree.this for part in parts)
     return isinstance(tree, _INSENSITIVE_NODES) or function_name(tree) in _INSENSITIVE
 
@@ -135,7 +138,7 @@ def _is_insensitive(tree: exp.Expr, parts: list[exp.Expr]) -> bool:
 def _is_propagating(tree: exp.Expr) -> bool:
     if isinstance(tree, exp.Cast):
         return tree.to.this in _NUMBERS
-    # The sign of a zero that is divided stays a zero's sign.
+    # Division propagates the sign of a zero dividend.
     return _is_division(tree) or isinstance(tree, _PROPAGATING_NODES) or function_name(tree) in _PROPAGATING
 
 

@@ -1,4 +1,4 @@
-"""Derives which rows and groups below a waterline no later step can change or read, so that they need not be kept."""
+"""The rows and groups below a waterline that no later step can change or read, so that they need not be kept."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def retention_rules(
     shown: Set[str],
     markers: Mapping[str, Marker],
 ) -> tuple[RetentionRule, ...]:
-    """The retention rules of a program: which state and rows may be dropped.
+    """Return the retention rules of a program: the state and rows that may be dropped.
 
     A group whose key is below the waterline of the key never changes again, so that its state may be dropped. Rows of a relation
-    may be dropped when no stage that reads its contents, not only its deltas, needs them any more.
+    may be dropped once no stage that reads the relation's contents, not only its deltas, needs them any more.
 
-    :param stages: all stages that may be evaluated; one that recomputes needs everything that it reads
+    :param stages: all stages that may be evaluated; a stage that recomputes needs all rows of what it reads
     :param analysis: the waterlines of all relations
     :param late_columns: the columns with lateness of each table
-    :param shown: relations whose contents can be queried
+    :param shown: the relations whose contents can be queried
     :param markers: all markers, by relation
     """
     found = []
@@ -44,18 +44,21 @@ def retention_rules(
             found.append(RetentionRule(stage.relation, " OR ".join(closed), of_state=True))
     for relation in sorted({name for stage in stages for name in stage.rereads} - shown - markers.keys()):
         readers = [stage for stage in stages if relation in stage.rereads]
-        needs = [_unneeded(stage.node, relation, analysis, markers) for stage in readers]
+        needs = [_find_unneeded(stage.node, relation, analysis, markers) for stage in readers]
         own = _own(relation, stages, late_columns)
         if own is not None and all(need is not None for need in needs):
             found.append(RetentionRule(relation, " AND ".join(f"({need})" for need in [own, *needs]), of_state=False))
-    # Without any reader a table's rows are only looked up to be deleted, and late rows cannot be.
+    # Without any reader a table's rows are only looked up by deletes, and late rows cannot be deleted.
     unread = late_columns.keys() - shown - {name for stage in stages for name in stage.rereads}
     found += [RetentionRule(name, str(_own(name, stages, late_columns)), of_state=False) for name in sorted(unread)]
     return tuple(found)
 
 
 def _own(relation: str, stages: Sequence[Stage], late_columns: Mapping[str, Sequence[str]]) -> str | None:
-    """Which rows inputs cannot touch any more: any of a view, the late ones of a table; None when there is no such row."""
+    """Return the condition for rows that inputs cannot change any more: any row of a view, the late rows of a table.
+
+    Return None if there is no such row.
+    """
     if any(stage.relation == relation for stage in stages):
         return "TRUE"
     late = [f"{quote(column)} < {quote(waterline_input(relation, column))}" for column in late_columns.get(relation, ())]
@@ -64,7 +67,7 @@ def _own(relation: str, stages: Sequence[Stage], late_columns: Mapping[str, Sequ
 
 @singledispatch
 def _closed(node: Any, analysis: WaterlineAnalysis) -> list[str]:
-    """Which rows of a node's states never change again, over their columns: kinds of nodes without a rule here have none."""
+    """Return the conditions, over a node's state columns, for states that never change again; nodes without a rule have none."""
     del node, analysis
     return []
 
@@ -75,8 +78,8 @@ def _(node: Aggregate, analysis: WaterlineAnalysis) -> list[str]:
 
 
 @singledispatch
-def _unneeded(node: Any, relation: str, analysis: WaterlineAnalysis, markers: Mapping[str, Marker]) -> str | None:
-    """Which rows of a relation a node can do without, over the relation's columns; None when it needs all.
+def _find_unneeded(node: Any, relation: str, analysis: WaterlineAnalysis, markers: Mapping[str, Marker]) -> str | None:
+    """Return the condition, over a relation's columns, for rows that a node does not need, or None if it needs all.
 
     Kinds of nodes without a rule here need all.
     """
@@ -84,26 +87,26 @@ def _unneeded(node: Any, relation: str, analysis: WaterlineAnalysis, markers: Ma
     return None
 
 
-@_unneeded.register
+@_find_unneeded.register
 def _(node: Select, relation: str, analysis: WaterlineAnalysis, markers: Mapping[str, Marker]) -> str | None:
     if len(node.sources) < 2:
         return None
-    return _joined(node, relation, analysis) or _emitted(node, relation, markers)
+    return _find_unneeded_of_join(node, relation, analysis) or _find_emitted(node, relation, markers)
 
 
-@_unneeded.register
+@_find_unneeded.register
 def _(node: Aggregate, relation: str, analysis: WaterlineAnalysis, _markers: Mapping[str, Marker]) -> str | None:
-    return _grouped(node, relation, analysis)
+    return _find_unneeded_of_groups(node, relation, analysis)
 
 
-@_unneeded.register
+@_find_unneeded.register
 def _(node: AppendOnlyTopK, relation: str, analysis: WaterlineAnalysis, _markers: Mapping[str, Marker]) -> str | None:
     source = node.source
-    return _joined(source, relation, analysis) if isinstance(source, Select) and len(source.sources) > 1 else None
+    return _find_unneeded_of_join(source, relation, analysis) if isinstance(source, Select) and len(source.sources) > 1 else None
 
 
-def _joined(node: Select, relation: str, analysis: WaterlineAnalysis) -> str | None:
-    """Of a join on columns with waterlines: rows that are below those of all sides meet no new row."""
+def _find_unneeded_of_join(node: Select, relation: str, analysis: WaterlineAnalysis) -> str | None:
+    """Return the unneeded rows of a join on columns with waterlines: rows below the waterlines of all sides meet no new row."""
     if not all(isinstance(source.node, Scan) for source in node.sources):
         return None
     columns = {(source.alias, name): text for source in node.sources for name, text in analysis.of(source.node).items()}
@@ -120,8 +123,8 @@ def _joined(node: Select, relation: str, analysis: WaterlineAnalysis) -> str | N
     return None
 
 
-def _emitted(node: Select, relation: str, markers: Mapping[str, Marker]) -> str | None:
-    """Of a view that emits final rows: those below its waterline, which it has emitted."""
+def _find_emitted(node: Select, relation: str, markers: Mapping[str, Marker]) -> str | None:
+    """Return the unneeded rows of a view that emits final rows: those below its waterline, which it has emitted."""
     found = []
     for comparison in node.temporal_filters:
         source = node.sources[comparison.source].node
@@ -132,15 +135,15 @@ def _emitted(node: Select, relation: str, markers: Mapping[str, Marker]) -> str 
     return " AND ".join(found) if found and len(node.sources) == 2 else None
 
 
-def _grouped(node: Aggregate, relation: str, analysis: WaterlineAnalysis) -> str | None:
-    """Of an aggregate that reads its input again: the rows of groups that never change again."""
+def _find_unneeded_of_groups(node: Aggregate, relation: str, analysis: WaterlineAnalysis) -> str | None:
+    """Return the unneeded rows of an aggregate that reads its input again: those of groups that never change again."""
     sources = node.input.sources
     if len(sources) != 1 or not isinstance(sources[0].node, Scan) or sources[0].node.relation != relation or node.input.laterals:
         return None
     below = {item.name: item.text for item in node.input.items}
     closed, known = [], analysis.keys(node)
     for key in node.keys:
-        over = _substituted(key.text, below)
+        over = _substitute_items(key.text, below)
         start = tumbling_start(over) if over is not None else None
         text = known.get(key.name if start is None else f"{key.name}.`start`")
         if over is not None and text is not None:
@@ -148,8 +151,8 @@ def _grouped(node: Aggregate, relation: str, analysis: WaterlineAnalysis) -> str
     return " OR ".join(closed) or None
 
 
-def _substituted(text: str, items: Mapping[str, str]) -> str | None:
-    """An expression over a block's items as one over the columns of the block's only source."""
+def _substitute_items(text: str, items: Mapping[str, str]) -> str | None:
+    """Return an expression over a block's items as one over the columns of the block's only source."""
     try:
         holder = parse_query(f"SELECT {text} AS k")
         for column in list(holder.find_all(exp.Column)):

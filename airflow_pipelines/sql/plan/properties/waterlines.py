@@ -1,4 +1,4 @@
-"""Derives waterlines: the value of a column below which a relation's rows can never change again.
+"""Waterlines: the value of a column below which a relation's rows can never change again.
 
 A waterline is SQL text over the waterlines of the columns that were declared with LATENESS. All rules are conservative: an
 expression that is not known to have a waterline has none.
@@ -23,7 +23,7 @@ from airflow_pipelines.sql.plan.ir.stage import Stage
 from airflow_pipelines.sql.syntax.dialect import DIALECT, SyntaxFailure
 
 Known = Mapping[str, str]
-"""The waterline of each column that has one, as text; those of the bounds of windows by :func:`_bound_of`."""
+"""The waterline of each column that has one, as text; bounds of windows are named by :func:`_bound_of`."""
 _BOUNDS = ("start", "end")
 
 _MONOTONE = frozenset(
@@ -49,7 +49,7 @@ _CONSTANTS = (exp.Literal, exp.Interval, exp.Var, exp.DataType, exp.Neg, exp.Int
 
 @dataclass(slots=True)
 class WaterlineAnalysis:
-    """The waterlines of a program's relations, found stage by stage.
+    """The waterlines of a program's relations, derived stage by stage.
 
     :param markers: relations whose changes affect rows of any age, so that stages that read them have no waterlines
     """
@@ -58,14 +58,14 @@ class WaterlineAnalysis:
     relations: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def declare(self, relation: str, columns: Iterable[str]) -> None:
-        """Columns of a table or view that have lateness of their own."""
+        """Declare the columns of a table or view that have lateness of their own."""
         known = self.relations.setdefault(relation, {})
         known.update({column: quote(waterline_input(relation, column)) for column in columns})
 
     def add(self, stages: Iterable[Stage]) -> None:
         """Derive the waterlines of the stages' relations.
 
-        :param stages: each comes after those it reads
+        :param stages: the stages, each after those it reads
         """
         for stage in stages:
             found = self.of(stage.node)
@@ -75,9 +75,9 @@ class WaterlineAnalysis:
 
     @singledispatchmethod
     def of(self, node: Any) -> Known:
-        """The waterlines of a node's columns. Every row that a later step adds or takes away has values at or above them.
+        """Return the waterlines of a node's columns: every row that a later step adds or retracts has values at or above them.
 
-        :param node: of any kind; kinds without a rule here have none
+        :param node: a node of any kind; kinds without a rule here have none
         """
         del node
         return {}
@@ -110,7 +110,7 @@ class WaterlineAnalysis:
         return self._items([(item.name, item.text) for item in node.items], keys)
 
     def keys(self, node: Aggregate) -> Known:
-        """The waterlines of an aggregate's keys, or of the starts of windows: groups below one never change again."""
+        """Return the waterlines of an aggregate's keys, or of the starts of windows: groups below one never change again."""
         below = {("", name): text for name, text in self.of(node.input).items()}
         found = self._items([(key.name, key.text) for key in node.keys], below)
         for key in node.keys:
@@ -127,7 +127,7 @@ class WaterlineAnalysis:
         return {name: text for name, text in found.items() if text is not None}
 
     def _sources(self, node: Select) -> dict[tuple[str, str], str]:
-        """The waterlines of the columns of a block's sources, as the block's rows have them."""
+        """Return the waterlines of the columns of a block's sources, as they hold for the block's rows."""
         if any(isinstance(source.node, Scan) and source.node.relation in self.markers for source in node.sources):
             return {}
         columns = {(source.alias, name): text for source in node.sources for name, text in self.of(source.node).items()}
@@ -146,11 +146,11 @@ class WaterlineAnalysis:
 
 
 _BOUND = "\0"
-"""Stands between the name of a column of windows and that of a bound; no name has it."""
+"""The separator between the name of a column of windows and that of a bound; no name contains it."""
 
 
 def _bound_of(column: str, bound: str) -> str:
-    """The name of a bound of windows among the columns with waterlines."""
+    """Return the name of a bound of windows among the columns with waterlines."""
     return f"{column}{_BOUND}{bound}"
 
 
@@ -159,12 +159,12 @@ def _with_bounds(column: str) -> tuple[str, ...]:
 
 
 def _of_columns(known: Known, columns: Collection[str]) -> dict[str, str]:
-    """The waterlines of some columns and of their bounds."""
+    """Return the waterlines of some columns and of their bounds."""
     return {name: text for name, text in known.items() if name.partition(_BOUND)[0] in columns}
 
 
 def equal_columns(node: Select) -> list[set[tuple[str, str]]]:
-    """The groups of columns (alias, name) that a block's condition makes equal."""
+    """Return the groups of columns (alias, name) that a block's condition makes equal."""
     groups: list[set[tuple[str, str]]] = []
     if node.where is None:
         return groups
@@ -181,7 +181,7 @@ def _equalities(where: str) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]
     try:
         condition = parse_condition(where)
     except SyntaxFailure:
-        # What cannot be parsed here gives no waterline.
+        # A condition that cannot be parsed here gives no waterline.
         return
     waiting = [condition]
     while waiting:
@@ -195,7 +195,7 @@ def _equalities(where: str) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]
 
 
 def least(texts: Sequence[str | None]) -> str | None:
-    """The lowest of several waterlines, which is not known while one of them is not; None when one does not exist."""
+    """Return the lowest of several waterlines, or None if one does not exist. It is NULL while one of them is."""
     known = list(dict.fromkeys(text for text in texts if text is not None))
     if not known or any(text is None for text in texts):
         return None
@@ -206,7 +206,7 @@ def least(texts: Sequence[str | None]) -> str | None:
 
 
 def _over(text: str, below: Mapping[tuple[str, str], str]) -> str | None:
-    """The waterline of an expression over columns with waterlines, or None when it is not known to be monotone."""
+    """Return the waterline of an expression over columns with waterlines, or None if the expression is not known to be monotone."""
     try:
         item = parse_expression(text)
     except SyntaxFailure:
@@ -229,7 +229,7 @@ def _over(text: str, below: Mapping[tuple[str, str], str]) -> str | None:
 
 
 def tumbling_start(text: str) -> str | None:
-    """The start of a tumbling window of a column as a plain expression; None when a text is no such window."""
+    """Return the start of a tumbling window of a column as a plain expression, or None if a text is no such window."""
     try:
         window = parse_expression(text)
     except SyntaxFailure:
@@ -239,7 +239,7 @@ def tumbling_start(text: str) -> str | None:
 
 
 def _bounds_of(text: str, below: Mapping[tuple[str, str], str]) -> dict[str, str]:
-    """The waterlines of ``start`` and ``end`` of a tumbling window of a column with a waterline, or of a column of them."""
+    """Return the waterlines of ``start`` and ``end`` of a tumbling window of a column with a waterline, or of a column of them."""
     try:
         tree = parse_expression(text)
     except SyntaxFailure:
@@ -257,7 +257,7 @@ def _bounds(window: exp.Expr, below: Mapping[tuple[str, str], str]) -> dict[str,
     known = _over(window.expressions[0].sql(dialect=DIALECT), below)
     if size is None or known is None:
         return {}
-    # The window function itself drops rows without a time, and a query may have only one.
+    # Computed without the window function, which drops rows without a time and may occur only once in a query.
     length = int(size[1]) * _MICROSECONDS[size[2]]
     micros = f"UNIX_MICROS(CAST({known} AS TIMESTAMP))"
     start = f"{micros} - PMOD({micros}, {length})"

@@ -1,1 +1,1 @@
-"""Reads the statements of a program one by one: tables, views, indexes, declarations of views."""
+"""Readers of the statements of a program: tables, views, indexes, declarations of views."""

@@ -1,4 +1,4 @@
-"""Reads the columns that tables and declared views have."""
+"""A reader of the columns of tables and declared views."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _COLUMN_CONSTRAINTS = frozenset({"primary key", "foreign key", "references", "no
 
 
 def read_column(parts: StatementParts) -> tuple[DeclaredColumn, Span | None]:
-    """Read one column, and the place at which it is said to be the primary key, if it is.
+    """Read one column, and the position of its PRIMARY KEY clause, if it has one.
 
-    :param parts: at the column's name
-    :raises StatementError: when it cannot be read
+    :param parts: the statement, at the column's name
+    :raises StatementError: if it cannot be read
     """
     cursor = parts.cursor
     name = cursor.name("a column's name")
@@ -54,11 +54,11 @@ def read_column(parts: StatementParts) -> tuple[DeclaredColumn, Span | None]:
 
 
 def add_column(parts: StatementParts, columns: dict[str, DeclaredColumn], column: DeclaredColumn, relation: Name) -> None:
-    """Give a relation one more column, unless it has one of that name, which is noted.
+    """Add a column to a relation, or report it if the relation has one of that name.
 
-    :param parts: of the statement
-    :param columns: those that the relation has, by name
-    :param column: what was read
+    :param parts: the statement
+    :param columns: the relation's columns so far, by name
+    :param column: the column to add
     :param relation: the relation
     """
     other = columns.get(column.name)
@@ -77,10 +77,10 @@ def add_column(parts: StatementParts, columns: dict[str, DeclaredColumn], column
 
 
 def skip_references(cursor: Cursor) -> None:
-    """Pass what a foreign key refers to, which has no effect.
+    """Skip the REFERENCES clause of a foreign key, which has no effect.
 
-    :param cursor: at REFERENCES
-    :raises StatementError: when something else is there
+    :param cursor: the cursor at REFERENCES
+    :raises StatementError: if there is another text
     """
     cursor.expect("references")
     cursor.name("a table's name")

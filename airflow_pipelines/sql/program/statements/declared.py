@@ -1,4 +1,4 @@
-"""What the statements of a program declare, as far as it is known from one statement after the other."""
+"""The declarations of a program's statements, as collected statement by statement."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ParsedView:
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """``DECLARE RECURSIVE VIEW``: the canonical name, the columns, and the place of the name."""
+    """``DECLARE RECURSIVE VIEW``: the canonical name, the columns, and the position of the name."""
 
     name: str
     columns: tuple[Column, ...]
@@ -35,7 +35,7 @@ class Declaration:
 
 @dataclass(slots=True)
 class Statements:
-    """What the statements of a program declare, before names are resolved, and all errors found."""
+    """The declarations of a program before names are resolved, and all errors found."""
 
     tables: list[Table] = field(default_factory=list)
     table_properties: dict[str, Mapping[str, PropertyText]] = field(default_factory=dict)
@@ -43,13 +43,16 @@ class Statements:
     views: list[ParsedView] = field(default_factory=list)
     declarations: list[Declaration] = field(default_factory=list)
     attempted: set[str] = field(default_factory=set)
-    """The names of all CREATE VIEW statements, also of those that could not be read."""
+    """The names of all CREATE VIEW statements, including those that could not be read."""
     indexes: list[IndexDeclaration] = field(default_factory=list)
     lateness: list[tuple[Name, Lateness]] = field(default_factory=list)
-    """LATENESS statements: the view's name and what they say about its column."""
+    """The LATENESS statements, each with its view's name."""
     messages: list[ProgramMessage] = field(default_factory=list)
     warnings: list[ProgramMessage] = field(default_factory=list)
     definitions: Definitions = field(default_factory=Definitions)
     """The program's own types and functions, all of which are read before any other statement."""
     names: set[str] = field(default_factory=set)
-    """Every declared name, also of statements that could not be read, so that reading it is not reported as another error."""
+    """Every declared name, including those of statements that could not be read.
+
+    A read of such a relation is not reported as another error.
+    """

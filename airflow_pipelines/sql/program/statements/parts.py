@@ -1,4 +1,4 @@
-"""What several kinds of statements have in common: names, expressions and queries, and what is wrong with them."""
+"""The parts that several kinds of statements share: names, expressions and queries, and the errors in them."""
 
 from __future__ import annotations
 
@@ -39,35 +39,35 @@ _COLUMN_STOPS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class StatementParts:
-    """Reads the parts of one statement.
+    """A reader of the parts of one statement.
 
-    :param cursor: where reading is
-    :param into: gets what the statement declares, and what is wrong with it but leaves the rest readable
+    :param cursor: the current position
+    :param into: the collection of declarations, and of errors that leave the rest of the statement readable
     """
 
     cursor: Cursor
     into: Statements
 
     def head_span(self, words: int) -> Span:
-        """The place of the statement's first words.
+        """Return the position of the statement's first words.
 
-        :param words: how many
+        :param words: the number of words
         """
         tokens = self.cursor.tokens
         return self.cursor.span(tokens[0].start, tokens[words - 1].end + 1)
 
     def note(self, span: Span, message: str) -> None:
-        """Note what is wrong, where the rest can be read all the same.
+        """Report an error after which the rest can still be read.
 
-        :param span: where
-        :param message: what, and what to do
+        :param span: the position of the error
+        :param message: the error, and its remedy
         """
         self.into.messages.append(self.cursor.source.message(span, COMPILATION_ERROR, message))
 
     def relation_name(self) -> Name:
         """Read the name of a table or view that the statement declares.
 
-        :raises StatementError: when it cannot be read
+        :raises StatementError: if it cannot be read
         """
         cursor = self.cursor
         name = cursor.name("a name")
@@ -88,8 +88,8 @@ class StatementParts:
     def names(self, what: str) -> list[Name]:
         """Read names in parentheses.
 
-        :param what: what they are, for the message when one is missing
-        :raises StatementError: when they cannot be read
+        :param what: a description of the names, for the message if one is missing
+        :raises StatementError: if they cannot be read
         """
         cursor = self.cursor
         cursor.expect("(")
@@ -100,10 +100,10 @@ class StatementParts:
         return names
 
     def expression(self, what: str) -> str:
-        """Read an expression of constants, as Spark is to read it.
+        """Read an expression of constants, and return it as Spark is to read it.
 
         :param what: the keyword in front of it, for messages
-        :raises StatementError: when it cannot be read, has a query, or does what no expression of a program may
+        :raises StatementError: if it cannot be read, has a query, or does what no expression of a program may
         """
         cursor = self.cursor
         end = cursor.expression_end(_COLUMN_STOPS)
@@ -125,11 +125,11 @@ class StatementParts:
         return edits.text
 
     def translated(self, start: int, end: int) -> Edited:
-        """A query or expression of the program as Spark is to read it.
+        """Return a query or expression of the program as Spark is to read it.
 
-        :param start: where it begins in the program
-        :param end: where it ends
-        :raises StatementError: when it calls what cannot be translated
+        :param start: its offset in the program
+        :param end: its end in the program
+        :raises StatementError: if it has a call that cannot be translated
         """
         cursor = self.cursor
         try:
@@ -139,11 +139,11 @@ class StatementParts:
             raise cursor.failure_at(span, refused.message, COMPILATION_ERROR) from refused
 
     def parsed(self, edits: Edited, offset: int) -> exp.Expr:
-        """The tree of what was translated.
+        """Return the tree of a translated text.
 
-        :param edits: the text and what was changed in it
-        :param offset: where it begins in the program
-        :raises StatementError: when it is no expression or query
+        :param edits: the text with its edits
+        :param offset: its offset in the program
+        :raises StatementError: if it is no expression or query
         """
         cursor = self.cursor
         try:

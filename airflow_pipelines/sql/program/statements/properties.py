@@ -1,4 +1,4 @@
-"""Reads the properties of tables and views: ``WITH ('key' = 'value', ...)``."""
+"""A reader of the properties of tables and views: ``WITH ('key' = 'value', ...)``."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ from airflow_pipelines.sql.syntax.connectors import PropertyString, parse_connec
 from airflow_pipelines.sql.syntax.cursor import Name
 
 TABLE_PROPERTIES = frozenset({"append_only", "connectors", "expected_size", "materialized", "skip_unused_columns"})
-"""Properties a table may have."""
+"""The properties that a table may have."""
 VIEW_PROPERTIES = frozenset({"connectors", "emit_final", "expected_size"})
-"""Properties a view may have."""
+"""The properties that a view may have."""
 _BOOLEAN_PROPERTIES = frozenset({"append_only", "materialized", "skip_unused_columns"})
 
 
 @dataclass(slots=True)
 class Properties:
-    """What a WITH clause says.
+    """The properties of a WITH clause.
 
     :param texts: the properties by name
-    :param connectors: those that the property ``connectors`` declares
+    :param connectors: the connectors that the property ``connectors`` declares
     """
 
     texts: dict[str, PropertyText] = field(default_factory=dict)
     connectors: list[Connector] = field(default_factory=list)
 
     def is_set(self, name: str) -> bool:
-        """Whether a property of yes or no is there and says yes."""
+        """Return True if a boolean property is present and true."""
         return name in self.texts and self.texts[name].value.strip().lower() == "true"
 
 
 def read_properties(parts: StatementParts, before: Properties, relation: Name, direction: ConnectorDirection) -> Properties:
     """Read ``WITH (...)``.
 
-    :param parts: at WITH
-    :param before: what an earlier WITH of the statement has said, which there may not be
+    :param parts: the statement, at WITH
+    :param before: the properties of an earlier WITH of the statement, which must have none
     :param relation: the table or view that has the properties
-    :param direction: which way its connectors go
-    :raises StatementError: when it cannot be read
+    :param direction: the direction of its connectors
+    :raises StatementError: if it cannot be read
     """
     cursor = parts.cursor
     if before.texts:

@@ -1,4 +1,4 @@
-"""Reads the statements of a program: tables, views and declarations of views. Refuses everything else with its place."""
+"""A reader of the statements of a program: tables, views and declarations of views; it refuses all others with their positions."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from airflow_pipelines.sql.syntax.tokens import FoldedText
 
 
 def read_statement(folded: FoldedText, tokens: list[Token], into: Statements) -> None:
-    """Read one statement and add what it declares, or its errors, to ``into``, with a warning for each clause without effect.
+    """Read one statement and add its declaration, or its errors, to ``into``, with a warning for each clause without effect.
 
     :param folded: the program's text
     :param tokens: the statement's tokens
-    :param into: gets the declaration
+    :param into: the collection of declarations
     """
     cursor = Cursor(folded, tokens, into.definitions.types)
     try:
@@ -72,7 +72,7 @@ def _read_declared(parts: StatementParts) -> None:
 
 
 def _take_kind(cursor: Cursor) -> ViewKind:
-    """What stands before VIEW; a temporary view of Spark's is only there for the queries of its session, as a LOCAL one."""
+    """Read the words before VIEW. A temporary view is LOCAL: in Spark it exists only for the queries of its session."""
     take_head(cursor, "global")
     if cursor.take("temporary") or cursor.take("temp") or cursor.take("local"):
         return ViewKind.LOCAL

@@ -1,4 +1,4 @@
-"""Reads CREATE TABLE."""
+"""A reader of CREATE TABLE."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _UNKEYABLE = frozenset({"MAP", "VARIANT"})
 
 
 def read_table(parts: StatementParts) -> Table:
-    """Read what comes after CREATE TABLE.
+    """Read the statement after CREATE TABLE.
 
-    :param parts: at the table's name
-    :raises StatementError: when it cannot be read
+    :param parts: the statement, at the table's name
+    :raises StatementError: if it cannot be read
     """
     cursor = parts.cursor
     name = parts.relation_name()
@@ -43,7 +43,7 @@ def read_table(parts: StatementParts) -> Table:
     properties = _read_clauses(parts, columns, name)
     if not columns:
         parts.note(name.span, f"Table {display(name.text)} has no columns")
-    primary_key = _resolved_key(parts, columns, keys, name)
+    primary_key = _resolve_key(parts, columns, keys, name)
     _refuse_query(parts)
     if cursor.current is not None:
         raise cursor.failure("Expected the end of the statement")
@@ -54,7 +54,7 @@ def read_table(parts: StatementParts) -> Table:
         tuple(columns.values()),
         name.quoted,
         primary_key,
-        # A key finds any row, unless it is forgotten some day.
+        # A primary key has to find any row, unless LATENESS of its columns lets old rows be dropped.
         materialized=properties.is_set("materialized") or (primary_key is not None and not bounded),
         append_only=properties.is_set("append_only"),
         skip_unused_columns=properties.is_set("skip_unused_columns"),
@@ -95,7 +95,7 @@ def _take_constraint(parts: StatementParts, keys: list[tuple[Span, list[Name]]])
     return False
 
 
-def _resolved_key(
+def _resolve_key(
     parts: StatementParts, columns: dict[str, DeclaredColumn], keys: list[tuple[Span, list[Name]]], table: Name
 ) -> tuple[str, ...] | None:
     if not keys:
@@ -125,7 +125,7 @@ def _resolved_key(
 
 
 def _read_clauses(parts: StatementParts, columns: dict[str, DeclaredColumn], table: Name) -> Properties:
-    """The clauses after a table's columns, in any order: its properties, and clauses of Spark that have no effect."""
+    """Read the clauses after a table's columns, in any order: its properties, and clauses of Spark that have no effect."""
     cursor = parts.cursor
     properties = Properties()
     while True:
@@ -138,7 +138,7 @@ def _read_clauses(parts: StatementParts, columns: dict[str, DeclaredColumn], tab
 
 
 def _read_partitioning(parts: StatementParts, columns: dict[str, DeclaredColumn], table: Name) -> None:
-    """PARTITIONED BY of a table: what it names has no effect, but a column with its type is declared here, as in Hive."""
+    """Read PARTITIONED BY of a table, which has no effect, except that a column with a type is declared here, as in Hive."""
     cursor = parts.cursor
     start = cursor.index
     cursor.expect("partitioned by", "(")

@@ -1,4 +1,4 @@
-"""Reads CREATE VIEW and DECLARE RECURSIVE VIEW."""
+"""A reader of CREATE VIEW and DECLARE RECURSIVE VIEW."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from airflow_pipelines.sql.syntax.storage_clauses import take_clause, take_comme
 
 
 def read_declaration(parts: StatementParts) -> Declaration:
-    """Read what comes after DECLARE RECURSIVE VIEW.
+    """Read the statement after DECLARE RECURSIVE VIEW.
 
-    :param parts: at the view's name
-    :raises StatementError: when it cannot be read
+    :param parts: the statement, at the view's name
+    :raises StatementError: if it cannot be read
     """
     cursor = parts.cursor
     name = parts.relation_name()
@@ -46,11 +46,11 @@ def read_declaration(parts: StatementParts) -> Declaration:
 
 
 def read_view(parts: StatementParts, kind: ViewKind) -> ParsedView:
-    """Read what comes after CREATE VIEW.
+    """Read the statement after CREATE VIEW.
 
-    :param parts: at the view's name
-    :param kind: what stood before VIEW
-    :raises StatementError: when it cannot be read
+    :param parts: the statement, at the view's name
+    :param kind: the kind given by the words before VIEW
+    :raises StatementError: if it cannot be read
     """
     cursor = parts.cursor
     name = parts.relation_name()
@@ -88,7 +88,7 @@ def read_view(parts: StatementParts, kind: ViewKind) -> ParsedView:
 
 
 def _read_clauses(parts: StatementParts, view: Name) -> Properties:
-    """The clauses after a view's columns, in any order: its properties, and clauses of Spark that have no effect."""
+    """Read the clauses after a view's columns, in any order: its properties, and clauses of Spark that have no effect."""
     cursor = parts.cursor
     properties = Properties()
     while True:

@@ -1,4 +1,4 @@
-"""Makes aggregates independent of the order of rows: lists are sorted, FIRST and LAST give the least or greatest value."""
+"""The rewrite that makes aggregates independent of row order: lists are sorted, FIRST and LAST give the least or greatest value."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def deterministic_aggregates(query: Edited, analyzer: Analyzer) -> Edited:
     comes before all others unless NULLs are ignored; ``LAST`` gives the greatest.
 
     :param query: Spark SQL that Spark accepts
-    :param analyzer: knows the relations that the query reads
-    :raises SyntaxFailure: when the values cannot be sorted; offsets are those of the query as first written
+    :param analyzer: the analyzer, which knows the relations that the query reads
+    :raises SyntaxFailure: if the values cannot be sorted; offsets are those of the query as first written
     """
     while mentions(query.text, *_LISTS, *_LEAST, *_GREATEST):
         walker = TokenWalker(query.text)
@@ -87,7 +87,7 @@ def _aggregates(walker: TokenWalker) -> Iterator[_Aggregate]:
 
 
 def _nulls(walker: TokenWalker, at: int) -> int:
-    """How many tokens IGNORE NULLS or RESPECT NULLS takes at ``at``: none when it is not there."""
+    """Return the number of tokens of IGNORE NULLS or RESPECT NULLS at ``at``: 0 if it is not there."""
     if walker.word(at) in {"ignore nulls", "respect nulls"}:
         return 1
     return 2 if walker.word(at) in {"ignore", "respect"} and walker.word(at + 1) == "nulls" else 0
@@ -112,7 +112,7 @@ def _read(walker: TokenWalker, call: Call, condition: str, nulls: str, end: int)
 
 
 def _kind(one: _Aggregate, tree: exp.Expr, analyzer: Analyzer) -> str:
-    """The Spark type of the aggregated value; empty when Spark cannot say."""
+    """Return the Spark type of the aggregated value, or an empty text if Spark cannot determine it."""
     inside = (node for node in tree.walk() if one.call.start < node.meta.get("start", -1) < one.call.end)
     node = next(inside, None)
     select = node.find_ancestor(exp.Select) if node is not None else None
@@ -126,7 +126,7 @@ def _edit(one: _Aggregate, kind: str) -> Edit:
         if has_order(kind):
             text = f"SORT_ARRAY({one.call.name.upper()}({distinct}{one.value}){one.condition}{one.nulls})"
         else:
-            # Of what has no order, each value goes with something that has.
+            # Each value without an order is paired with an expression that has one.
             pair = f"CASE WHEN ({one.value}) IS NOT NULL THEN STRUCT({sortable(one.value, kind)} AS k, {one.value} AS v) END"
             pairs = f"{one.call.name.upper()}({distinct}{pair}){one.condition}{one.nulls}"
             text = f"TRANSFORM({sorted_list(pairs, [ListKey('k')])}, __e -> __e.v)"

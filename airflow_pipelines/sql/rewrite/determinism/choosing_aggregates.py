@@ -1,4 +1,4 @@
-"""Makes MAX_BY, MIN_BY and MODE choose among ties by value."""
+"""The rewrite that makes MAX_BY, MIN_BY and MODE choose among ties by value."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _CHOICES = frozenset({"max_by", "min_by", "mode"})
 def deterministic_choices(query: Edited, analyzer: Analyzer) -> Edited:
     """Make MAX_BY, MIN_BY and MODE choose the same value for any order of rows.
 
-    Of several values with the greatest (least) key, MAX_BY takes the greatest (MIN_BY the least), of which NULL is the least; of
-    several values that are there most often, MODE takes the least.
+    Of several values with the greatest (least) key, MAX_BY takes the greatest (MIN_BY the least); NULL is the least value. Of
+    several most frequent values, MODE takes the least.
 
     :param query: Spark SQL that Spark accepts
-    :param analyzer: knows the relations that the query reads
+    :param analyzer: the analyzer, which knows the relations that the query reads
     """
     if not mentions(query.text, *_CHOICES):
         return query
@@ -31,7 +31,7 @@ def deterministic_choices(query: Edited, analyzer: Analyzer) -> Edited:
         return query
     nodes = {}
     for node in parse_query(query.text).find_all(exp.ArgMax, exp.ArgMin):
-        # The parser keeps no place of these calls, but of what is in them.
+        # The parser keeps no position of these calls, but positions of the parts in them.
         inside = min((part.meta["start"] for part in node.walk() if "start" in part.meta), default=-1)
         around = [call for call in calls if call.start < inside < call.end]
         if around:

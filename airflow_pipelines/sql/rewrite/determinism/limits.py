@@ -1,4 +1,4 @@
-"""Makes LIMIT and OFFSET deterministic: rows are sorted by all columns after those of ORDER BY."""
+"""The rewrite that makes LIMIT and OFFSET deterministic: rows are sorted by all columns after those of ORDER BY."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def deterministic_limits(query: Edited, analyzer: Analyzer) -> Edited:
     """Make LIMIT and OFFSET always take the same rows.
 
     All columns of the result are added to the ORDER BY by their numbers; without ORDER BY they are the order. Rows that agree in
-    all columns are interchangeable. A limit inside EXISTS stays as it is: it does not matter which rows are there.
+    all columns are interchangeable. A limit inside EXISTS stays as it is, because only the number of rows matters there.
 
     :param query: Spark SQL that Spark accepts
-    :param analyzer: knows the relations that the query reads
+    :param analyzer: the analyzer, which knows the relations that the query reads
     """
     if not mentions(query.text, "limit", "offset"):
         return query
@@ -37,7 +37,7 @@ def deterministic_limits(query: Edited, analyzer: Analyzer) -> Edited:
 
 
 def _limit(node: exp.Expr, walker: TokenWalker) -> int | None:
-    """The token LIMIT or OFFSET of a query, whichever comes first."""
+    """Return the token LIMIT or OFFSET of a query, whichever comes first."""
     found = []
     for clause in (node.args.get("limit"), node.args.get("offset")):
         starts = [part.meta["start"] for part in clause.walk() if "start" in part.meta] if clause is not None else []
@@ -63,7 +63,7 @@ def _edit(node: exp.Expr, at: int, walker: TokenWalker, analyzer: Analyzer) -> l
 
 
 def _columns(node: exp.Expr, analyzer: Analyzer) -> list[str]:
-    """Sort keys for all columns of a query: their numbers, and expressions for those that Spark cannot sort by."""
+    """Return sort keys for all columns of a query: their numbers, and expressions for those that Spark cannot sort by."""
     bare = node.copy()
     for part in ("order", "limit", "offset"):
         bare.set(part, None)
@@ -83,7 +83,7 @@ def _columns(node: exp.Expr, analyzer: Analyzer) -> list[str]:
 
 
 def _end_of_order(walker: TokenWalker, at: int) -> int:
-    """The token behind the ORDER BY list that comes before token ``at``: a WINDOW clause may stand between."""
+    """Return the token behind the ORDER BY list that comes before token ``at``: a WINDOW clause may be in between."""
     end = at
     place = at - 1
     while place >= 0:

@@ -1,4 +1,4 @@
-"""Makes window functions deterministic: ties of their ORDER BY are broken by all columns of the row."""
+"""The rewrite that makes window functions deterministic: all columns of the row break the ties of their ORDER BY."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ class _Call:
 def deterministic_windows(query: Edited, analyzer: Analyzer) -> Edited:
     """Break the ties of window functions by all columns of the row.
 
-    ``ROW_NUMBER``, ``NTILE``, ``LAG``, ``LEAD``, ``FIRST_VALUE``, ``LAST_VALUE``, ``NTH_VALUE``, lists, and everything with a ROWS
-    frame depends on the order of rows that ORDER BY holds equal, which Spark leaves open. All columns of the row are added to the
-    ORDER BY (for groups, all keys). Functions to which such rows are one (RANK, RANGE frames of sums) stay as they are.
+    ``ROW_NUMBER``, ``NTILE``, ``LAG``, ``LEAD``, ``FIRST_VALUE``, ``LAST_VALUE``, ``NTH_VALUE``, lists, and all functions with a
+    ROWS frame depend on the order of rows that are equal in ORDER BY, which Spark leaves open. All columns of the row are added to
+    the ORDER BY (for groups, all keys). Functions that treat such rows as one (RANK, RANGE frames of sums) stay as they are.
 
     :param query: Spark SQL that Spark accepts
-    :param analyzer: knows the relations that the query reads
-    :raises SyntaxFailure: when a function asks for an order that nothing gives; offsets are those of the query as first written
+    :param analyzer: the analyzer, which knows the relations that the query reads
+    :raises SyntaxFailure: if a function needs an order that nothing gives; offsets are those of the query as first written
     """
     tree = parse_query(query.text) if mentions(query.text, "over") else None
     if tree is None or tree.find(exp.Window) is None:
@@ -78,14 +78,14 @@ def deterministic_windows(query: Edited, analyzer: Analyzer) -> Edited:
 
 
 def _needs_all_columns(call: _Call) -> bool:
-    """Return True if nothing but the columns of the rows says in which order a function takes them."""
+    """Return True if only the columns of the rows can give the order in which a function takes them."""
     order = call.definition.args.get("order")
     keys = order.expressions if order is not None else []
     return call.name in _POSITIONS | {"nth_value"} and bool(keys) and all(isinstance(key.this, exp.Null) for key in keys)
 
 
 def _call(window: exp.Window, walker: TokenWalker, places: list[SelectText]) -> _Call | None:
-    """The place of a window function; None for the definitions of the WINDOW clause."""
+    """Return the position of a window function, or None for the definitions of the WINDOW clause."""
     function = window.this
     while isinstance(function, _WRAPPERS):
         function = function.this
@@ -115,7 +115,7 @@ def _call(window: exp.Window, walker: TokenWalker, places: list[SelectText]) -> 
 
 
 def _named(name: str, walker: TokenWalker, place: SelectText) -> Tokens | None:
-    """The tokens of a definition in the WINDOW clause."""
+    """Return the tokens of a definition in the WINDOW clause."""
     for piece in split(walker, place.clauses.get("window", (0, 0))):
         if walker.name(piece[0]) == name and walker.word(piece[0] + 2) == "(":
             return piece[0] + 3, piece[1] - 1
@@ -131,18 +131,18 @@ def _edits(call: _Call, ties: tuple[str, ...], walker: TokenWalker) -> list[Edit
     given = _given(call, ties)
     added = tuple(tie for tie in ties if tie not in given)
     if call.name in _POSITIONS or (rows and not whole):
-        return _appended(call, added, walker, ordered, "")
+        return _append_keys(call, added, walker, ordered, "")
     if call.name not in _PICKS | _LISTS or (call.name in _LISTS and _is_order_insensitive(call.window)):
         return []
     if whole:
-        return _appended(call, added, walker, ordered, "" if ordered or spec is not None else _WHOLE)
-    # A RANGE frame begins and ends between rows that are equal to its ORDER BY, so that more columns would change it.
+        return _append_keys(call, added, walker, ordered, "" if ordered or spec is not None else _WHOLE)
+    # A RANGE frame includes all rows that are equal in ORDER BY at its bounds, so that more columns would change it.
     ignoring = isinstance(call.window.this, exp.IgnoreNulls) or len(list(split(walker, (call.at + 2, call.close)))) > 1
     if call.name in _FIRST and start == "UNBOUNDED PRECEDING" and end in {"CURRENT ROW", "UNBOUNDED FOLLOWING"} and not ignoring:
-        return _appended(call, added, walker, ordered, "")
+        return _append_keys(call, added, walker, ordered, "")
     if call.name in _LAST and (start, end) == ("CURRENT ROW", "UNBOUNDED FOLLOWING") and not ignoring:
-        return _appended(call, added, walker, ordered, "")
-    return _by_value(call, added, walker)
+        return _append_keys(call, added, walker, ordered, "")
+    return _rewrite_by_value(call, added, walker)
 
 
 def _bounds(spec: exp.Expr | None) -> tuple[str, str]:
@@ -157,7 +157,7 @@ def _bounds(spec: exp.Expr | None) -> tuple[str, str]:
 
 
 def _given(call: _Call, ties: tuple[str, ...]) -> set[str]:
-    """The tie breakers that the definition already partitions or sorts by."""
+    """Return the tie breakers that the definition already partitions or sorts by."""
     order = call.definition.args.get("order")
     keys = [*(call.definition.args.get("partition_by") or []), *(part.this for part in (order.expressions if order else []))]
     found = set()
@@ -170,8 +170,8 @@ def _given(call: _Call, ties: tuple[str, ...]) -> set[str]:
     return found
 
 
-def _appended(call: _Call, ties: tuple[str, ...], walker: TokenWalker, ordered: bool, frame: str) -> list[Edit]:
-    """Edits that add sort columns to a window definition; a named definition is inlined."""
+def _append_keys(call: _Call, ties: tuple[str, ...], walker: TokenWalker, ordered: bool, frame: str) -> list[Edit]:
+    """Return edits that add sort columns to a window definition; a named definition is inlined."""
     if not ties:
         return []
     first, last = call.content
@@ -189,8 +189,8 @@ def _is_frame(walker: TokenWalker, at: int) -> bool:
     return walker.word(at + 1) in {"between", "unbounded", "current"} or walker.word(at + 2) in {"preceding", "following"}
 
 
-def _by_value(call: _Call, ties: tuple[str, ...], walker: TokenWalker) -> list[Edit]:
-    """FIRST and LAST as MIN_BY and MAX_BY over the frame; other functions over the sorted list of its rows."""
+def _rewrite_by_value(call: _Call, ties: tuple[str, ...], walker: TokenWalker) -> list[Edit]:
+    """Rewrite FIRST and LAST to MIN_BY and MAX_BY over the frame, and other functions to the sorted list of its rows."""
     order = call.definition.args.get("order")
     parts = order.expressions if order is not None else []
     descending = {bool(part.args.get("desc")) for part in parts}
@@ -199,7 +199,7 @@ def _by_value(call: _Call, ties: tuple[str, ...], walker: TokenWalker) -> list[E
     keys = _order_keys(call, walker)
     value = text(walker, arguments[0])
     if call.name not in _FIRST | _LAST or len(descending) != 1 or not plain or len(arguments) != 1:
-        return _from_list(call, value, [text(walker, argument) for argument in arguments[1:]], (keys, parts, ties), walker)
+        return _rewrite_from_list(call, value, [text(walker, argument) for argument in arguments[1:]], (keys, parts, ties), walker)
     place_in_frame = f"STRUCT({', '.join([*keys, *ties])})"
     if isinstance(call.window.this, exp.IgnoreNulls):
         place_in_frame = f"CASE WHEN ({value}) IS NOT NULL THEN {place_in_frame} END"
@@ -210,7 +210,7 @@ def _by_value(call: _Call, ties: tuple[str, ...], walker: TokenWalker) -> list[E
 
 
 def _order_keys(call: _Call, walker: TokenWalker) -> list[str]:
-    """The expressions of a definition's ORDER BY."""
+    """Return the expressions of a definition's ORDER BY."""
     listed = next((at for at in level(walker, call.content) if walker.word(at) == "order by"), None)
     if listed is None:
         return []
@@ -218,14 +218,14 @@ def _order_keys(call: _Call, walker: TokenWalker) -> list[str]:
     return [text(walker, _without_direction(walker, key)) for key in split(walker, (listed + 1, (frames or [call.content[1]])[0]))]
 
 
-def _from_list(
+def _rewrite_from_list(
     call: _Call,
     value: str,
     more: list[str],
     order: tuple[Sequence[str], Sequence[exp.Expr], Sequence[str]],
     walker: TokenWalker,
 ) -> list[Edit]:
-    """The value that a function picks from the list of the frame's rows, sorted by ORDER BY and then by all columns.
+    """Return the edits that pick a function's value from the list of the frame's rows, sorted by ORDER BY and then by all columns.
 
     :param more: the arguments after the value
     :param order: the keys of ORDER BY, the same with their directions, and the columns after them
@@ -261,7 +261,7 @@ def _ignores_nulls(call: _Call, more: Sequence[str]) -> bool:
 
 
 def _condition(call: _Call, walker: TokenWalker) -> str:
-    """The FILTER clause between a call and OVER."""
+    """Return the FILTER clause between a call and OVER."""
     at = call.close + 1
     close = walker.closing(at + 1) if walker.word(at) == "filter" else None
     return "" if close is None else f" {walker.piece(walker.start(at), walker.end(close))}"
@@ -282,9 +282,9 @@ def _is_order_insensitive(window: exp.Window) -> bool:
 
 
 def _ties(select: exp.Select, place: SelectText | None, walker: TokenWalker, analyzer: Analyzer) -> tuple[str, ...] | None:
-    """The tie breakers of a SELECT's window functions: expressions that differ between all of their rows.
+    """Return the tie breakers of a SELECT's window functions: expressions that differ between all of their rows.
 
-    :returns: None when Spark cannot say which columns there are; nothing where there is one row
+    :returns: None if Spark cannot determine the columns; empty if there is one row
     """
     if place is not None and "group by" in place.clauses:
         return _group_keys(select, place, walker)
@@ -306,7 +306,7 @@ def _group_keys(select: exp.Select, place: SelectText, walker: TokenWalker) -> t
     if walker.word(clause[1] - 2) == "with" and sets:
         clause = clause[0], clause[1] - 2
     keys: dict[str, None] = {}
-    for piece in _flat(walker, clause):
+    for piece in _flatten(walker, clause):
         written = text(walker, piece)
         if piece[1] - piece[0] == 1 and written.isdigit() and int(written) <= len(texts):
             written = texts[int(written) - 1]
@@ -316,14 +316,14 @@ def _group_keys(select: exp.Select, place: SelectText, walker: TokenWalker) -> t
     return tuple([*keys, *(["GROUPING_ID()"] if sets else [])])
 
 
-def _flat(walker: TokenWalker, clause: Tokens) -> list[Tokens]:
-    """The expressions of a GROUP BY, those within grouping sets too."""
+def _flatten(walker: TokenWalker, clause: Tokens) -> list[Tokens]:
+    """Return the expressions of a GROUP BY, including those in grouping sets."""
     found = []
     for piece in split(walker, clause):
         opening = next((at for at in range(*piece) if walker.word(at) == "("), None)
         within = opening is not None and (opening == piece[0] or walker.word(piece[0]) in _SETS)
         if within and opening is not None and walker.closing(opening) == piece[1] - 1:
-            found += _flat(walker, (opening + 1, piece[1] - 1))
+            found += _flatten(walker, (opening + 1, piece[1] - 1))
         else:
             found.append(piece)
     return found
