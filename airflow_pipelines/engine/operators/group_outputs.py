@@ -1,4 +1,4 @@
-"""What groups show before and after a change: keys and accumulators as they are; Spark evaluates what is more than that."""
+"""The output of groups before and after a change. Keys and accumulators are read directly; Spark evaluates expressions."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from pyspark.sql.types import StructType
 from airflow_pipelines.engine.batch import Batch, weighted
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.merged_groups import MergedGroups
-from airflow_pipelines.engine.operators.plain_cases import PlainCase
 from airflow_pipelines.engine.operators.result import stage_schema
-from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
+from airflow_pipelines.engine.spark.arrow_frames import arrow_schema, evaluable_type
 from airflow_pipelines.rows.arrow import ArrowColumn
+from airflow_pipelines.rows.expressions.evaluation import columns_read, evaluate
 from airflow_pipelines.rows.zsets import WEIGHT
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate, Call
 from airflow_pipelines.sql.plan.ir.stage import Stage
+from airflow_pipelines.sql.plan.ir.trees import tree_of
 
 _SHOWN = "__shown"
 _FIELD = re.compile(r"(__k\d+)\.`([^`]+)`")
@@ -31,39 +32,40 @@ _Places = npt.NDArray[np.int64]
 def output_delta(
     stage: Stage, node: Aggregate, groups: MergedGroups, state_schema: StructType, context: Context, *, had_output: bool
 ) -> pa.Table | None:
-    """What a stage's output gains and loses when groups change; equal rows may come and go.
+    """Return the delta of a stage's output when groups change. Equal rows may be both inserted and deleted.
 
     :param stage: the aggregate's stage
     :param node: the aggregate, which has keys
     :param groups: the groups that change
     :param state_schema: the types of keys and accumulators
-    :param context: runs queries
-    :param had_output: whether the groups were shown before
-    :returns: the stage's columns and the weight; None where a value does not fit its type, and where there is much for Spark
+    :param context: the context that runs queries
+    :param had_output: True if the groups were shown before
+    :returns: the stage's columns and the weight; None if a value does not fit its type, or if there is much for Spark to do
     """
     versions = _versions(groups, state_schema, had_output=had_output)
-    plain = [_plain_value(item.text, node, versions.rows) for item in node.items]
+    rows = versions.rows
+    plain = [_plain_value(item.text, node, rows) or _evaluate(item.text, node, rows, state_schema) for item in node.items]
     target = arrow_schema(weighted(stage_schema(stage)))
     try:
         found = [None if value is None else value.column(target.field(at).type) for at, value in enumerate(plain)]
     except pa.ArrowInvalid:
-        # Spark says whose value it is, if it is shown.
+        # Spark raises an error that names the value, if it is shown.
         return None
     if node.having is None and None not in found:
         return pa.table([*found, versions.signs], names=target.names)
     if versions.rows.num_rows > context.limits.small_input:
         return None
-    judged = _judged(node, [at for at, column in enumerate(found) if column is None], versions, state_schema, context)
+    judged = _evaluate_shown(node, [at for at, column in enumerate(found) if column is None], versions, state_schema, context)
     columns = [judged[f"__c{at}"] if column is None else column for at, column in enumerate(found)]
     return pa.table([*columns, versions.signs], names=target.names).filter(judged[_SHOWN])
 
 
 @dataclass(frozen=True, slots=True)
 class _Versions:
-    """Groups as they were and as they become.
+    """The groups before and after a change.
 
     :param rows: keys and accumulators
-    :param signs: -1 where a group was so, and 1 where it becomes so
+    :param signs: -1 for the earlier state of a group, and 1 for the new one
     """
 
     rows: pa.Table
@@ -71,13 +73,13 @@ class _Versions:
 
 
 def _versions(groups: MergedGroups, schema: StructType, *, had_output: bool) -> _Versions:
-    """The groups that are there and not the same before and after."""
+    """Return the groups that differ before and after the change, each in the versions that exist."""
     there = np.asarray(pc.greater(groups.after[WEIGHT], 0))
     was_there = np.asarray(pc.greater(groups.before[WEIGHT], 0)) & had_output
     differs = there != was_there
     for name, column in groups.after.items():
         if name != WEIGHT:
-            differs |= _differs(column, groups.before[name])
+            differs |= _find_differences(column, groups.before[name])
     before, after = (np.flatnonzero(found & differs) for found in (was_there, there))
     arrow = arrow_schema(schema)
     columns = [
@@ -100,7 +102,7 @@ def _chunks(column: ArrowColumn, places: _Places) -> list[pa.Array]:
     return list(taken.chunks) if isinstance(taken, pa.ChunkedArray) else [taken]
 
 
-def _differs(one: ArrowColumn, other: ArrowColumn) -> npt.NDArray[np.bool_]:
+def _find_differences(one: ArrowColumn, other: ArrowColumn) -> npt.NDArray[np.bool_]:
     equal = pc.fill_null(pc.equal(one, other), False)
     found: npt.NDArray[np.bool_] = np.asarray(pc.invert(pc.or_(equal, pc.and_(pc.is_null(one), pc.is_null(other)))))
     return found
@@ -108,20 +110,20 @@ def _differs(one: ArrowColumn, other: ArrowColumn) -> npt.NDArray[np.bool_]:
 
 @dataclass(frozen=True, slots=True)
 class _Plain:
-    """A value of groups that is a column as it is, but for its type.
+    """A value of groups that is a plain column, except for its type.
 
     :param values: the column
-    :param count: where this is 0 there is no value
+    :param count: a column of counts; where it is 0 the value is NULL. None if there is none
     """
 
     values: ArrowColumn
     count: ArrowColumn | None = None
 
     def column(self, kind: pa.DataType) -> ArrowColumn:
-        """The values in a type.
+        """Return the values in a type.
 
         :param kind: the type
-        :raises pa.ArrowInvalid: when one does not fit
+        :raises pa.ArrowInvalid: if one does not fit
         """
         if self.count is None:
             return self.values.cast(kind)
@@ -130,38 +132,42 @@ class _Plain:
 
 
 def _plain_value(text: str, node: Aggregate, rows: pa.Table) -> _Plain | None:
-    """An item that is a key, a field of one, or a call that is kept as it is; None for an expression."""
+    """Return an item that is a key, a field of a key, or the stored value of a call, or None for an expression."""
     if text in (key.name for key in node.keys):
         return _Plain(rows[text])
     field = _FIELD.fullmatch(text)
     if field is not None and field[1] in rows.column_names and pa.types.is_struct(rows[field[1]].type):
         kind = rows[field[1]].type
         return _Plain(pc.struct_field(rows[field[1]], field[2])) if kind.get_field_index(field[2]) >= 0 else None
-    case = PlainCase.of(text)
-    if case is not None:
-        return _case(case, node, rows)
     call = next((call for call in node.calls if call.name == text), None)
     if call is None or call.kept is None:
         return None
     return _Plain(rows[call.kept.accumulator], None if call.kept.count is None else rows[call.kept.count])
 
 
-def _case(case: PlainCase, node: Aggregate, rows: pa.Table) -> _Plain | None:
-    """A case over what is plain."""
-    plain = {name: _plain_value(name, node, rows) for name in case.columns}
-    known = {name: value for name, value in plain.items() if value is not None}
-    kinds = {call.name: call.type for call in node.calls}
-    # A value may still be too large for the type of its call.
-    if len(known) < len(plain) or any(name in kinds and kinds[name] != "bigint" for name in known):
+def _evaluate(text: str, node: Aggregate, rows: pa.Table, schema: StructType) -> _Plain | None:
+    """Return an expression of keys and calls that Arrow evaluates as Spark does, or None for one that is left to Spark."""
+    tree = tree_of(text)
+    if tree is None:
         return None
-    values = case.values(lambda name: known[name].column(known[name].values.type))
+    keys = {key.name for key in node.keys}
+    calls = {call.name: call.type for call in node.calls}
+    columns = {}
+    for name in columns_read(tree):
+        value = _plain_value(name[0], node, rows) if len(name) == 1 else None
+        # The value of a call may be too large for its type, if that is not the type of its accumulator.
+        is_exact = evaluable_type(schema[name[0]].dataType) is not None if name[0] in keys else calls.get(name[0]) == "bigint"
+        if value is None or not is_exact:
+            return None
+        columns[name] = value.column(value.values.type)
+    values = evaluate(tree, columns, rows.num_rows)
     return None if values is None else _Plain(values)
 
 
-def _judged(node: Aggregate, items: Sequence[int], versions: _Versions, schema: StructType, context: Context) -> pa.Table:
-    """For each version whether it is shown, and the items of some places where it is."""
+def _evaluate_shown(node: Aggregate, items: Sequence[int], versions: _Versions, schema: StructType, context: Context) -> pa.Table:
+    """Return for each version a flag that it is shown, and the items at some places if it is."""
     texts = {at: node.items[at].text for at in items}
-    calls = _mentioned(node.calls, [*texts.values(), node.having or ""])
+    calls = _find_mentioned(node.calls, [*texts.values(), node.having or ""])
     words = {word for text in (*texts.values(), node.having or "", *calls.values()) for word in re.findall(r"\w+", text)}
     read = StructType([column for column in schema.fields if column.name in words and column.name != WEIGHT])
     ones = pa.array(np.ones(versions.rows.num_rows, np.int64))
@@ -172,11 +178,11 @@ def _judged(node: Aggregate, items: Sequence[int], versions: _Versions, schema: 
     condition = f"CASE WHEN {node.having} THEN TRUE ELSE FALSE END" if node.having else "TRUE"
     # An expression is evaluated only for groups that are shown: it may fail for others.
     shown = "".join(f", CASE WHEN {_SHOWN} THEN {text} END AS __c{at}" for at, text in texts.items())
-    # One task gives them in the order of the versions.
+    # One task returns them in the order of the versions.
     return context.collect(f"SELECT {_SHOWN}{shown} FROM (SELECT *, {condition} AS {_SHOWN} FROM ({groups}))", Mode.SMALL)
 
 
-def _mentioned(calls: Sequence[Call], texts: Sequence[str]) -> Mapping[str, str]:
-    """The values over accumulators of the calls that some texts mention."""
+def _find_mentioned(calls: Sequence[Call], texts: Sequence[str]) -> Mapping[str, str]:
+    """Return the expressions over accumulators of the calls that some texts mention."""
     words = {word for text in texts for word in re.findall(r"\w+", text)}
     return {call.name: call.value for call in calls if call.name in words and call.value is not None}

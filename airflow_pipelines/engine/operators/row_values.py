@@ -1,12 +1,12 @@
-"""Values of rows that are in memory: columns as they are, windows of time, and expressions, which Spark evaluates once for each
-distinct value.
+"""Values of rows in memory: plain columns, time windows, and expressions, which Spark evaluates once for each distinct value.
 
-Many rows have few distinct times, names and prices, and an expression of one column is one function of it. So a column is sent to
-Spark as its distinct values, columns side by side, and what comes back is spread over the rows.
+Many rows have few distinct times, names and prices, and an expression of one column is a function of its value. So the distinct
+values of a column are sent to Spark, all columns side by side, and the results are expanded to the rows.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,22 +20,24 @@ from pyspark.sql.types import LongType, StructField, StructType
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.distinct_rows import has_one_form
-from airflow_pipelines.engine.operators.plain_cases import PlainCase
 from airflow_pipelines.engine.operators.time_windows import TimeWindows
+from airflow_pipelines.engine.spark.arrow_frames import evaluable_type
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.rows.arrow import ArrowColumn
+from airflow_pipelines.rows.expressions.evaluation import ColumnName, evaluate, is_supported
+from airflow_pipelines.sql.plan.ir.trees import tree_of
 
 _ROW = "__row"
 _WINDOW = re.compile(r"\bwindow\s*\(", re.IGNORECASE)
-"""A call that gives none, one or several rows for each row."""
+"""The pattern of a call that returns none, one or several rows for each row."""
 _Places: TypeAlias = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class RowValues:
-    """Values of rows.
+    """The values of rows.
 
-    :param rows: for each of them the place of its row; None when they are those of all rows in order
+    :param rows: for each of them the place of its row; None if they are those of all rows in order
     :param columns: the values by their texts
     """
 
@@ -44,46 +46,54 @@ class RowValues:
 
 
 def needs_spark(texts: Sequence[str], columns: Sequence[str]) -> bool:
-    """Whether one of some texts is more than a column, windows of a time, or a plain case.
+    """Return True if one of some texts is more than a column, windows of a time, or an expression that Arrow may evaluate.
 
     :param texts: SQL over columns
     :param columns: their names
     """
-    return any(_bare(text) not in columns and TimeWindows.of(text) is None and PlainCase.of(text) is None for text in texts)
+    names = frozenset((column,) for column in columns)
+    expressions = [text for text in texts if _strip_parentheses(text) not in columns and TimeWindows.of(text) is None]
+    return not all(_is_supported(text, names) for text in expressions)
+
+
+@functools.lru_cache(maxsize=10_000)
+def _is_supported(text: str, columns: frozenset[tuple[str, ...]]) -> bool:
+    tree = tree_of(text)
+    return tree is not None and is_supported(tree, columns)
 
 
 def row_values(rows: pa.Table, schema: StructType, texts: Sequence[str], context: Context) -> RowValues | None:
-    """The values of some expressions for all rows.
+    """Return the values of some expressions for all rows.
 
     :param rows: some columns of rows in memory
     :param schema: their Spark types
     :param texts: SQL over the columns
-    :param context: runs queries
-    :returns: None when they are too many for this
+    :param context: the context that runs queries
+    :returns: the values; None if they are too many for this
     """
     windows = [text for text in dict.fromkeys(texts) if _WINDOW.search(text)]
     if len(windows) > 1:
         return None
     others = [text for text in dict.fromkeys(texts) if text not in windows]
     if not windows:
-        found = _of_each(rows, schema, others, context)
+        found = _compute_each(rows, schema, others, context)
         return None if found is None else RowValues(None, found)
-    expanded = _windows(rows, windows[0], context) or _expanded(rows, schema, windows[0], context)
+    expanded = _compute_windows(rows, windows[0], context) or _expand(rows, schema, windows[0], context)
     if expanded is None:
         return None
     places, values = expanded
-    # For rows without a window nothing else is evaluated: it may fail for them.
+    # Nothing else is evaluated for rows without a window, because it may fail for them.
     there = np.bincount(places, minlength=rows.num_rows) > 0
     kept = rows if there.all() else rows.filter(pa.array(there))
-    found = _of_each(kept, schema, others, context)
+    found = _compute_each(kept, schema, others, context)
     if found is None:
         return None
     at = pa.array((np.cumsum(there) - 1)[places])
     return RowValues(pa.array(places), {**{text: column.take(at) for text, column in found.items()}, windows[0]: values})
 
 
-def _windows(rows: pa.Table, text: str, context: Context) -> tuple[_Places, ArrowColumn] | None:
-    """What :func:`_expanded` gives, for windows that are computed here; None for others, and for very many."""
+def _compute_windows(rows: pa.Table, text: str, context: Context) -> tuple[_Places, ArrowColumn] | None:
+    """Return the result of :func:`_expand` for windows that are computed here, or None for others, and for very many."""
     windows = TimeWindows.of(text)
     if windows is None or windows.column not in rows.column_names:
         return None
@@ -93,39 +103,43 @@ def _windows(rows: pa.Table, text: str, context: Context) -> tuple[_Places, Arro
     return None if found is None else (found.rows, found.windows)
 
 
-def _of_each(rows: pa.Table, schema: StructType, texts: Sequence[str], context: Context) -> dict[str, ArrowColumn] | None:
-    """The values of texts that give one value for each row."""
+def _compute_each(rows: pa.Table, schema: StructType, texts: Sequence[str], context: Context) -> dict[str, ArrowColumn] | None:
+    """Return the values of texts that have one value for each row."""
     columns = frozenset(rows.column_names)
-    found: dict[str, ArrowColumn] = {text: rows[_bare(text)] for text in texts if _bare(text) in columns}
-    found |= _cases(rows, [text for text in texts if text not in found])
+    found: dict[str, ArrowColumn] = {text: rows[_strip_parentheses(text)] for text in texts if _strip_parentheses(text) in columns}
+    found |= _compute_by_arrow(rows, schema, [text for text in texts if text not in found])
     missing = [text for text in texts if text not in found]
-    computed = _computed(rows, schema, missing, context) if missing else {}
+    computed = _compute(rows, schema, missing, context) if missing else {}
     return None if computed is None else found | computed
 
 
-def _cases(rows: pa.Table, texts: Sequence[str]) -> dict[str, ArrowColumn]:
-    """The values of those texts that are plain cases."""
-    columns = frozenset(rows.column_names)
-    cases = {text: case for text in texts if (case := PlainCase.of(text)) is not None and case.columns <= columns}
-    found = {text: case.values(lambda name: rows[name]) for text, case in cases.items()}
+def _compute_by_arrow(rows: pa.Table, schema: StructType, texts: Sequence[str]) -> dict[str, ArrowColumn]:
+    """Return the values of the texts that Arrow evaluates as Spark does."""
+    if not texts:
+        return {}
+    kinds = {field.name: field.dataType for field in schema.fields}
+    readable = [name for name in rows.column_names if evaluable_type(kinds[name]) is not None]
+    columns: dict[ColumnName, ArrowColumn] = {(name,): rows[name] for name in readable}
+    trees = {text: tree_of(text) for text in texts}
+    found = {text: evaluate(tree, columns, rows.num_rows) for text, tree in trees.items() if tree is not None}
     return {text: values for text, values in found.items() if values is not None}
 
 
-def _bare(text: str) -> str:
-    """A text without the parentheses around it, and without backticks where it is a column."""
+def _strip_parentheses(text: str) -> str:
+    """Return a text without the parentheses around it."""
     bare = text.strip()
     while bare.startswith("(") and bare.endswith(")"):
         bare = bare[1:-1].strip()
     return bare
 
 
-def _read_by(text: str, places: Mapping[str, int]) -> list[str]:
-    """The columns that a text reads, or only mentions, in their order.
+def _find_columns_read(text: str, places: Mapping[str, int]) -> list[str]:
+    """Return the columns that a text reads, or only mentions, in their order.
 
     :param text: SQL
-    :param places: by column, where it is
+    :param places: the index of each column
     """
-    # By the words, for there are as many texts as columns where each is computed.
+    # Scan the words, not the columns: if every column is computed, there are as many texts as columns.
     return sorted({word for word in re.findall(r"\w+", text) if word in places}, key=places.__getitem__)
 
 
@@ -138,7 +152,7 @@ class DistinctValues:
     """The distinct values of a column.
 
     :param values: the values
-    :param places: for each row the place of its value
+    :param places: for each row the index of its value
     """
 
     values: pa.Array
@@ -146,10 +160,10 @@ class DistinctValues:
 
 
 def distinct_values(column: ArrowColumn) -> DistinctValues | None:
-    """The distinct values of a column.
+    """Return the distinct values of a column.
 
     :param column: any values
-    :returns: None where the column has nearly as many values as rows, or equal values may be told apart
+    :returns: the values; None if the column has nearly as many values as rows, or equal values may differ in their bits
     """
     if not has_one_form(column.type):
         return None
@@ -162,19 +176,19 @@ def distinct_values(column: ArrowColumn) -> DistinctValues | None:
     return DistinctValues(encoded.dictionary, encoded.indices)
 
 
-def _computed(rows: pa.Table, schema: StructType, texts: Sequence[str], context: Context) -> dict[str, ArrowColumn] | None:
-    """The values of expressions, of which each gives one value for each row."""
+def _compute(rows: pa.Table, schema: StructType, texts: Sequence[str], context: Context) -> dict[str, ArrowColumn] | None:
+    """Return the values of expressions that each have one value for each row."""
     places = _places(rows.column_names)
-    read = {text: _read_by(text, places) for text in texts}
+    read = {text: _find_columns_read(text, places) for text in texts}
     columns = list(dict.fromkeys(name for names in read.values() for name in names))
     together = {name for names in read.values() if len(names) > 1 for name in names}
     encoded = {name: None if name in together else distinct_values(rows[name]) for name in columns}
     sent = {name: rows[name] if found is None else found.values for name, found in encoded.items()}
     most = max((len(column) for column in sent.values()), default=1)
-    # Expressions of different columns have nothing to do with each other, so that any value fills up a shorter column.
+    # Expressions of different columns are independent, so any value may pad a shorter column.
     filled = {name: column if len(column) == most else column.take(_up_to(most, len(column))) for name, column in sent.items()}
     query = ", ".join(f"{text} AS {quote(f'v{at}')}" for at, text in enumerate(texts))
-    result = _evaluated(filled, most, schema, query, context)
+    result = _evaluate(filled, most, schema, query, context)
     if result is None:
         return None
     found = {}
@@ -193,13 +207,13 @@ def _up_to(count: int, most: int) -> pa.Array:
     return pa.array(np.minimum(np.arange(count), most - 1))
 
 
-def _expanded(rows: pa.Table, schema: StructType, text: str, context: Context) -> tuple[_Places, ArrowColumn] | None:
-    """The values of an expression that gives none, one or several for each row, and for each the place of its row."""
-    names = _read_by(text, _places(rows.column_names))
+def _expand(rows: pa.Table, schema: StructType, text: str, context: Context) -> tuple[_Places, ArrowColumn] | None:
+    """Return the values of an expression with none, one or several for each row, and for each value the place of its row."""
+    names = _find_columns_read(text, _places(rows.column_names))
     distinct = distinct_values(rows[names[0]]) if len(names) == 1 else None
     sent = {name: rows[name] if distinct is None else distinct.values for name in names}
     count = len(next(iter(sent.values()))) if sent else rows.num_rows
-    result = _evaluated(sent, count, schema, f"{_ROW}, {text} AS v0", context)
+    result = _evaluate(sent, count, schema, f"{_ROW}, {text} AS v0", context)
     if result is None:
         return None
     of_row: _Places = result[_ROW].to_numpy()
@@ -214,11 +228,11 @@ def _expanded(rows: pa.Table, schema: StructType, text: str, context: Context) -
     return places, result["v0"].combine_chunks().take(pa.array(order[at]))
 
 
-def _evaluated(columns: Mapping[str, ArrowColumn], rows: int, schema: StructType, items: str, context: Context) -> pa.Table | None:
-    """The result of a query of one task over columns, in the order of their rows; None when there is too much of it."""
+def _evaluate(columns: Mapping[str, ArrowColumn], rows: int, schema: StructType, items: str, context: Context) -> pa.Table | None:
+    """Return the result of a query of one task over columns, in the order of their rows, or None if there are too many rows."""
     if rows > context.limits.small_input:
         return None
-    # To look a field up by its name takes StructType as long as it has fields.
+    # StructType looks a field up by name in linear time.
     fields = {field.name: field for field in schema.fields if field.name in columns}
     kinds = StructType([*(fields[name] for name in columns), StructField(_ROW, LongType())])
     numbers, ones = pa.array(np.arange(rows)), pa.array(np.ones(rows, np.int64))

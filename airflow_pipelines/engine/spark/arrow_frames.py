@@ -14,45 +14,78 @@ import pyarrow as pa
 from cachetools import LRUCache
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+from pyspark.sql.pandas.types import to_arrow_schema, to_arrow_type
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    ByteType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
 from airflow_pipelines.engine.spark.internals import JavaObject, frame_of, java_session, jvm, singleton
 from airflow_pipelines.engine.spark.intervals import numbered
 
-# A schema stays as long as it is known here, so that no other one gets its id. To compare schemas takes as long as to convert one.
+# The cache holds each schema, so that no other one gets its id. Comparing schemas takes as long as converting one.
 _known: LRUCache[int, tuple[StructType, pa.Schema]] = LRUCache(1_000)
 _lock = threading.Lock()
+_EVALUABLE = (
+    BooleanType, ByteType, ShortType, IntegerType, LongType, FloatType, DoubleType, DecimalType, DateType, TimestampType,
+    TimestampNTZType,
+)  # fmt: skip
 
 
 def arrow_schema_of(schema: StructType) -> pa.Schema:
-    """The Arrow schema in which Spark reads and gives the columns of a schema; timestamps are in UTC."""
+    """Return the Arrow schema in which Spark reads and writes the columns of a schema. Timestamps are in UTC."""
     return to_arrow_schema(schema, timezone="UTC", error_on_duplicated_field_names_in_struct=False)
 
 
-def relaxed(schema: StructType) -> StructType:
-    """The schema with NULL allowed everywhere but in the keys of maps.
+@functools.lru_cache(maxsize=1_000)
+def evaluable_type(kind: DataType) -> pa.DataType | None:
+    """Return the Arrow type of columns that :mod:`airflow_pipelines.rows.expressions` may read.
 
-    Spark infers nullability, and infers it differently for each query. Arrow refuses a NULL struct that has a field without NULL.
+    :param kind: a Spark type
+    :returns: None for all types but numbers, texts without a collation, dates and timestamps
     """
-    fields = [StructField(field.name, _relaxed(field.dataType), nullable=True) for field in schema.fields]
+    is_text = isinstance(kind, StringType) and kind.simpleString() == "string"
+    return to_arrow_type(kind, timezone="UTC") if is_text or isinstance(kind, _EVALUABLE) else None
+
+
+def relaxed(schema: StructType) -> StructType:
+    """Return the schema with NULL allowed everywhere but in the keys of maps.
+
+    Spark infers nullability, differently for each query. Arrow refuses a NULL struct that has a field without NULL.
+    """
+    fields = [StructField(field.name, _relax(field.dataType), nullable=True) for field in schema.fields]
     return StructType(fields)
 
 
-def _relaxed(kind: DataType) -> DataType:
+def _relax(kind: DataType) -> DataType:
     match kind:
         case StructType():
             return relaxed(kind)
         case ArrayType():
-            return ArrayType(_relaxed(kind.elementType), containsNull=True)
+            return ArrayType(_relax(kind.elementType), containsNull=True)
         case MapType():
-            return MapType(_relaxed(kind.keyType), _relaxed(kind.valueType), valueContainsNull=True)
+            return MapType(_relax(kind.keyType), _relax(kind.valueType), valueContainsNull=True)
         case _:
             return kind
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """The Arrow schema of batches that have a Spark schema.
+    """Return the Arrow schema of batches that have a Spark schema.
 
     :param schema: the columns; they must not be changed afterwards
     """
@@ -66,15 +99,15 @@ def arrow_schema(schema: StructType) -> pa.Schema:
 
 
 def arrow_frame(session: SparkSession, table: pa.Table, schema: StructType) -> DataFrame:
-    """The rows of a table as a DataFrame.
+    """Return the rows of a table as a DataFrame.
 
-    :param table: in the types of ``schema``, with year-month intervals as 32-bit numbers of months
+    :param table: the rows in the types of ``schema``, with year-month intervals as 32-bit numbers of months
     :param schema: the columns in order
     """
     java = _classes(session.sparkContext)
     batches = [bytes(batch.serialize()) for batch in table.combine_chunks().to_batches()]
     if len(batches) == 1:
-        # The usual case takes a call instead of four.
+        # The usual case takes one call instead of four.
         return frame_of(session, java.frame(java.iterators.single(batches[0]), schema.json(), java_session(session)))
     arrays = java.list()
     for batch in batches:
@@ -83,7 +116,7 @@ def arrow_frame(session: SparkSession, table: pa.Table, schema: StructType) -> D
 
 
 def record_batch_dataset(session: SparkSession, arrays: JavaObject, schema: str) -> JavaObject:
-    """A Java Dataset over Arrow record batches, with a partition for each batch.
+    """Return a Java Dataset over Arrow record batches, with a partition for each batch.
 
     :param arrays: a java.util.List of byte arrays, each an encapsulated record batch, which Spark keeps as they are
     :param schema: the columns as JSON
@@ -94,7 +127,7 @@ def record_batch_dataset(session: SparkSession, arrays: JavaObject, schema: str)
 
 @dataclass(frozen=True, slots=True)
 class _Classes:
-    """Classes of the JVM and methods, looked up once: each part of a name costs a call."""
+    """Classes and methods of the JVM, looked up once: each part of a name costs a call."""
 
     list: JavaObject
     iterators: JavaObject

@@ -1,4 +1,4 @@
-"""Deltas of inner joins in the driver: rows find each other by keys in Arrow, and Spark evaluates what is more than columns."""
+"""Deltas of inner joins in the driver: Arrow matches rows by keys, and Spark evaluates expressions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql.types import DataType
 
 from airflow_pipelines.engine.batch import Batch, weighted
-from airflow_pipelines.engine.operators.comparisons import WHOLE_NUMBERS, can_compare, holds
+from airflow_pipelines.engine.operators.arrow_conditions import can_decide, holds
 from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.operators.lookup_join.conditions import ROW, Rows, evaluated
 from airflow_pipelines.engine.operators.lookup_join.join_block import JoinBlock, join_block
@@ -19,7 +19,7 @@ from airflow_pipelines.engine.operators.lookup_join.joined_items import items_of
 from airflow_pipelines.engine.operators.lookup_join.matches import Matches, known_name, matching_pairs
 from airflow_pipelines.engine.operators.lookup_join.matching import same_kind
 from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
-from airflow_pipelines.engine.spark.type_text import type_text
+from airflow_pipelines.engine.spark.type_text import WHOLE_NUMBERS, type_text
 from airflow_pipelines.rows.arrow import cast_to_schema
 from airflow_pipelines.rows.zsets import WEIGHT
 from airflow_pipelines.sql.plan.ir.join_graph import Conjunct, Equality, SourceColumn
@@ -27,16 +27,19 @@ from airflow_pipelines.sql.plan.ir.linear import Item, Linear, Select
 from airflow_pipelines.sql.plan.ir.version import Version
 
 _EQUAL_AS_STORED = WHOLE_NUMBERS | {"boolean", "float", "double", "string", "binary", "date", "timestamp", "timestamp_ntz"}
-"""Types whose values are equal for Spark exactly when they are stored alike; decimals of one precision and scale are, too."""
+"""The types whose values are equal for Spark exactly when their stored values are equal.
+
+Decimals of one precision and scale are such types, too.
+"""
 _ROWS_AT_A_TIME = 200_000
 
 
 def joined_rows(node: Linear, context: Context) -> Batch | None:
-    """The delta of a join block as a batch in memory, equal rows not added up.
+    """Return the delta of a join block as a batch in memory. Equal rows are not consolidated.
 
     :param node: any linear node
-    :param context: the step
-    :returns: None for what is not a join by columns of relations, and where there is too much of it for the driver
+    :param context: the context of the step
+    :returns: the delta; None if the node is not a join by columns of relations, or there is too much for the driver
     """
     join = _join(node, context)
     items = None if join is None else items_of(join.block, join.matches, join.conditions)
@@ -44,12 +47,12 @@ def joined_rows(node: Linear, context: Context) -> Batch | None:
 
 
 def joined_parts(node: Linear, context: Context) -> Iterator[pa.Table | None] | None:
-    """The same rows part by part, for those who keep few of them.
+    """Return the delta of :func:`joined_rows` part by part, for callers that keep few rows.
 
     :param node: any linear node
-    :param context: the step
-    :returns: None for what is not a join by columns of relations, and where there is too much of it for the driver; a part is None
-        when it takes too many bytes although it is one row
+    :param context: the context of the step
+    :returns: the parts; None if the node is not a join by columns of relations, or there is too much for the driver. A part is None
+        if a single row takes too many bytes
     """
     join = _join(node, context)
     return None if join is None else _items_in_parts(join, join.matches)
@@ -57,10 +60,10 @@ def joined_parts(node: Linear, context: Context) -> Iterator[pa.Table | None] | 
 
 @dataclass(frozen=True, slots=True)
 class _Join:
-    """What was found of the delta of a join block.
+    """The matches found for the delta of a join block.
 
-    :param matches: rows of all its sources
-    :param conditions: those that the rows still have to pass
+    :param matches: the rows of all its sources
+    :param conditions: the conditions that the rows still have to meet
     """
 
     block: JoinBlock
@@ -84,24 +87,24 @@ def _join(node: Linear, context: Context) -> _Join | None:
             left -= sum(part.rows for part in matches)
             found += matches
             undecided |= {condition.text for condition in term.conditions} if matches else set()
-    # In the order in which they are written: one may keep rows from another one that fails for them.
+    # In the order of the query: a condition may filter out rows for which a later one would fail.
     conditions = [condition for condition in block.node.join_graph.conjuncts if condition.text in undecided]
     return _Join(block, found, conditions)
 
 
 def _items_in_parts(join: _Join, found: Sequence[Matches]) -> Iterator[pa.Table | None]:
-    """The items of some matches in as few parts as are needed for the bytes that each may take."""
+    """Yield the items of some matches in as few parts as the limit of bytes per part allows."""
     rows = sum(matches.rows for matches in found)
     items = items_of(join.block, found, join.conditions) if rows <= _ROWS_AT_A_TIME else None
     if items is not None or rows <= 1:
         yield items
         return
-    for half in _halves(found):
+    for half in _split_in_halves(found):
         yield from _items_in_parts(join, half)
 
 
-def _halves(found: Sequence[Matches]) -> Iterator[Sequence[Matches]]:
-    """Matches in two parts, in their order."""
+def _split_in_halves(found: Sequence[Matches]) -> Iterator[Sequence[Matches]]:
+    """Yield the matches in two parts, in order."""
     if len(found) > 1:
         yield from (found[:1], found[1:])
         return
@@ -111,7 +114,7 @@ def _halves(found: Sequence[Matches]) -> Iterator[Sequence[Matches]]:
 
 @dataclass(slots=True)
 class _Link:
-    """How a source is reached: its columns with the columns or expressions of known rows that they are to be equal to."""
+    """The way to reach a source: pairs of its columns and the columns or expressions of known rows that they must equal."""
 
     place: int
     pairs: list[tuple[SourceColumn, str]]
@@ -119,13 +122,13 @@ class _Link:
 
 
 class _Term:
-    """What a block gains by the delta of one source: it is matched with one other source after the other."""
+    """The contribution of one source's delta to a block: it is matched with one other source after the other."""
 
     def __init__(self, block: JoinBlock, at: int) -> None:
-        """A term of which nothing is known yet.
+        """Create a term without known rows.
 
         :param block: the block
-        :param at: the place of the source
+        :param at: the index of the source
         """
         self._block = block
         self._at = at
@@ -135,39 +138,39 @@ class _Term:
 
     @property
     def conditions(self) -> Sequence[Conjunct]:
-        """Those that are not decided yet."""
+        """The conditions that have not been checked yet."""
         return self._conditions
 
     def matches(self, most: int) -> list[Matches] | None:
-        """The rows of all sources that belong together.
+        """Return the matching rows of all sources.
 
-        :param most: give up when there are more than this
-        :returns: one part or none; None when they are to be found in another way
+        :param most: the maximum number of matches
+        :returns: one part or none; None if there are too many, or they have to be found in another way
         """
         block = self._block
         reached = {self._at}
         missing = set(range(len(block.sources))) - reached
         known = self._delta()
-        known = None if known is None else self._compared(known)
+        known = None if known is None else self._filter_delta(known)
         while known is not None:
             if not known.num_rows:
                 return []
-            link = self._link(reached, missing)
+            link = self._find_link(reached, missing)
             if link is None:
                 return None
             keyed = self._keyed(known, link, reached)
             if keyed is None:
                 return None
             known, keys = keyed
-            matches = self._matches(known, keys, link.place, most)
+            matches = self._find_matches(known, keys, link.place, most)
             if matches is None:
                 return None
-            # What the keys make equal needs no other look.
+            # Equalities that the keys have established need no further check.
             consumed = {f"{equality.texts[0]} = {equality.texts[1]}" for equality in link.equalities}
             self._conditions = [condition for condition in self._conditions if condition.text not in consumed]
             reached.add(link.place)
             missing.discard(link.place)
-            matches = self._where(matches, self._comparable(reached))
+            matches = self._where(matches, self._take_comparable(reached))
             if matches is None:
                 return None
             if not missing:
@@ -178,7 +181,7 @@ class _Term:
         return None
 
     def _delta(self) -> pa.Table | None:
-        """The rows by which the source changes; None when they take too many bytes."""
+        """Return the rows of the source's delta, or None if they take too many bytes."""
         names = self._block.stored_names(self._at)
         batches = self._context.relations[self._block.sources[self._at].relation].delta
         columns = [*dict.fromkeys(names.values()), WEIGHT]
@@ -191,35 +194,35 @@ class _Term:
         rows = pa.concat_tables(parts).combine_chunks()
         return pa.table({**{name: rows[stored] for name, stored in names.items()}, WEIGHT: rows[WEIGHT]})
 
-    def _compared(self, known: pa.Table) -> pa.Table:
-        """Those rows of the delta that pass the conditions that Arrow decides."""
-        comparable = self._comparable({self._at})
+    def _filter_delta(self, known: pa.Table) -> pa.Table:
+        """Return the rows of the delta that meet the conditions that Arrow can check."""
+        comparable = self._take_comparable({self._at})
         if not comparable or not known.num_rows:
             return known
-        values = {column: known[known_name(column)] for column in _read_by(comparable)}
+        values = {column: known[known_name(column)] for column in _find_columns_read(comparable)}
         return known.filter(pa.array(holds(comparable, values)))
 
     def _where(self, matches: Matches, comparable: Sequence[Conjunct]) -> Matches | None:
-        """Those matches that pass conditions that Arrow decides; None when it would read too many bytes."""
+        """Return the matches that meet the conditions that Arrow can check, or None if it would read too many bytes."""
         if not comparable or not matches.rows:
             return matches
-        columns = _read_by(comparable)
+        columns = _find_columns_read(comparable)
         values = matches.bounded(map(known_name, columns), self._context.limits.joined_bytes)
         return None if values is None else matches.where(holds(comparable, dict(zip(columns, values.values(), strict=True))))
 
-    def _comparable(self, reached: Set[int]) -> list[Conjunct]:
-        """The conditions on some sources that Arrow decides, which are left no more."""
+    def _take_comparable(self, reached: Set[int]) -> list[Conjunct]:
+        """Return the conditions on some sources that Arrow can check, and remove them from the open ones."""
         aliases = {self._block.alias(place) for place in reached}
-        found = [part for part in self._conditions if part.aliases <= aliases and can_compare(part, self._block.kinds)]
+        found = [part for part in self._conditions if part.aliases <= aliases and can_decide(part, self._block.kinds)]
         self._conditions = [part for part in self._conditions if part not in found]
         return found
 
-    def _link(self, reached: Set[int], missing: Iterable[int]) -> _Link | None:
-        """The smallest source that keys lead to; None when there is none."""
-        found = [link for link in (self._link_to(place, reached) for place in missing) if link is not None]
+    def _find_link(self, reached: Set[int], missing: Iterable[int]) -> _Link | None:
+        """Return the smallest source that can be reached by keys, or None if there is none."""
+        found = [link for link in (self._find_link_to(place, reached) for place in missing) if link is not None]
         return min(found, key=lambda link: (self._stored_rows(link.place), link.place), default=None)
 
-    def _link_to(self, place: int, reached: Set[int]) -> _Link | None:
+    def _find_link_to(self, place: int, reached: Set[int]) -> _Link | None:
         block, link = self._block, _Link(place, [], [])
         known = {block.alias(other) for other in reached}
         for equality in block.node.join_graph.equalities:
@@ -236,13 +239,13 @@ class _Term:
         return link if link.pairs else None
 
     def _column(self, alias: str, stored: str) -> SourceColumn | None:
-        """The column of a source that a column of its relation is."""
+        """Return the column of a source that stands for a column of its relation, or None if there is none."""
         place = next(place for place, source in enumerate(self._block.node.sources) if source.alias == alias)
         names = self._block.sources[place].columns
         return next((column for column in self._block.columns(place) if names[column[1]] == stored), None)
 
     def _kind(self, equality: Equality, side: int) -> DataType:
-        """The type of one side of an equality."""
+        """Return the type of one side of an equality."""
         column = equality.columns[side]
         if column is not None:
             return self._context.relations[column[0]].before.schema[column[1]].dataType
@@ -257,7 +260,7 @@ class _Term:
         return self._context.relations[relation].batches(version)
 
     def _keyed(self, known: pa.Table, link: _Link, reached: Set[int]) -> tuple[pa.Table, pa.Table] | None:
-        """Those known rows that may match something, and their keys by the stored names of the columns."""
+        """Return the known rows that may match something, and their keys by the stored names of the columns."""
         block, at = self._block, link.place
         texts = [text for _, text in link.pairs if text not in self._plain]
         if texts:
@@ -278,7 +281,7 @@ class _Term:
         return known, keys
 
     def _expressions(self, known: pa.Table, texts: Sequence[str], link: _Link, reached: Set[int]) -> pa.Table:
-        """Keys that are expressions, of the rows that pass all conditions on known rows."""
+        """Evaluate keys that are expressions, for the rows that meet all conditions on known rows."""
         aliases = {self._block.alias(place) for place in reached}
         conditions = [condition for condition in self._conditions if condition.aliases <= aliases]
         self._conditions = [condition for condition in self._conditions if condition not in conditions]
@@ -289,26 +292,26 @@ class _Term:
         rows = Rows(columns, [self._block.kinds[column] for column in columns], values, known.num_rows)
         return evaluated(rows, [part.text for part in conditions], texts, self._context)
 
-    def _matches(self, known: pa.Table, keys: pa.Table, place: int, most: int) -> Matches | None:
+    def _find_matches(self, known: pa.Table, keys: pa.Table, place: int, most: int) -> Matches | None:
         pairs = matching_pairs(self._batches(place), keys, most)
         if pairs is None:
             return None
         return Matches(known, pairs, self._block.arrow_types(place), self._block.stored_names(place))
 
 
-def _read_by(conditions: Iterable[Conjunct]) -> list[SourceColumn]:
-    """The columns that some conditions read."""
+def _find_columns_read(conditions: Iterable[Conjunct]) -> list[SourceColumn]:
+    """Return the columns that some conditions read."""
     return list(dict.fromkeys(column for condition in conditions for column in condition.columns))
 
 
 def _can_match(one: DataType, other: DataType) -> bool:
-    """Whether values of two types are equal for Spark exactly when Arrow finds them equal."""
+    """Return True if values of two types are equal for Spark exactly when they are equal for Arrow."""
     kinds = type_text(one), type_text(other)
     return same_kind(*kinds) and (kinds[0] in _EQUAL_AS_STORED or kinds[0].startswith(("decimal(", "time(")))
 
 
 def _parts(batch: Batch, names: Sequence[str]) -> Iterator[pa.Table]:
-    """Some columns of the rows of a batch."""
+    """Yield some columns of the rows of a batch."""
     if batch.table is not None:
         yield batch.table.select(names)
     elif batch.store is not None:

@@ -1,6 +1,6 @@
-"""Finding the few rows of large relations that a small delta concerns, without a Spark job.
+"""The search for the few rows of large relations that a small delta affects, without a Spark job.
 
-See :mod:`airflow_pipelines.engine.lookup.index` for how.
+See :mod:`airflow_pipelines.engine.lookup.index` for the indexes.
 """
 
 from __future__ import annotations
@@ -15,21 +15,20 @@ from pyspark.sql.types import StructType
 from airflow_pipelines.engine.batch import WEIGHT, Batch
 from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.lookup.index import can_look_up, file_index, memory_index
-from airflow_pipelines.engine.operators.comparisons import WHOLE_NUMBERS
 from airflow_pipelines.engine.operators.relation_versions import RelationVersions
 from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
-from airflow_pipelines.engine.spark.type_text import type_text
+from airflow_pipelines.engine.spark.type_text import WHOLE_NUMBERS, type_text
 from airflow_pipelines.rows.arrow import ArrowColumn
 from airflow_pipelines.rows.zsets import can_group
 from airflow_pipelines.sql.plan.ir.lookup import Lookup
 
 
 def matching_table(batches: Iterable[Batch], wanted: pa.Table, columns: Sequence[str], limits: Limits) -> pa.Table | None:
-    """The stored rows of some batches (not added up) that agree with a row of ``wanted`` in all its columns.
+    """Return the stored rows of some batches, not consolidated, that agree with a row of ``wanted`` in all its columns.
 
-    :param wanted: pyarrow Table of distinct rows, NULL agrees with NULL
+    :param wanted: a pyarrow Table of distinct rows; NULL agrees with NULL
     :param columns: the columns of the result; the weight is one of them
-    :returns: a pyarrow Table, or None when a type has no index, or so much is asked for or found that a scan is better
+    :returns: a pyarrow Table; None if a type has no index, or if so many rows are wanted or found that a scan is better
     """
     if wanted.num_rows > limits.small_rows or not all(can_look_up(column.type) for column in wanted.columns):
         return None
@@ -41,9 +40,9 @@ def matching_table(batches: Iterable[Batch], wanted: pa.Table, columns: Sequence
         try:
             asked = pa.table({name: wanted[name].cast(types.field(name).type) for name in wanted.column_names})
         except pa.ArrowInvalid:
-            # A value that the stored type does not have.
+            # The stored type cannot represent a wanted value.
             return None
-        for found in _in_batch(batch, asked, columns, left):
+        for found in _find_in_batch(batch, asked, columns, left):
             if found is None:
                 return None
             parts.append(found.cast(pa.schema([types.field(name) for name in columns])))
@@ -53,7 +52,7 @@ def matching_table(batches: Iterable[Batch], wanted: pa.Table, columns: Sequence
     return pa.concat_tables(parts) if parts else None
 
 
-def _in_batch(batch: Batch, wanted: pa.Table, columns: Sequence[str], most: int) -> Iterable[pa.Table | None]:
+def _find_in_batch(batch: Batch, wanted: pa.Table, columns: Sequence[str], most: int) -> Iterable[pa.Table | None]:
     if batch.table is not None:
         yield memory_index.find(batch.number, batch.table, wanted, columns, most)
     elif batch.store is not None:
@@ -65,14 +64,14 @@ def _in_batch(batch: Batch, wanted: pa.Table, columns: Sequence[str], most: int)
 def matching_batch(
     batches: Sequence[Batch], schema: StructType, wanted: pa.Table, limits: Limits, columns: Iterable[str] | None = None
 ) -> Batch | None:
-    """The rows of :func:`matching_table` as a batch in memory.
+    """Return the rows of :func:`matching_table` as a batch in memory.
 
-    :param batches: where to look
+    :param batches: the batches to search
     :param schema: the columns of the batches and of the result, the weight included
     :param wanted: the keys to look for, one column for each part of the key
-    :param limits: says how much is looked up
-    :param columns: those that are read; the others are NULL in the result. None for all.
-    :returns: the rows; None when they are to be found by a scan
+    :param limits: the limits of lookups
+    :param columns: the columns to read; the others are NULL in the result. None for all.
+    :returns: the rows; None if a scan is needed to find them
     """
     arrow = arrow_schema(schema)
     if not any(batch.rows for batch in batches):
@@ -86,10 +85,10 @@ def matching_batch(
 
 
 def limits_of_groups(batches: Iterable[Batch], limits: Limits) -> Limits:
-    """The limits by which the stored rows of groups are looked up, which may be many more than those of few rows.
+    """Return the limits for looking up the stored rows of groups, which are higher than those for few rows.
 
-    :param batches: have the rows
-    :param limits: those of few rows
+    :param batches: the batches with the rows
+    :param limits: the limits for few rows
     """
     most = limits.most_groups(max((batch.row_bytes for batch in batches), default=0))
     return replace(limits, small_rows=most, fan_out=most)
@@ -97,25 +96,25 @@ def limits_of_groups(batches: Iterable[Batch], limits: Limits) -> Limits:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The distinct rows of some columns that are asked of a relation."""
+    """The distinct values of some columns to look up in a relation."""
 
     relation: str
     rows: pa.Table
 
 
 _INSTANTS = frozenset({"timestamp", "timestamp_ntz"})
-"""Of one a session's time zone makes the other, which is UTC; so does Arrow."""
+"""The timestamp types. The session's time zone, UTC, converts one to the other; so does Arrow."""
 
 
 def wanted_of(
     lookup: Lookup | None, kinds: Sequence[str], values: Sequence[Any], relations: Mapping[str, RelationVersions]
 ) -> Wanted | None:
-    """What to ask of the relation below a node to find its rows with some keys; None when no part of the key can be looked up.
+    """Return the lookup for rows with some keys in the relation below a node, or None if no part of the key can be looked up.
 
-    :param lookup: by which columns the rows are looked up; parts of the key without a column are left out, so that more rows are
-        found than have the key
+    :param lookup: the columns by which the rows are looked up; parts of the key without a column are left out, so that more rows
+        are found than have the key
     :param kinds: the types of the parts of the key
-    :param values: their values, a column each
+    :param values: the values of the parts, a column each
     :param relations: the versions of all relations
     """
     if lookup is None:
@@ -130,11 +129,14 @@ def wanted_of(
 
 
 def distinct_rows(columns: Mapping[str, ArrowColumn]) -> pa.Table:
-    """The distinct rows of some columns; all rows where a type cannot be grouped, nor looked up then."""
+    """Return the distinct rows of some columns.
+
+    All rows are returned if a type cannot be grouped; it cannot be looked up either.
+    """
     rows = pa.table(dict(columns))
     return rows if not can_group(rows.schema) else rows.group_by(list(columns), use_threads=False).aggregate([])
 
 
 def same_kind(one: str, other: str) -> bool:
-    """Whether values of two Spark types are equal exactly when they are after a cast to either type that succeeds."""
+    """Return True if two values of two Spark types are equal exactly when they are equal after a successful cast to either type."""
     return one == other or {one, other} <= WHOLE_NUMBERS

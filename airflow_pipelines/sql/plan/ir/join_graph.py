@@ -1,12 +1,11 @@
-"""The join graph of a block: which conditions of its WHERE read which sources, and which columns they make equal."""
+"""The join graph of a block: the sources that each condition of its WHERE reads, and the columns that it makes equal."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date
-from decimal import Decimal
-from enum import Enum
+
+from sqlglot import exp
 
 from airflow_pipelines.sql.plan.ir.lookup import RelationColumn
 
@@ -18,7 +17,7 @@ SourceColumn = tuple[str, str]
 class Equality:
     """A conjunct ``texts[0] = texts[1]`` each side of which reads one source, ``aliases[0]`` and ``aliases[1]``.
 
-    :param columns: for each side the column of a relation that it is, None for an expression
+    :param columns: for each side the relation's column that it is, None for an expression
     """
 
     aliases: tuple[str, str]
@@ -26,54 +25,30 @@ class Equality:
     columns: tuple[RelationColumn | None, RelationColumn | None]
 
 
-class Operator(Enum):
-    """How two values are compared."""
-
-    EQUAL = "="
-    LESS = "<"
-    LESS_OR_EQUAL = "<="
-    GREATER = ">"
-    GREATER_OR_EQUAL = ">="
-    ONE_OF = "IN"
-
-
-Constant = int | Decimal | date | frozenset[int] | frozenset[str]
-"""A whole number, a decimal, a day, or for ``ONE_OF`` several values."""
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """A column compared with another one or with constants."""
-
-    left: SourceColumn
-    operator: Operator
-    right: SourceColumn | Constant
-
-
 @dataclass(frozen=True, slots=True)
 class Conjunct:
     """One condition of the WHERE: its text and the sources it reads.
 
-    :param is_plain: it compares one column with literals, so that it cannot fail and may be evaluated before the other conditions
-    :param comparisons: what it says, when that is only that all of these hold; none when it is more
+    :param is_plain: True if it compares one column with literals, so that it cannot fail and may be evaluated before the others
     :param columns: the columns that it reads
+    :param tree: the condition itself
     """
 
     text: str
     aliases: frozenset[str]
     is_plain: bool
-    comparisons: tuple[Comparison, ...] = ()
-    columns: frozenset[SourceColumn] = frozenset()
+    columns: frozenset[SourceColumn]
+    tree: exp.Expr = field(compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class JoinGraph:
-    """A block's conditions, as far as it is sure which sources they read.
+    """The conditions of a block, as far as the sources that they read are known.
 
-    :param columns: which columns of each source the whole block reads; None when that is not sure
-    :param reads: which columns of the one relation below each source the source may read; None, or no entry, for all
-    :param item_columns: for each item of the block the columns that it reads; None when ``columns`` is
-    :param is_complete: whether the conjuncts together say all that the WHERE says
+    :param columns: the columns of each source that the whole block reads; None if that is not certain
+    :param reads: the columns of the one relation below each source that the source may read; None, or no entry, for all
+    :param item_columns: for each item of the block the columns that it reads; None if ``columns`` is None
+    :param is_complete: True if the conjuncts together are equivalent to the WHERE
     """
 
     equalities: tuple[Equality, ...] = ()

@@ -1,0 +1,1 @@
+"""Expressions as trees, and their evaluation over Arrow."""
