@@ -13,6 +13,8 @@ import subprocess
 import sys
 import time
 
+from tools.console import say
+
 SIZES = {"ORACLE_EXAMPLES": "60", "ORACLE_STEPS": "8", "ORACLE_VIEWS": "5"}
 """The sizes of each run; larger than in the ordinary tests."""
 
@@ -27,14 +29,14 @@ def main() -> int:
     runs = 0
     while True:
         seed = arguments.seed if arguments.seed is not None else random.SystemRandom().randrange(2**32)
-        _say(f"seed {seed}")
+        say(f"seed {seed}")
         code = _run(seed)
         runs += 1
         if code:
-            _say(f"failed with seed {seed}; repeat it with: python -m tools.fuzz --seed {seed}")
+            say(f"failed with seed {seed}; repeat it with: python -m tools.fuzz --seed {seed}")
             return code
         if arguments.seed is not None or time.monotonic() > until:
-            _say(f"no difference found in {runs} runs")
+            say(f"no difference found in {runs} runs")
             return 0
 
 
@@ -49,11 +51,6 @@ def _run(seed: int) -> int:
         f"--hypothesis-seed={seed}",
     ]
     return subprocess.run(command, env={**os.environ, **SIZES}, check=False).returncode
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -129,7 +129,7 @@ class Settings:
             query_timeout_s=_seconds("QUERY_TIMEOUT_S", 300),
             query_result_bytes=_whole("QUERY_RESULT_BYTES", 512 << 20),
             query_concurrency=_whole("QUERY_CONCURRENCY", 4),
-            spark_ui_port=_whole("SPARK_UI_PORT", 0),
+            spark_ui_port=_whole("SPARK_UI_PORT", 0, least=0),
             connector_env=_listed(env.get(f"{PREFIX}CONNECTOR_ENV", "")),
             connector_connections=_listed(env.get(f"{PREFIX}CONNECTOR_CONNECTIONS", "*")),
             unstable_features=_listed(env.get(f"{PREFIX}UNSTABLE_FEATURES", "")),
@@ -141,13 +141,13 @@ def _path(text: str | None) -> Path | None:
     return Path(text) if text else None
 
 
-def _whole(name: str, default: int) -> int:
-    """Return the value of a variable as a whole number, at least 1; an empty variable counts as not set."""
+def _whole(name: str, default: int, *, least: int = 1) -> int:
+    """Return the value of a variable as a whole number; an empty variable counts as not set."""
     text = os.environ.get(f"{PREFIX}{name}", "").strip()
     if not text:
         return default
-    if not text.isdecimal() or len(text) > MOST_DIGITS or int(text) < 1:
-        raise SettingsError(name, text, "a whole number of at least 1")
+    if not text.isdecimal() or len(text) > MOST_DIGITS or int(text) < least:
+        raise SettingsError(name, text, f"a whole number of at least {least}")
     return int(text)
 
 

@@ -45,7 +45,8 @@ def with_field(value: Any, field: int | str, new: Any) -> Any:
     if isinstance(value, tuple):
         if isinstance(field, str):
             return value._replace(**{field: new})  # type: ignore[attr-defined]
-        parts = [*value[:field], new, *value[field + 1 :]] if field >= 0 else list(value)
+        at = field if field >= 0 else len(value) + field
+        parts = [*value[:at], new, *value[at + 1 :]]
         return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.replace(value, **{str(field): new})

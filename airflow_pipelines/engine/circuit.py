@@ -493,8 +493,10 @@ class Circuit:
             evaluation.evaluate(operator, self.wiring.owners[operator.relation], kept)
 
         self._evaluation_under_way = evaluation
-        self._workers.run(self.operators, due, evaluate)
-        self._evaluation_under_way = None
+        try:
+            self._workers.run(self.operators, due, evaluate)
+        finally:
+            self._evaluation_under_way = None
         reported = self.timing.reports(timed.late) if SYSTEM_VIEW not in table_deltas else None
         if reported is not None:
             table_deltas[SYSTEM_VIEW] = reported

@@ -483,6 +483,7 @@ class AsyncPipelineClient(_ClientBase):
             async with client.stream(
                 method, path, params=wire_params(params), content=payload.content, headers=payload.headers, timeout=limit
             ) as response:
+                self._reached = True
                 if response.status_code >= 400:
                     await response.aread()
                     raise api_error(response)
@@ -536,7 +537,7 @@ class AsyncPipelineClient(_ClientBase):
             rows = QueryRows(response)
             async for line in async_lines_of(response):
                 row = rows.row(line)
-                if row is not None:
+                if row is not None and len(found) < limit:
                     found.append(row)
                 if len(found) >= limit:
                     break

@@ -20,7 +20,7 @@ from typing import Any, Final
 from airflow_pipelines.common.private_files import make_private_folder
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.service.pipeline_files import PipelineFiles
-from airflow_pipelines.service.records import PipelineRecord, rfc3339
+from airflow_pipelines.service.records import PipelineRecord, later, rfc3339
 
 KEPT: Final = 3
 """The number of collections of a pipeline that are kept."""
@@ -145,13 +145,14 @@ class SupportBundles:
             for folder in self._folders(record)[:limit]:
                 try:
                     summary = json.loads((folder / _SUMMARY).read_text())
+                    parts = wanted & set(map(BundlePart, summary["collected"]))
+                    contents = {name: (folder / name).read_bytes() for part in parts for name in FILES[part]}
                 except (FileNotFoundError, ValueError):
                     # It was interrupted, or another request is making or removing it.
                     continue
                 found.append(summary)
-                for part in wanted & set(map(BundlePart, summary["collected"])):
-                    for name in FILES[part]:
-                        file.writestr(f"{folder.name}/{name}", (folder / name).read_bytes())
+                for name, part_content in contents.items():
+                    file.writestr(f"{folder.name}/{name}", part_content)
             metadata = _metadata(record, found)
             file.writestr("metadata.json", json.dumps(metadata, indent=1))
             file.writestr("metadata.txt", _described(metadata))
@@ -173,7 +174,7 @@ def _metadata(record: PipelineRecord, collections: list[dict[str, Any]]) -> dict
             "id": str(record.id),
             "name": record.name,
             "status": record.deployment_status,
-            "status_since": rfc3339(record.deployment_resources_status_since),
+            "status_since": rfc3339(later(record.deployment_resources_status_since, record.deployment_runtime_status_since)),
             "desired_status": record.deployment_desired_status,
             "program_status": record.program_status.value,
             "storage_status": record.storage_status.value,

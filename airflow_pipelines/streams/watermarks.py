@@ -235,11 +235,6 @@ class Combination:
         return self._idle.issuperset(open_ones) and bool(open_ones or not self._watermarks)
 
     @property
-    def all_ended(self) -> bool:
-        """True if every input has ended."""
-        return len(self._ended) == len(self._watermarks)
-
-    @property
     def is_held_back(self) -> bool:
         """True if some input is ahead of the combined watermark."""
         return any(at > self.watermark for name, at in self._watermarks.items() if at == MAX_TIMESTAMP or name not in self._idle)

@@ -15,17 +15,19 @@ from airflow_pipelines.common.database import DatabaseError, open_database
 from airflow_pipelines.common.settings import Settings, SettingsError
 from airflow_pipelines.operators.lifecycle import DeletePipelineOperator
 
-WHOLE = ["MAX_BODY_BYTES", "MAX_INGRESS_BYTES", "QUERY_RESULT_BYTES", "QUERY_CONCURRENCY", "SPARK_UI_PORT"]
+WHOLE = ["MAX_BODY_BYTES", "MAX_INGRESS_BYTES", "QUERY_RESULT_BYTES", "QUERY_CONCURRENCY"]
+PORT = "SPARK_UI_PORT"
 SECONDS = ["HEARTBEAT_TIMEOUT_S", "QUERY_TIMEOUT_S", "HOST_IDLE_S"]
 
 
-@pytest.mark.parametrize("name", [*WHOLE, *SECONDS])
+@pytest.mark.parametrize("name", [*WHOLE, PORT, *SECONDS])
 @pytest.mark.parametrize("text", ["soon", "-1", "nan", "inf", "1,5", "16m", "0x10", "9" * 5000])
 def test_no_number_is_an_error_that_names_the_variable(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, text: str
 ) -> None:
     monkeypatch.setenv(f"AIRFLOW_PIPELINES_{name}", text)
-    expected = "a whole number of at least 1" if name in WHOLE else "a number of seconds, at least "
+    whole = f"a whole number of at least {0 if name == PORT else 1}"
+    expected = "a number of seconds, at least " if name in SECONDS else whole
     with pytest.raises(SettingsError) as raised:
         Settings.load(tmp_path)
     said = f"The environment variable AIRFLOW_PIPELINES_{name} is {text[:80]!r}, and should be {expected}"
@@ -34,12 +36,14 @@ def test_no_number_is_an_error_that_names_the_variable(
 
 def test_nothing_is_the_default_and_zero_only_where_it_means_something(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     default = Settings.load(tmp_path)
-    for name in [*WHOLE, *SECONDS]:
+    for name in [*WHOLE, PORT, *SECONDS]:
         monkeypatch.setenv(f"AIRFLOW_PIPELINES_{name}", " ")
     assert Settings.load(tmp_path) == default
     monkeypatch.setenv("AIRFLOW_PIPELINES_HOST_IDLE_S", "0")
     monkeypatch.setenv("AIRFLOW_PIPELINES_QUERY_TIMEOUT_S", "0.5")
-    assert (Settings.load(tmp_path).host_idle_s, Settings.load(tmp_path).query_timeout_s) == (0, 0.5)
+    monkeypatch.setenv("AIRFLOW_PIPELINES_SPARK_UI_PORT", "0")
+    settings = Settings.load(tmp_path)
+    assert (settings.host_idle_s, settings.query_timeout_s, settings.spark_ui_port) == (0, 0.5, 0)
     for name in [*WHOLE, "HEARTBEAT_TIMEOUT_S", "QUERY_TIMEOUT_S"]:
         monkeypatch.setenv(f"AIRFLOW_PIPELINES_{name}", "0")
         with pytest.raises(SettingsError, match=name):

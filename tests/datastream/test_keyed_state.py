@@ -230,6 +230,9 @@ def test_reduce_and_the_like_give_each_update():
     assert collected(stream.max(1)) == [("a", 2, "x"), ("a", 2, "x"), ("a", 5, "x"), ("b", 1, "w")]
     assert collected(stream.min_by(1)) == [("a", 2, "x"), ("a", 1, "y"), ("a", 1, "y"), ("b", 1, "w")]
     assert collected(stream.max_by(1)) == [("a", 2, "x"), ("a", 2, "x"), ("a", 5, "z"), ("b", 1, "w")]
+    numbers = environment().from_collection([("a", 2), ("a", 1), ("a", 5)]).key_by(first)
+    assert collected(numbers.sum(-1)) == [("a", 2), ("a", 3), ("a", 8)]
+    assert collected(numbers.max(-1)) == [("a", 2), ("a", 2), ("a", 5)]
     rows = environment().from_collection([Row(k="a", n=2), Row(k="a", n=3)]).key_by(lambda r: r.k).sum("n")
     assert collected(rows) == [Row(k="a", n=2), Row(k="a", n=5)]
     assert collected(environment().from_collection([1, 2, 3]).key_by(lambda _: 0).sum()) == [1, 3, 6]

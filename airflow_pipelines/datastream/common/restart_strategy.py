@@ -68,7 +68,7 @@ class FailureRateRestartStrategyConfiguration(RestartStrategyConfiguration):
         checks.integer("max_failure_rate", self.max_failure_rate, 1)
         if _check_not_negative("failure_interval", self.failure_interval) == 0:
             raise ValueError("failure_interval must be more than 0")
-        _check_not_negative("delay_interval", self.delay_between_attempts)
+        _check_not_negative("delay_between_attempts", self.delay_between_attempts)
 
     def get_description(self) -> str:
         """See :meth:`RestartStrategyConfiguration.get_description`."""

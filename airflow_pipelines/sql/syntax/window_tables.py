@@ -101,6 +101,8 @@ class WindowTableParser(AsofParser):
                 free = [each for each in _ARGUMENTS[function] if each not in pieces and each not in {"data", "timecol"}]
                 if name is None and not free:
                     self.raise_error(f"{function} has too many arguments")
+                if name in pieces:
+                    self.raise_error(f"{function} has two arguments {name.upper()}")
                 pieces[name or free[0]] = place
             trees.append(tree)
             if not self._match(TokenType.COMMA):

@@ -176,8 +176,6 @@ class OperatorSpec(ABC):
     """The kind of the operator, for plans."""
     is_keyed = False
     """True if the operator keeps state and timers by key."""
-    has_two_inputs = False
-    """True if its inputs have different meanings."""
     has_watermark_strategy = False
     """True if it generates event time."""
 

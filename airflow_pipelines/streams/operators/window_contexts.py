@@ -11,14 +11,11 @@ from airflow_pipelines.streams.operators.keyed import KeyedOperator
 from airflow_pipelines.streams.runtime import RuntimeContext
 from airflow_pipelines.streams.state.access import KeyedStates, state_of
 from airflow_pipelines.streams.state.description import TRIGGER_PREFIX
-from airflow_pipelines.streams.state.descriptors import (
-    AggregatingStateDescriptor,
-    ListStateDescriptor,
-    ReducingStateDescriptor,
-    StateDescriptor,
-)
+from airflow_pipelines.streams.state.descriptors import StateDescriptor
 from airflow_pipelines.streams.state.entries import EVENT_TIME, PROCESSING_TIME, Entry
+from airflow_pipelines.streams.state.plain import Aggregating, Reducing
 from airflow_pipelines.streams.state.ttl import TimeToLive
+from airflow_pipelines.streams.state.views import ListState
 from airflow_pipelines.streams.window_functions import ProcessAllWindowFunction, ProcessWindowFunction
 from airflow_pipelines.streams.windows.assigners import WindowAssigner
 from airflow_pipelines.streams.windows.trigger import Trigger
@@ -138,28 +135,17 @@ class MergeContext(Trigger.OnMergeContext, WindowTriggerContext):
             if (TRIGGER_PREFIX + state_descriptor.name, window) not in values:
                 continue
             other = self.state(state_descriptor, window)
-            if isinstance(state_descriptor, ListStateDescriptor):
-                result.add_all(other.get())
-            elif isinstance(state_descriptor, ReducingStateDescriptor):
-                result.add(other.get())
-            elif isinstance(state_descriptor, AggregatingStateDescriptor):
-                self._merge_accumulators(state_descriptor, window)
-            else:
-                raise StreamProgramError(
-                    f"The state {state_descriptor.name!r} of a trigger cannot be merged: use a list, a reducing or an"
-                    f" aggregating state."
-                )
+            match result:
+                case ListState():
+                    result.add_all(other.get())
+                case Reducing() | Aggregating():
+                    result.merge(other)
+                case _:
+                    raise StreamProgramError(
+                        f"The state {state_descriptor.name!r} of a trigger cannot be merged: use a list, a reducing or an"
+                        f" aggregating state."
+                    )
             other.clear()
-
-    def _merge_accumulators(self, descriptor: AggregatingStateDescriptor, window: Any) -> None:
-        entry = self._operator.store.entry
-        slot, other = (TRIGGER_PREFIX + descriptor.name, self.window), (TRIGGER_PREFIX + descriptor.name, window)
-        if slot in entry.values:
-            entry.values[slot] = descriptor.agg_function.merge(entry.values[slot], entry.values[other])
-        else:
-            entry.values[slot] = entry.values[other]
-        if not entry.is_changed:
-            entry.note_change()
 
 
 class EvaluationContext(ProcessWindowFunction.Context, ProcessAllWindowFunction.Context):

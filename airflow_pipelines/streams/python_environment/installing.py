@@ -20,7 +20,6 @@ from airflow_pipelines.streams.python_environment.needs import PythonEnvironment
 
 _SHOWN_LINES = 15
 _CREDENTIALS = re.compile(r"(?<=://)[^/\s'\"]+@")
-_COMPLAINT = re.compile("error|cannot|could not|because|no matching", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _ELSEWHERE = ("PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER", "UV_TARGET", "UV_PREFIX")
 """The environment variables that would redirect an installation to another place."""

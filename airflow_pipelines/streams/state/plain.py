@@ -161,6 +161,12 @@ class Reducing(ReducingState):
         kept = self._value.value()
         self._value.update(value if kept is None else self._reduce(kept, value))
 
+    def merge(self, other: Reducing) -> None:
+        """Add the combined value of another state, if it has one."""
+        value = other.get()
+        if value is not None:
+            self.add(value)
+
     def clear(self) -> None:
         """Remove the state of the current key."""
         self._value.clear()
@@ -191,6 +197,12 @@ class Aggregating(AggregatingState):
         """Add a value."""
         kept = self._value.value()
         self._value.update(self._function.add(value, self._function.create_accumulator() if kept is None else kept))
+
+    def merge(self, other: Aggregating) -> None:
+        """Merge with the accumulator of another state, if it has one."""
+        accumulator, kept = other._value.value(), self._value.value()
+        if accumulator is not None:
+            self._value.update(accumulator if kept is None else self._function.merge(kept, accumulator))
 
     def clear(self) -> None:
         """Remove the state of the current key."""

@@ -107,3 +107,9 @@ def test_lengths_that_are_no_constants_are_refused_at_their_place(length: str) -
 def test_a_table_function_that_lacks_an_argument_is_refused() -> None:
     with pytest.raises(SyntaxFailure, match="HOP takes DATA, TIMECOL, SLIDE, SIZE"):
         parse_query("select * from table(hop(table t, descriptor(ts), interval '1' minute))")
+
+
+def test_an_argument_that_is_given_twice_is_refused() -> None:
+    size = "size => interval '1' minute"
+    with pytest.raises(SyntaxFailure, match="TUMBLE has two arguments SIZE"):
+        parse_query(f"select * from table(tumble(data => table t, timecol => descriptor(ts), {size}, {size}))")

@@ -1,9 +1,17 @@
-"""Which states of a trigger are found without running it."""
+"""Which states of a trigger are found without running it, and how they are merged."""
+
+from types import SimpleNamespace
 
 import pytest
 
 from airflow_pipelines.datastream import Types
-from airflow_pipelines.datastream.state import ListStateDescriptor, ReducingStateDescriptor, ValueStateDescriptor
+from airflow_pipelines.datastream.functions import AggregateFunction
+from airflow_pipelines.datastream.state import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    ReducingStateDescriptor,
+    ValueStateDescriptor,
+)
 from airflow_pipelines.datastream.window import (
     ContinuousEventTimeTrigger,
     CountTrigger,
@@ -12,7 +20,11 @@ from airflow_pipelines.datastream.window import (
     PurgingTrigger,
     TumblingEventTimeWindows,
 )
+from airflow_pipelines.streams.clock import StepClock
+from airflow_pipelines.streams.operators.window_contexts import MergeContext
 from airflow_pipelines.streams.operators.windowing import Windowed
+from airflow_pipelines.streams.state.store import KeyedStore
+from airflow_pipelines.streams.state.ttl import TimeToLive
 from airflow_pipelines.streams.windows.trigger_states import trigger_states
 
 OF_MODULE = ListStateDescriptor("of-module", Types.STRING())
@@ -72,3 +84,40 @@ def test_they_are_states_of_the_window_operator():
         ("trigger/last", "value", "Types.LONG()"),
         ("trigger/of-class", "reducing", "Types.LONG()"),
     ]
+
+
+class Total(AggregateFunction):
+    def create_accumulator(self):
+        return [0]
+
+    def add(self, value, accumulator):
+        return [accumulator[0] + value]
+
+    def get_result(self, accumulator):
+        return accumulator[0]
+
+    def merge(self, one, other):
+        return [one[0] + other[0]]
+
+
+@pytest.mark.parametrize("expires", [False, True])
+@pytest.mark.parametrize(
+    "descriptor",
+    [
+        lambda: ReducingStateDescriptor("total", lambda a, b: a + b, Types.LONG()),
+        lambda: AggregatingStateDescriptor("total", Total(), Types.LIST(Types.LONG())),
+    ],
+    ids=["reducing", "aggregating"],
+)
+def test_states_of_merged_windows_are_combined_and_what_expired_is_left_out(descriptor, expires):
+    state, clock, store = descriptor(), StepClock(1000), KeyedStore(4)
+    if expires:
+        state.enable_time_to_live(TimeToLive(100))
+    context = MergeContext(SimpleNamespace(store=store, timers=None, context=SimpleNamespace(clock=clock)))
+    entry = store.hot["key"]
+    for window, value in [("first", 1), ("second", 20), ("third", 300)]:
+        context.of(entry, window).get_partitioned_state(state).add(value)
+        clock.now += 60
+    context.of(entry, "all", ["first", "second", "third", "empty"]).merge_partitioned_state(state)
+    assert context.get_partitioned_state(state).get() == (300 if expires else 321)
+    assert context.of(entry, "first").get_partitioned_state(state).get() is None

@@ -11,8 +11,6 @@ from airflow_pipelines.rows.formats.encode import json_texts
 from airflow_pipelines.rows.schema import Column, arrow_type
 from airflow_pipelines.rows.types import ColumnType
 
-"""Types that such tables do not have, or that not all of their readers know."""
-
 
 class ColumnProblem(ValueError):
     """The error for a column that a table cannot have; its message says which, why, and what to do."""
