@@ -298,7 +298,9 @@ class _Evaluation:
         """Evaluate LIKE with a constant pattern."""
         pattern = _constant_text(tree.expression)
         require_text(self.literal(tree.expression))
-        return functions.match_like(self.value(tree.this), pattern)
+        matches = functions.match_like(self.value(tree.this), pattern)
+        # NOT LIKE is one thing to the parser.
+        return pc.invert(matches) if tree.args.get("negate") else matches
 
 
 def _constant_text(tree: exp.Expr) -> str:
@@ -338,7 +340,7 @@ _RULES: Final[Mapping[type[exp.Expr], tuple[_Rule, frozenset[str]]]] = {
     exp.If: (_Evaluation.choose, frozenset({"this", "true", "false"})),
     exp.In: (_Evaluation.is_in, frozenset({"this", "expressions"})),
     exp.Is: (_Evaluation.is_constant, _SIDES),
-    exp.Like: (_Evaluation.like, _SIDES),
+    exp.Like: (_Evaluation.like, _SIDES | {"negate"}),
     exp.Literal: (_Evaluation.literal, frozenset({"this", "is_string"})),
     exp.Neg: (_Evaluation.negate, frozenset({"this"})),
     exp.Not: (lambda on, tree: pc.invert(on.truth(tree.this)), frozenset({"this"})),

@@ -79,7 +79,7 @@ def test_all_conditions_have_to_hold() -> None:
         (DateType(), "l.c = '2024-01-01'"),
         (DateType(), "l.c = DATE '2024-2-1'"),
         (TimestampType(), "l.c = DATE '2024-01-01'"),
-        (DecimalType(38, 19), "l.c = 1"),
+        (DecimalType(38, 30), "l.c = 1"),
         (DoubleType(), "l.c = 1"),
         (DoubleType(), "l.c = r.c"),
         (YearMonthIntervalType(), "l.c = r.c"),
