@@ -49,7 +49,7 @@ def _operators(operators: Mapping[str, StreamOperatorMetrics]) -> Table:
     table = _table("operator", "name", "tasks", "event time", "state", "counted")
     for uid, operator in operators.items():
         tasks, state = len(operator.tasks or ()), readable_size(operator.state_bytes)
-        _add(table, uid, operator.name, tasks, _event_time(operator.watermark), state, _counted(operator))
+        _add(table, uid, operator.name, tasks, _event_time(operator.watermark), state, _format_totals(operator))
     return table
 
 
@@ -65,7 +65,7 @@ def _event_time(watermark: int | None) -> str:
         return str(watermark)
 
 
-def _counted(operator: StreamOperatorMetrics) -> str:
+def _format_totals(operator: StreamOperatorMetrics) -> str:
     """Return the sums over all tasks; values that cannot be added are shown for each task."""
     names = dict.fromkeys(name for task in operator.tasks or () for name in task.values or ())
     return ", ".join(f"{name}={_total(operator, name)}" for name in names)
@@ -75,10 +75,10 @@ def _total(operator: StreamOperatorMetrics, name: str) -> str:
     values = [task.values[name] for task in operator.tasks or () if task.values and name in task.values]
     if all(isinstance(value, int | float) for value in values):
         return str(operator.total(name))
-    return " ".join(map(_shown, values))
+    return " ".join(map(_format_value, values))
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, Mapping):
         return f"({', '.join(f'{name} {each}' for name, each in value.items())})"
     return str(value)

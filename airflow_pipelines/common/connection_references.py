@@ -136,7 +136,7 @@ class AirflowConnections:
                 f"AIRFLOW_CONN_{wanted.conn_id.upper()}"
             )
         try:
-            fields = self._known(wanted.conn_id)
+            fields = self._fetch_fields(wanted.conn_id)
         except AirflowRefusal as error:
             raise ConnectionProblem(
                 f"Airflow gives no connection {wanted.conn_id!r} here ({error}); make it, or {hand_over}"
@@ -146,7 +146,7 @@ class AirflowConnections:
             raise ConnectionProblem(f"the connection {wanted.conn_id!r} has no {wanted.name}")
         return value
 
-    def _known(self, conn_id: str) -> Mapping[str, str]:
+    def _fetch_fields(self, conn_id: str) -> Mapping[str, str]:
         """Return the fields of a connection; Airflow is asked at most once in :data:`FRESH_S` seconds."""
         with self._lock:
             asked, fields = self._answers.get(conn_id, (-math.inf, {}))

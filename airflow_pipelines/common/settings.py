@@ -118,21 +118,21 @@ class Settings:
             master=env.get(f"{PREFIX}MASTER", "local[*]"),
             driver_memory=env.get(f"{PREFIX}DRIVER_MEMORY", "4g"),
             host_address=env.get(f"{PREFIX}HOST_ADDRESS", "127.0.0.1"),
-            api_keys=_listed(env.get(f"{PREFIX}API_KEYS", "")),
+            api_keys=_split_list(env.get(f"{PREFIX}API_KEYS", "")),
             tls_certificate=_path(env.get(f"{PREFIX}TLS_CERTIFICATE")),
             tls_key=_path(env.get(f"{PREFIX}TLS_KEY")),
             max_body_bytes=_whole("MAX_BODY_BYTES", MAX_BODY_BYTES),
             max_ingress_bytes=_whole("MAX_INGRESS_BYTES", MAX_INGRESS_BYTES),
-            allowed_hosts=_listed(env.get(f"{PREFIX}ALLOWED_HOSTS", "")),
+            allowed_hosts=_split_list(env.get(f"{PREFIX}ALLOWED_HOSTS", "")),
             heartbeat_timeout_s=_seconds("HEARTBEAT_TIMEOUT_S", 15),
             host_idle_s=_seconds("HOST_IDLE_S", 1800, least=0),
             query_timeout_s=_seconds("QUERY_TIMEOUT_S", 300),
             query_result_bytes=_whole("QUERY_RESULT_BYTES", 512 << 20),
             query_concurrency=_whole("QUERY_CONCURRENCY", 4),
             spark_ui_port=_whole("SPARK_UI_PORT", 0, least=0),
-            connector_env=_listed(env.get(f"{PREFIX}CONNECTOR_ENV", "")),
-            connector_connections=_listed(env.get(f"{PREFIX}CONNECTOR_CONNECTIONS", "*")),
-            unstable_features=_listed(env.get(f"{PREFIX}UNSTABLE_FEATURES", "")),
+            connector_env=_split_list(env.get(f"{PREFIX}CONNECTOR_ENV", "")),
+            connector_connections=_split_list(env.get(f"{PREFIX}CONNECTOR_CONNECTIONS", "*")),
+            unstable_features=_split_list(env.get(f"{PREFIX}UNSTABLE_FEATURES", "")),
         )
         return replace(settings, **overrides)
 
@@ -165,6 +165,6 @@ def _seconds(name: str, default: float, *, least: float = SHORTEST_S) -> float:
     return seconds
 
 
-def _listed(text: str) -> tuple[str, ...]:
+def _split_list(text: str) -> tuple[str, ...]:
     """Split a text at its commas."""
     return tuple(part.strip() for part in text.split(",") if part.strip())

@@ -16,7 +16,7 @@ LOG_FILES: Final = 2
 logger = logging.getLogger(__name__)
 
 
-def replaced(log: Path) -> Path:
+def get_rotated_path(log: Path) -> Path:
     """Return the path of the most recently rotated file of a log."""
     return log.with_name(f"{log.name}.1")
 
@@ -38,7 +38,7 @@ def limit_by_copying(log: Path, limit: int = LOG_BYTES) -> None:
         for newer, older in zip(reversed(files[1:-1]), reversed(files[2:]), strict=True):
             if newer.exists():
                 newer.replace(older)
-        shutil.copyfile(log, replaced(log))
+        shutil.copyfile(log, get_rotated_path(log))
         os.truncate(log, 0)
     except FileNotFoundError:
         # The output of a host on another machine may be anywhere.

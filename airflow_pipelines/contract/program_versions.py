@@ -21,7 +21,7 @@ class ProgramVersion(BaseModel):
 
     @field_validator("version", mode="before")
     @classmethod
-    def _given(cls, value: Any) -> Any:
+    def _refuse_null(cls, value: Any) -> Any:
         # The default is not validated, so this sees only explicit values.
         if value is None:
             raise ValueError("must not be null; leave it out when it is unknown")
@@ -84,12 +84,12 @@ def unexpected_program(which: str, found: ProgramVersion, expected: ProgramVersi
     """
     return Problem(
         ErrorCode.UNEXPECTED_PROGRAM,
-        f"{which} is not the expected one, so nothing was approved: it is {_named(found)}, expected was {_named(expected)}. "
+        f"{which} is not the expected one, so nothing was approved: it is {_describe(found)}, expected was {_describe(expected)}. "
         "Look at the change that waits now, and approve that",
         {"found": found.to_wire(), "expected": expected.to_wire()},
     )
 
 
-def _named(program: ProgramVersion) -> str:
+def _describe(program: ProgramVersion) -> str:
     version = "" if program.version is None else f"version {program.version}, "
     return f"{version}hash {program.hash[:12]}..."

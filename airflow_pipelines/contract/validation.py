@@ -29,7 +29,7 @@ def mistakes(model: type[BaseModel], error: ValidationError) -> list[Mistake]:
     :returns: one entry per invalid value
     """
     found = error.errors(include_url=False, include_input=False, include_context=False)
-    return [Mistake(_path(item), _described(model, item)) for item in found]
+    return [Mistake(_path(item), _describe_error(model, item)) for item in found]
 
 
 def section_of(field: FieldInfo) -> type[BaseModel] | None:
@@ -42,7 +42,7 @@ def _path(item: ErrorDetails) -> str:
     return ".".join(str(part) for part in item["loc"])
 
 
-def _described(model: type[BaseModel], item: ErrorDetails) -> str:
+def _describe_error(model: type[BaseModel], item: ErrorDetails) -> str:
     if item["type"] != "extra_forbidden":
         return f"{_path(item)}: {item['msg']}"
     beside: type[BaseModel] | None = model

@@ -69,7 +69,7 @@ class ServiceAddress:
         if unknown:
             known = f"with a host {', '.join(_NETWORK_EXTRAS)}; without {', '.join(_EMBEDDED_EXTRAS)}"
             raise ValueError(f"{where} has extras that mean nothing: {', '.join(unknown)}; known: {known}")
-        return cls._in_the_network(connection, where, extra) if connection.host else cls._embedded(where, extra)
+        return cls._in_the_network(connection, where, extra) if connection.host else cls._parse_embedded(where, extra)
 
     @classmethod
     def _in_the_network(cls, connection: Connection, where: str, extra: Mapping[str, Any]) -> ServiceAddress:
@@ -92,7 +92,7 @@ class ServiceAddress:
         )
 
     @classmethod
-    def _embedded(cls, where: str, extra: Mapping[str, Any]) -> ServiceAddress:
+    def _parse_embedded(cls, where: str, extra: Mapping[str, Any]) -> ServiceAddress:
         others = sorted(set(extra) & set(_NETWORK_EXTRAS))
         if others:
             raise ValueError(

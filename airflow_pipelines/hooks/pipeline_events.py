@@ -232,7 +232,7 @@ class PipelineWatch:
         """The watermark to remember, as JSON."""
         return dict(self._marks)
 
-    def seen(self, poll: Poll) -> list[dict[str, Any]]:
+    def detect_events(self, poll: Poll) -> list[dict[str, Any]]:
         """Compare a poll with the watermark, and advance the watermark.
 
         :param poll: the poll

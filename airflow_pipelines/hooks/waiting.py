@@ -20,7 +20,7 @@ OUTAGE_BUDGET_S = 180.0
 _JITTER = 0.2
 
 
-def jittered(seconds: float) -> float:
+def add_jitter(seconds: float) -> float:
     """Return the interval, up to a fifth longer, so that many waits that started together do not poll together for ever."""
     return seconds * (1 + random.uniform(0, _JITTER))  # noqa: S311 - spreading load, not a secret
 
@@ -55,7 +55,7 @@ class Wait:
         """The goal and the pipeline, as text."""
         return f"waiting for {self.condition.goal} of pipeline {self.pipeline_name!r}"
 
-    def seen(self, observation: Observation) -> Verdict:
+    def evaluate(self, observation: Observation) -> Verdict:
         """Evaluate a poll that succeeded.
 
         :param observation: the observation of the poll
@@ -130,7 +130,7 @@ def wait_in_place(wait: Wait, poll: Callable[[], Observation], poll_interval_s: 
     """
     while True:
         try:
-            verdict = wait.seen(poll())
+            verdict = wait.evaluate(poll())
         except PipelinesError as error:
             wait.poll_failed(error, time.time())
         else:
@@ -139,4 +139,4 @@ def wait_in_place(wait: Wait, poll: Callable[[], Observation], poll_interval_s: 
             if verdict.outcome is Outcome.FAILED:
                 raise wait.failure(verdict)
         wait.check_time(time.time())
-        time.sleep(jittered(poll_interval_s))
+        time.sleep(add_jitter(poll_interval_s))

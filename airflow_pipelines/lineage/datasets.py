@@ -36,12 +36,12 @@ def datasets_of(transport: str, config: Mapping[str, Any]) -> tuple[DatasetName,
     return tuple(sorted({each for each in found if each is not None}))
 
 
-def _known(*parts: Any) -> bool:
+def _is_known(*parts: Any) -> bool:
     return all(isinstance(part, str) and part != "" and "${" not in part for part in parts)
 
 
 def _dataset(namespace: str, name: str) -> DatasetName | None:
-    return DatasetName(namespace, name) if _known(namespace, name) else None
+    return DatasetName(namespace, name) if _is_known(namespace, name) else None
 
 
 def _kafka(config: Mapping[str, Any]) -> list[DatasetName | None]:
@@ -83,7 +83,7 @@ def _postgres(config: Mapping[str, Any]) -> list[DatasetName | None]:
     # postgres_input reads a query, whose tables are not known.
     table = config.get("source_table") or config.get("table")
     uri = str(config["uri"])
-    if table is None or not _known(uri.rpartition("@")[2]):
+    if table is None or not _is_known(uri.rpartition("@")[2]):
         return []
     parts = urlsplit(uri)
     qualified = str(table) if "." in str(table) else f"public.{table}"

@@ -250,7 +250,7 @@ class ReviewPipelineChangeOperator(ApprovalOperator):  # type: ignore[misc,unuse
         """
         with airflow_errors():
             self.check_arguments()
-            return self._approved(context, result_of(event), decided or change_xcom(None))
+            return self._finish_approval(context, result_of(event), decided or change_xcom(None))
 
     def _approve(self, context: Context, decided: dict[str, Any]) -> Any:
         """Approve the change that was shown, and wait for the pipeline."""
@@ -275,9 +275,9 @@ class ReviewPipelineChangeOperator(ApprovalOperator):  # type: ignore[misc,unuse
                 TaskMemory(context).forget(_APPROVAL)
             raise
         found = reached_or_deferred(self, StartedCondition(_UP), method_name="approved", kwargs={"decided": decided})
-        return self._approved(context, found, decided)
+        return self._finish_approval(context, found, decided)
 
-    def _approved(self, context: Context, found: dict[str, Any], decided: dict[str, Any]) -> dict[str, Any]:
+    def _finish_approval(self, context: Context, found: dict[str, Any], decided: dict[str, Any]) -> dict[str, Any]:
         TaskMemory(context).forget(_APPROVAL)
         return self._xcom(found["status"], decided, approved=True)
 

@@ -34,7 +34,7 @@ def text(name: str, value: Any) -> str:
     if isinstance(value, os.PathLike):
         return str(os.fspath(value))
     if not isinstance(value, str):
-        raise _refused(name, value, f", which is no text but of type {type(value).__name__}")
+        raise _make_refusal(name, value, f", which is no text but of type {type(value).__name__}")
     return value
 
 
@@ -48,7 +48,7 @@ def texts(name: str, value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
         return (text(name, value),)
     if not isinstance(value, Iterable) or isinstance(value, (bytes, Mapping)):
-        raise _refused(name, value, ", which is no list of texts")
+        raise _make_refusal(name, value, ", which is no list of texts")
     return tuple(text(f"{name}[{position}]", item) for position, item in enumerate(value))
 
 
@@ -63,7 +63,7 @@ def choice(name: str, value: Any, known: Sequence[str]) -> str:
     if is_lost(value):
         raise _empty(name, value, known)
     if value not in known:
-        raise _refused(name, value, f"; known: {', '.join(known)}")
+        raise _make_refusal(name, value, f"; known: {', '.join(known)}")
     return str(value)
 
 
@@ -95,7 +95,7 @@ def statuses(name: str, value: Any) -> tuple[str, ...]:
     try:
         return tuple(PipelineStatus.from_str(item).name for item in texts(name, names))
     except ValueError as error:
-        raise _refused(name, value, f": {error}") from None
+        raise _make_refusal(name, value, f": {error}") from None
 
 
 def whole_number(name: str, value: Any, *, least: int) -> int:
@@ -110,7 +110,7 @@ def whole_number(name: str, value: Any, *, least: int) -> int:
         raise _empty(name, value)
     found = number(name, value, least=least)
     if found != int(found):
-        raise _refused(name, value, ", which is no whole number")
+        raise _make_refusal(name, value, ", which is no whole number")
     return int(found)
 
 
@@ -129,9 +129,9 @@ def number(name: str, value: Any, *, least: float) -> float:
     except (TypeError, ValueError):
         found = math.nan
     if not math.isfinite(found):
-        raise _refused(name, value, ", which is no number")
+        raise _make_refusal(name, value, ", which is no number")
     if found < least:
-        raise _refused(name, value, f", and should be at least {least:g}")
+        raise _make_refusal(name, value, f", and should be at least {least:g}")
     return found
 
 
@@ -149,7 +149,7 @@ def json_value(name: str, value: Any) -> Any:
     try:
         found = json.loads(value)
     except ValueError as error:
-        raise _refused(name, value, f", which is no JSON: {error}") from error
+        raise _make_refusal(name, value, f", which is no JSON: {error}") from error
     if found is None:
         raise _empty(name, value)
     return found
@@ -164,7 +164,7 @@ def mapping(name: str, value: Any) -> Mapping[str, Any]:
     """
     found = json_value(name, value)
     if not isinstance(found, Mapping):
-        raise _refused(name, value, ", which is no JSON object")
+        raise _make_refusal(name, value, ", which is no JSON object")
     return found
 
 
@@ -179,7 +179,7 @@ def present(name: str, value: Any) -> None:
         raise _empty(name, value)
 
 
-def given(**arguments: Any) -> frozenset[str]:
+def collect_given(**arguments: Any) -> frozenset[str]:
     """Return the names of the arguments that a DAG gives: one of them that is rendered as None later is lost.
 
     :param arguments: the arguments of a constructor whose default is None
@@ -216,6 +216,6 @@ def _empty(name: str, value: Any, known: Sequence[str] = ()) -> AirflowFailExcep
     )
 
 
-def _refused(name: str, value: Any, why: str) -> AirflowFailException:
+def _make_refusal(name: str, value: Any, why: str) -> AirflowFailException:
     shown = repr(value)
     return AirflowFailException(f"{name} is {shown if len(shown) <= 200 else f'{shown[:200]}...'}{why}")

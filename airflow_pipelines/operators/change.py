@@ -96,7 +96,7 @@ class ModifyPipelineOperator(PipelineOperator, TellsLineage):
         super().__init__(**kwargs)
         self.file_conn_id = file_conn_id
         self.deferrable = is_deferrable(deferrable)
-        self.given = arguments.given(
+        self.given = arguments.collect_given(
             sql=sql,
             # An empty text in the DAG file is intended.
             udf_python=udf_python or None,
@@ -162,7 +162,7 @@ class ModifyPipelineOperator(PipelineOperator, TellsLineage):
         :raises AirflowFailException: if a field differs that cannot be changed while the pipeline runs
         """
         modification = self.modification()
-        likeness = modification.compared(descriptor, self.hook)
+        likeness = modification.compare(descriptor, self.hook)
         if max(likeness.values(), default=Likeness.SAME) is Likeness.SAME:
             self.log.info("Pipeline %s is as it should be", self.pipeline_name)
             return self.xcom(descriptor, changed=[])

@@ -50,7 +50,7 @@ class CheckPipelineOperator(QueryingOperator):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.given = arguments.given(view=view, condition=condition, query=query)
+        self.given = arguments.collect_given(view=view, condition=condition, query=query)
         if self.given not in ({"query"}, {"view", "condition"}):
             raise ValueError(f"give view and condition, or query; given: {', '.join(sorted(self.given)) or 'nothing'}")
         self.view = view

@@ -92,7 +92,7 @@ class SyncCheckpointOperator(CheckpointRequestOperator):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.given = arguments.given(
+        self.given = arguments.collect_given(
             checkpoint=checkpoint, retention_min_count=retention_min_count, retention_min_age=retention_min_age
         )
         self.checkpoint = checkpoint

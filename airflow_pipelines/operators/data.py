@@ -89,7 +89,7 @@ class IngestingOperator(WaitingPipelineOperator):
         task = [ti.dag_id, ti.run_id, ti.task_id, ti.map_index, number, sorted(params.items()), hashlib.sha256(body).hexdigest()]
         return f"airflow-{hashlib.sha256(json.dumps(task).encode()).hexdigest()}"
 
-    def pushed(self, context: Context, result: dict[str, Any]) -> Any:
+    def finish_push(self, context: Context, result: dict[str, Any]) -> Any:
         """Return the result of the push, at once or after the rows are processed.
 
         :param context: the task's context
@@ -139,7 +139,7 @@ class IngestOperator(IngestingOperator):
         bodies = (json.dumps(rows[start : start + ROWS_PER_REQUEST], default=_plain).encode() for start in starts)
         found = self.push(context, ((body, params) for body in bodies))
         result = {"pipeline": self.pipeline_name, "table": self.table, "rows": len(rows)}
-        return self.pushed(context, {**result, "token": found.token, "already_there": found.already_there})
+        return self.finish_push(context, {**result, "token": found.token, "already_there": found.already_there})
 
 
 class IngestFileOperator(IngestingOperator):
@@ -161,7 +161,7 @@ class IngestFileOperator(IngestingOperator):
 
     def __init__(self, *, path: str, file_conn_id: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.given = arguments.given(file_conn_id=file_conn_id)
+        self.given = arguments.collect_given(file_conn_id=file_conn_id)
         self.path = path
         self.file_conn_id = file_conn_id
 
@@ -188,7 +188,7 @@ class IngestFileOperator(IngestingOperator):
             params |= {"update_format": "raw", "array": suffix == ".json"}
         found = self.push(context, [(content, params)])
         result = {"pipeline": self.pipeline_name, "table": self.table}
-        return self.pushed(context, {**result, "token": found.token, "already_there": found.already_there})
+        return self.finish_push(context, {**result, "token": found.token, "already_there": found.already_there})
 
 
 class CompletionTokenOperator(PipelineOperator):

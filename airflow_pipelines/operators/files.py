@@ -34,7 +34,7 @@ def read_file(name: str, path: str, conn_id: str | None = None) -> bytes:
     :param conn_id: the connection with the credentials for the URL
     :raises AirflowFailException: if there is no such file, or its scheme is unknown
     """
-    with _named(name, path):
+    with _name_argument_in_errors(name, path):
         system, place = _place(path, conn_id)
         if not system.isfile(place):
             raise FileNotFoundError
@@ -51,7 +51,7 @@ def write_file(name: str, path: str, content: bytes, conn_id: str | None = None)
     :param conn_id: the connection with the credentials for the URL
     :raises AirflowFailException: if the URL's scheme is unknown
     """
-    with _named(name, path):
+    with _name_argument_in_errors(name, path):
         system, place = _place(path, conn_id)
         parent = system._parent(place)
         if parent:
@@ -119,7 +119,7 @@ def _place(path: str, conn_id: str | None) -> tuple[Any, str]:
 
 
 @contextmanager
-def _named(name: str, path: str) -> Iterator[None]:
+def _name_argument_in_errors(name: str, path: str) -> Iterator[None]:
     """Translate errors to ones that name the argument. Errors that may pass stay as they are."""
     shown = without_password(path)
     try:

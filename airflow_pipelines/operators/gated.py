@@ -146,7 +146,7 @@ class GatedModifyOperator(TemplateFilesByUrl, ApprovalOperator):  # type: ignore
         super().__init__(**kwargs)
         arguments.refuse_when_parsed(arguments.choice, "on_reject", on_reject, _ON_REJECT)
         arguments.refuse_when_parsed(arguments.choice, "on_timeout", on_timeout, _ON_TIMEOUT)
-        self.given = arguments.given(
+        self.given = arguments.collect_given(
             sql=sql,
             udf_python=udf_python or None,
             stream_program=stream_program,
@@ -223,7 +223,7 @@ class GatedModifyOperator(TemplateFilesByUrl, ApprovalOperator):  # type: ignore
             store = self.object_store_conn_id
             self.hook.hand_over_connections((*self.secret_conn_ids, *(() if store is None else (store,))))
             descriptor = running_descriptor(self.hook, self.pipeline_name)
-            likeness = self.modification.compared(descriptor, self.hook)
+            likeness = self.modification.compare(descriptor, self.hook)
             different = sorted(name for name, found in likeness.items() if found is Likeness.DIFFERENT)
             if not set(different) - {"description"}:
                 return self._make_what_needs_nobody(descriptor, likeness, different)
@@ -284,7 +284,7 @@ class GatedModifyOperator(TemplateFilesByUrl, ApprovalOperator):  # type: ignore
             try:
                 result_of(event)
             except AirflowFailException as error:
-                raise self._gated(context, change).failure(error) from error
+                raise self._make_gated_change(context, change).failure(error) from error
             return self._make(context, change)
 
     def on_kill(self) -> None:
@@ -360,12 +360,12 @@ class GatedModifyOperator(TemplateFilesByUrl, ApprovalOperator):  # type: ignore
         self.log.info("Pipeline %s %s", self.pipeline_name, f"has another {different[0]}" if different else "is as it should be")
         return self._xcom("not_needed", None, different, change_xcom(None))
 
-    def _gated(self, context: Context, approved: ApprovedChange) -> GatedChange:
+    def _make_gated_change(self, context: Context, approved: ApprovedChange) -> GatedChange:
         memory = TaskMemory(context)
         return GatedChange(self, self.modification, approved, memory, method_name="go_on", compile_timeout=self.compile_timeout)
 
     def _make(self, context: Context, approved: ApprovedChange) -> dict[str, Any]:
-        gated = self._gated(context, approved)
+        gated = self._make_gated_change(context, approved)
         gated.advance()
         found = gated.approved
         xcom = self._xcom("approved", found.decided_by, found.changed, found.shown, found.stopped_at)

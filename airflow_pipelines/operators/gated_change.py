@@ -146,9 +146,9 @@ class GatedChange:
             self._refuse("the task wants something else than it showed: a template or the DAG's file has changed")
         descriptor = self._descriptor()
         if not self._is_new(descriptor):
-            descriptor = self._stopped(descriptor)
+            descriptor = self._stop_unless_changed(descriptor)
             self._modify(descriptor)
-        return self._started()
+        return self._start_and_approve()
 
     def failure(self, error: Exception) -> AirflowFailException:
         """Return the error for a wait that failed after the pipeline was stopped: it may be down, and nobody else starts it.
@@ -164,7 +164,7 @@ class GatedChange:
 
     # The pipeline has the program that it had.
 
-    def _stopped(self, descriptor: dict[str, Any]) -> dict[str, Any]:
+    def _stop_unless_changed(self, descriptor: dict[str, Any]) -> dict[str, Any]:
         """Stop the pipeline, if it has not changed since its change was shown.
 
         :returns: its descriptor after that
@@ -206,7 +206,7 @@ class GatedChange:
             )
 
     def _modify(self, descriptor: Mapping[str, Any]) -> None:
-        likeness = self._modification.compared(descriptor, self._hook)
+        likeness = self._modification.compare(descriptor, self._hook)
         changes = self._modification.changes(descriptor, likeness)
         self._memory.remember(_FORMER, {name: self._field(descriptor, name) for name in changes})
         with self._take_back_on_refusal():
@@ -215,7 +215,7 @@ class GatedChange:
 
     # The pipeline has the new program.
 
-    def _started(self) -> dict[str, Any]:
+    def _start_and_approve(self) -> dict[str, Any]:
         """Start the pipeline with the new program, and approve the change."""
         descriptor = self._descriptor()
         if descriptor["deployment_desired_status"] == "Stopped":
@@ -316,7 +316,7 @@ class GatedChange:
 
     def _is_new(self, descriptor: Mapping[str, Any]) -> bool:
         """Return True if the pipeline has the modification. Its description may differ, because it can be changed at any time."""
-        likeness = self._modification.compared(descriptor, self._hook)
+        likeness = self._modification.compare(descriptor, self._hook)
         return all(found is not Likeness.DIFFERENT for name, found in likeness.items() if name != "description")
 
     def _has_former(self, descriptor: Mapping[str, Any], former: Mapping[str, Any]) -> bool:

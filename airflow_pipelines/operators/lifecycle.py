@@ -102,7 +102,7 @@ class StartPipelineOperator(WaitingPipelineOperator, TellsLineage):
             # While the pipeline is up, this request has no effect, or is refused because it was started in another way.
             policy = arguments.bootstrap_policy("bootstrap_policy", self.bootstrap_policy)
             self.hook.start(self.pipeline_name, initial=self.initial, bootstrap_policy=policy, from_checkpoint=back_to)
-        return self.wait_and_finish(context, StartedCondition(_started(wanted)), attached=attached)
+        return self.wait_and_finish(context, StartedCondition(_select_end_statuses(wanted)), attached=attached)
 
     def _checkpoint(self) -> UUID | None:
         """Return the checkpoint of the rendered ``from_checkpoint``, or None if it is empty."""
@@ -133,7 +133,7 @@ class StartPipelineOperator(WaitingPipelineOperator, TellsLineage):
         }
 
 
-def _started(wanted: PipelineStatus) -> tuple[str, ...]:
+def _select_end_statuses(wanted: PipelineStatus) -> tuple[str, ...]:
     """Return the statuses that end the wait for a start."""
     # A pipeline that was activated once resumes from its storage and is not in standby any more.
     others = (PipelineStatus.RUNNING,) if wanted is PipelineStatus.STANDBY else ()

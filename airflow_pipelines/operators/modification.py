@@ -40,7 +40,7 @@ class Modification:
         found = [self.sql, self.udf_python, list(self.streams.to_wire().items()), self.description, self.runtime_config]
         return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()[:16]
 
-    def compared(self, descriptor: Mapping[str, Any], hook: PipelineHook) -> dict[str, Likeness]:
+    def compare(self, descriptor: Mapping[str, Any], hook: PipelineHook) -> dict[str, Likeness]:
         """Compare the modification with a pipeline. Only the given values of a configuration are compared.
 
         :param descriptor: the pipeline as the service sends it, with all fields
@@ -85,7 +85,7 @@ class Modification:
         """Return the fields to send, with their values. Comments that changed wait until the pipeline is stopped.
 
         :param descriptor: the pipeline as the service sends it, with all fields
-        :param likeness: the result of :meth:`compared`
+        :param likeness: the result of :meth:`compare`
         """
         given = {
             "program_code": self.sql,
@@ -113,10 +113,10 @@ def config_changes(stored: Any, given: Any, path: str = "") -> list[str]:
         return [line for name in given for line in config_changes(known.get(name), given[name], f"{path}.{name}" if path else name)]
     if given is None or stored == given:
         return []
-    return [f"{path}: {_shown(stored)} becomes {_shown(given)}"]
+    return [f"{path}: {_describe_value(stored)} becomes {_describe_value(given)}"]
 
 
-def _shown(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     if value is None or isinstance(value, (bool, int, float)):
         return "nothing" if value is None else str(value)
     return "a text" if isinstance(value, str) else "a list"

@@ -82,7 +82,7 @@ class PlanPipelineOperator(PipelineOperator):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.given = arguments.given(
+        self.given = arguments.collect_given(
             sql=sql, udf_python=udf_python or None, stream_program=stream_program, stream_arguments=stream_arguments
         )
         self.sql = sql
@@ -163,7 +163,7 @@ def planned_change(hook: PipelineHook, descriptor: Mapping[str, Any], modificati
     :param modification: the modification
     :raises ProgramCompilationError: if the program does not compile
     """
-    likeness = modification.compared(descriptor, hook)
+    likeness = modification.compare(descriptor, hook)
     name = str(descriptor["name"])
     if descriptor.get("stream_files") and not hook.newest_checkpoint(name):
         # The state of a stream program's functions is described with its first checkpoint.
@@ -207,7 +207,7 @@ def moved_text(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """
     names = {"saved": "the program that the pipeline runs", "new": "the new program"}
     moved = [
-        f"{text} is {_named(now.get(which))} now and was {_named(before.get(which))}"
+        f"{text} is {_describe_version(now.get(which))} now and was {_describe_version(before.get(which))}"
         for which, text in names.items()
         if not _is_same(before.get(which), now.get(which))
     ]
@@ -221,7 +221,7 @@ def _is_same(one: Any, other: Any) -> bool:
     return len(versions) < 2
 
 
-def _named(program: Any) -> str:
+def _describe_version(program: Any) -> str:
     if not program:
         return "unknown"
     version = f"version {program['version']}, " if program.get("version") is not None else ""

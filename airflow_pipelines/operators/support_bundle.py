@@ -29,7 +29,7 @@ class CollectSupportBundleOperator(PipelineOperator):
 
     def __init__(self, *, path: str, file_conn_id: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.given = arguments.given(file_conn_id=file_conn_id)
+        self.given = arguments.collect_given(file_conn_id=file_conn_id)
         self.path = path
         self.file_conn_id = file_conn_id
 

@@ -123,7 +123,7 @@ class CommitTransactionOperator(WaitingPipelineOperator):
 
     def act(self, context: Context) -> Any:
         """Commit the transaction and wait."""
-        mine = _named(self.transaction)
+        mine = _parse_transaction(self.transaction)
         current = current_transaction(self.hook, self.pipeline_name)
         if current.transaction.incarnation != mine.incarnation:
             raise AirflowFailException(
@@ -140,7 +140,7 @@ class CommitTransactionOperator(WaitingPipelineOperator):
 
     def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> dict[str, Any]:
         """Return the XCom."""
-        number = _named(self.transaction).number
+        number = _parse_transaction(self.transaction).number
         return {"pipeline": self.pipeline_name, "transaction_id": number, "records": carried["records"]}
 
 
@@ -171,7 +171,7 @@ class UndoTransactionOperator(RestartPipelineOperator):
 
     def act(self, context: Context) -> Any:
         """Undo the transaction, unless it has ended."""
-        mine = _named(self.transaction)
+        mine = _parse_transaction(self.transaction)
         current = self._open()
         if current is not None and current.transaction == mine:
             self.log.warning(
@@ -204,7 +204,7 @@ class UndoTransactionOperator(RestartPipelineOperator):
         return None if current.committing else current
 
     def _xcom(self, *, undone: bool) -> dict[str, Any]:
-        return {"pipeline": self.pipeline_name, "transaction_id": _named(self.transaction).number, "undone": undone}
+        return {"pipeline": self.pipeline_name, "transaction_id": _parse_transaction(self.transaction).number, "undone": undone}
 
 
 def checked_transaction(name: str, value: Any) -> Mapping[str, Any]:
@@ -236,5 +236,5 @@ def current_transaction(hook: PipelineHook, name: str) -> _Current:
     )
 
 
-def _named(transaction: Mapping[str, Any]) -> _Transaction:
+def _parse_transaction(transaction: Mapping[str, Any]) -> _Transaction:
     return _Transaction(int(transaction["transaction_id"]), str(transaction["incarnation"]))

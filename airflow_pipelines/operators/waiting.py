@@ -53,7 +53,7 @@ def reached_or_deferred(
             return _wait_here(task, condition, patience_s)
     wait = Wait(task.pipeline_name, condition, outage_budget_s=outage_budget_s())
     try:
-        verdict = wait.seen(task.hook.observe(task.pipeline_name, condition))
+        verdict = wait.evaluate(task.hook.observe(task.pipeline_name, condition))
     except PipelinesError as error:
         wait.poll_failed(error, time.time())
     else:

@@ -31,7 +31,7 @@ def router(connections: Connections) -> APIRouter:
 
     @router.get("/overview")
     async def overview(conn_id: str, request: Request) -> JsonAnswer:
-        return await _asked(connections, conn_id, request.query_params, "overview")
+        return await _request(connections, conn_id, request.query_params, "overview")
 
     for tail in OF_PIPELINE:
         _forward(router, connections, tail)
@@ -42,12 +42,12 @@ def _forward(router: APIRouter, connections: Connections, tail: str) -> None:
     parts = tail.split("/") if tail else []
 
     async def forward(conn_id: str, name: str, request: Request) -> JsonAnswer:
-        return await _asked(connections, conn_id, request.query_params, "pipelines", name, *parts)
+        return await _request(connections, conn_id, request.query_params, "pipelines", name, *parts)
 
     router.add_api_route("/".join(["/pipelines/{name}", *parts]), forward, methods=["GET"], name=tail or "pipeline")
 
 
-async def _asked(connections: Connections, conn_id: str, params: Mapping[str, str], *parts: str) -> JsonAnswer:
+async def _request(connections: Connections, conn_id: str, params: Mapping[str, str], *parts: str) -> JsonAnswer:
     client = await connections.client(conn_id)
     try:
         path = path_of(*parts)

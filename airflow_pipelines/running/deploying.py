@@ -110,7 +110,7 @@ class Deploying:
             return
         if changes:
             self._modify(changes)
-            self.person.tell(f"Pipeline {self.wanted.name!r} was changed: {_named(changes)}")
+            self.person.tell(f"Pipeline {self.wanted.name!r} was changed: {_join_names(changes)}")
         elif ProgramStatus.from_value(descriptor["program_status"]) == ProgramStatus.SystemError:
             # The program may be valid and the compiler unavailable; setting the program again compiles it again.
             self._modify({"stream_files": dict(self.wanted.stream_files)})
@@ -145,7 +145,7 @@ class Deploying:
         """
         plan = None
         program = {name: changes[name] for name in _PROGRAM if name in changes}
-        shown = f"changed: {_named(changes)}"
+        shown = f"changed: {_join_names(changes)}"
         if program and pipeline.status() in (PipelineStatus.RUNNING, PipelineStatus.PAUSED):
             plan = self._plan(program)
             shown = f"{shown}\n{change_text(plan)}"
@@ -212,7 +212,7 @@ class Deploying:
         return found
 
 
-def _named(changes: Mapping[str, Any]) -> str:
+def _join_names(changes: Mapping[str, Any]) -> str:
     return ", ".join(name.replace("_", " ") for name in changes)
 
 

@@ -62,7 +62,7 @@ class LogLines:
         next(following, None)
         threading.Thread(target=self._read, args=(following,), name="log", daemon=True).start()
 
-    def arrived(self) -> Iterator[str]:
+    def drain(self) -> Iterator[str]:
         """Yield the lines that have arrived since the last call."""
         while not self._lines.empty():
             yield self._lines.get()
@@ -137,7 +137,7 @@ class Following:
             time.sleep(POLL_S / 4)
 
     def _show_lines(self) -> bool:
-        found = list(self.log.arrived())
+        found = list(self.log.drain())
         for line in found:
             self.screen.line(line)
         return bool(found)

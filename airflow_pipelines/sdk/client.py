@@ -266,7 +266,7 @@ class PipelineClient(_ClientBase, ServiceRequests):
         patience = self._patience(outage_budget_s, repeatable)
         if patience is not None:
             answer = tenacity.Retrying(**patience.options())(once)
-            patience.succeeded()
+            patience.log_recovery()
             return answer
         if not repeatable or outage_budget_s == 0:
             return once()
@@ -431,7 +431,7 @@ class AsyncPipelineClient(_ClientBase):
         patience = self._patience(outage_budget_s, repeatable)
         if patience is not None:
             answer: Any = await tenacity.AsyncRetrying(**patience.options())(once)
-            patience.succeeded()
+            patience.log_recovery()
             return answer
         if not repeatable or outage_budget_s == 0:
             return await once()

@@ -65,7 +65,7 @@ class Patience:
             "reraise": True,
         }
 
-    def succeeded(self) -> None:
+    def log_recovery(self) -> None:
         """Log that the service answers again, if the first attempt failed."""
         if self._away_since is not None:
             logger.info("The service at %s answers again, after %.0f s", self._where, time.monotonic() - self._away_since)

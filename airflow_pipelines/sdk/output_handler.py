@@ -161,9 +161,9 @@ class OutputHandler:
                     if line.strip():
                         self._take(json.loads(line, parse_float=Decimal))
                     self._attached.set()
-            self._ended(None)
+            self._handle_end(None)
         except (PipelineConnectionError, PipelineTimeoutError) as error:
-            self._ended(error)
+            self._handle_end(error)
         except Exception as error:  # noqa: BLE001 - a thread's error is kept for to_dict(), which raises it
             self._fail(error)
         finally:
@@ -176,7 +176,7 @@ class OutputHandler:
         if self._attached.is_set():
             logger.error("Following view %r of pipeline %r broke off", self.view_name, self.pipeline_name, exc_info=error)
 
-    def _ended(self, broken: Exception | None) -> None:
+    def _handle_end(self, broken: Exception | None) -> None:
         """Handle the end of the stream; only an end that nobody asked for is an error.
 
         :param broken: the error that broke the stream off; None if it ended properly

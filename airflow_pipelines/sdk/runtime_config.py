@@ -53,7 +53,7 @@ class Resources:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"Resources({_shown(self.to_dict())})"
+        return f"Resources({_format_arguments(self.to_dict())})"
 
 
 class Storage:
@@ -220,5 +220,5 @@ def _set_values(holder: Resources) -> dict[str, Any]:
     return {name: value for name, value in (values | holder._others).items() if value is not None}
 
 
-def _shown(values: Mapping[str, Any]) -> str:
+def _format_arguments(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in values.items())

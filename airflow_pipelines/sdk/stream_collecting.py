@@ -83,7 +83,7 @@ def collect_stream_files(
         path = base / Path(program).expanduser()
         found, root = (_collect_folder(path), path) if path.is_dir() else (_collect_file(path), path.parent)
     for each in more:
-        for path in _given(root, each):
+        for path in _find_given_files(root, each):
             found.setdefault(_make_relative(path, root), _text(path))
     return {file.path: file.text for file in stream_files(found)}
 
@@ -114,7 +114,7 @@ def _collect_folder(folder: Path) -> dict[str, str]:
     return {_MAIN: _text(folder / _MAIN)} | {_make_relative(path, folder): _text(path) for path in _files_below(folder, "*.py")}
 
 
-def _given(root: Path, each: str | os.PathLike[str]) -> Iterator[Path]:
+def _find_given_files(root: Path, each: str | os.PathLike[str]) -> Iterator[Path]:
     path = root / Path(each).expanduser()
     if path.is_dir():
         yield from _files_below(path, "*")

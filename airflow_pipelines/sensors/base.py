@@ -83,7 +83,7 @@ class PipelineSensor(BaseSensorOperator):
         self.deferrable = is_deferrable(deferrable)
         self.start_from_trigger = start_from_trigger
 
-    def constructed(self) -> None:
+    def complete_construction(self) -> None:
         """Complete the construction. The constructor of each sensor calls it last, after all arguments are set.
 
         :raises ValueError: if the wait starts in the triggerer, and its condition cannot be built yet
@@ -112,7 +112,7 @@ class PipelineSensor(BaseSensorOperator):
         """Check the arguments and wait. The error of a timeout has the goal and the last observation."""
         self.check_arguments()
         try:
-            result = self._measured(context)
+            result = self._wait_and_count(context)
         except AirflowSensorTimeout as error:
             raise AirflowSensorTimeout(f"{self._wait.subject}: {error} Last seen: {self._wait.last_seen}") from error
         except (AirflowNotFoundException, ValueError) as error:
@@ -125,9 +125,9 @@ class PipelineSensor(BaseSensorOperator):
         try:
             return super().resume_execution(next_method, next_kwargs, context)
         except AirflowSkipException as skip:
-            raise self._skipped(skip) from skip
+            raise self._choose_error(skip) from skip
 
-    def _measured(self, context: Context) -> Any:
+    def _wait_and_count(self, context: Context) -> Any:
         """Wait, and count the outcome unless the wait continues elsewhere or later."""
         since = self._since(context)
         try:
@@ -138,12 +138,12 @@ class PipelineSensor(BaseSensorOperator):
             timed_out = not isinstance(cause, AirflowFailException)
             wait_ended(self._wait.condition.kind, WaitOutcome.TIMEOUT if timed_out else WaitOutcome.FAILED, time.time() - since)
             if isinstance(error, AirflowSkipException):
-                raise self._skipped(error) from error
+                raise self._choose_error(error) from error
             raise
         wait_ended(self._wait.condition.kind, WaitOutcome.REACHED, time.time() - since)
         return result
 
-    def _skipped(self, skip: AirflowSkipException) -> Exception:
+    def _choose_error(self, skip: AirflowSkipException) -> Exception:
         """Choose the error if Airflow wants to skip the task: the skip with its reason, or the failure that must not skip it.
 
         :param skip: the exception of Airflow's own sensor; its cause is the failure, none if the time was up in a worker
@@ -177,7 +177,7 @@ class PipelineSensor(BaseSensorOperator):
             if isinstance(earlier, dict):
                 wait.go_on_from(earlier)
         try:
-            verdict = wait.seen(self.hook.observe(self.pipeline_name, wait.condition))
+            verdict = wait.evaluate(self.hook.observe(self.pipeline_name, wait.condition))
         except PipelineConnectionError as error:
             wait.poll_failed(error, time.time())
         except PipelinesError as error:

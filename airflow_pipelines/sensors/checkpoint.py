@@ -28,7 +28,7 @@ class PipelineCheckpointSensor(PipelineSensor):
     def __init__(self, *, newer_than: str | UUID | datetime, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.newer_than = newer_than
-        self.constructed()
+        self.complete_construction()
 
     def check_arguments(self) -> None:
         """See the base class."""
@@ -57,7 +57,7 @@ class PipelineSyncSensor(PipelineSensor):
     def __init__(self, *, newer_than: str | UUID | datetime, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.newer_than = newer_than
-        self.constructed()
+        self.complete_construction()
 
     def check_arguments(self) -> None:
         """See the base class."""

@@ -35,7 +35,7 @@ class PipelineMetricSensor(PipelineSensor):
         self.operator = operator
         self.value = value
         self.labels = labels
-        self.constructed()
+        self.complete_construction()
 
     def check_arguments(self) -> None:
         """See the base class."""
@@ -79,7 +79,7 @@ class PipelineViewSensor(PipelineSensor):
         self.query = query
         self.operator = operator
         self.value = value
-        self.constructed()
+        self.complete_construction()
 
     def check_arguments(self) -> None:
         """See the base class."""

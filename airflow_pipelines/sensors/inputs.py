@@ -25,7 +25,7 @@ class PipelineConnectorEndSensor(PipelineSensor):
     def __init__(self, *, connector: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.connector = connector
-        self.constructed()
+        self.complete_construction()
 
     def check_arguments(self) -> None:
         """See the base class."""
@@ -63,14 +63,16 @@ class PipelineLagSensor(PipelineSensor):
     ) -> None:
         super().__init__(**kwargs)
         # A limit that the DAG gives but a template loses must not count as "no limit".
-        self.given = arguments.given(max_records=max_records, max_bytes=max_bytes, max_seconds=max_seconds, connector=connector)
+        self.given = arguments.collect_given(
+            max_records=max_records, max_bytes=max_bytes, max_seconds=max_seconds, connector=connector
+        )
         if not self.given - {"connector"}:
             raise ValueError("a limit is needed: give max_records, max_bytes or max_seconds")
         self.max_records = max_records
         self.max_bytes = max_bytes
         self.max_seconds = max_seconds
         self.connector = connector
-        self.constructed()
+        self.complete_construction()
 
     def check_arguments(self) -> None:
         """See the base class."""

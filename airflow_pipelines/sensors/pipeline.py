@@ -33,7 +33,7 @@ class PipelineStatusSensor(PipelineSensor):
     def __init__(self, *, status: str | PipelineStatus | Sequence[str | PipelineStatus], **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.status = status
-        self.constructed()
+        self.complete_construction()
 
     def check_arguments(self) -> None:
         """See the base class."""
@@ -64,7 +64,7 @@ class PipelineCompletionTokenSensor(PipelineSensor):
         super().__init__(**kwargs)
         self.token = token
         self.checkpoint = checkpoint
-        self.constructed()
+        self.complete_construction()
 
     def check_arguments(self) -> None:
         """See the base class."""
@@ -89,7 +89,7 @@ class PipelineIdleSensor(PipelineSensor):
     def __init__(self, *, idle_interval_s: float | str = 5.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.idle_interval_s = idle_interval_s
-        self.constructed()
+        self.complete_construction()
 
     def check_arguments(self) -> None:
         """See the base class."""
@@ -112,7 +112,7 @@ class PipelineCompletionSensor(PipelineSensor):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.constructed()
+        self.complete_construction()
 
     def condition(self) -> Condition:
         """Return the condition on completion."""
@@ -128,7 +128,7 @@ class PipelineApprovalSensor(PipelineSensor):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.constructed()
+        self.complete_construction()
 
     def condition(self) -> Condition:
         """Return the condition on a pending change."""

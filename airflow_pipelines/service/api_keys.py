@@ -108,7 +108,7 @@ class ApiKeys:
     def all(self) -> list[ApiKey]:
         """Return the keys of the store, oldest first."""
         with Session(self._engine) as session:
-            return [_shown(row) for row in session.execute(select(*_SHOWN).order_by(ApiKeyRow.created_at, ApiKeyRow.id))]
+            return [_to_api_key(row) for row in session.execute(select(*_SHOWN).order_by(ApiKeyRow.created_at, ApiKeyRow.id))]
 
     def get(self, name: str) -> ApiKey:
         """Return the key of this name.
@@ -119,7 +119,7 @@ class ApiKeys:
             row = session.execute(select(*_SHOWN).where(ApiKeyRow.name == name)).one_or_none()
         if row is None:
             raise _unknown(name)
-        return _shown(row)
+        return _to_api_key(row)
 
     def delete(self, name: str) -> None:
         """Delete a key, which is not accepted from now on.
@@ -140,7 +140,7 @@ def _hash_key(key: str) -> str:
     return hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def _shown(row: Row[UUID, str, str]) -> ApiKey:
+def _to_api_key(row: Row[UUID, str, str]) -> ApiKey:
     return ApiKey(row.id, row.name, Scope(row.scope))
 
 

@@ -131,7 +131,7 @@ def _answer_errors(app: FastAPI, control_plane: ControlPlane) -> None:
         return JsonAnswer(error.body(), http_status(error.code))
 
     @app.exception_handler(ClientDisconnect)
-    async def left(_request: Request, _error: ClientDisconnect) -> JsonAnswer:
+    async def handle_disconnect(_request: Request, _error: ClientDisconnect) -> JsonAnswer:
         return JsonAnswer(Problem(ErrorCode.CLIENT_DISCONNECTED, "The request broke off").body(), 400)
 
     @app.exception_handler(RequestValidationError)
@@ -152,7 +152,7 @@ def _answer_errors(app: FastAPI, control_plane: ControlPlane) -> None:
         return JsonAnswer(found.body(), http_status(found.code))
 
     @app.exception_handler(Exception)
-    async def unexpected(request: Request, error: Exception) -> JsonAnswer:
+    async def handle_unexpected_error(request: Request, error: Exception) -> JsonAnswer:
         logger.error("%s %s failed", request.method, request.url.path, exc_info=error)
         found = Problem(ErrorCode.INTERNAL_ERROR, f"The service failed ({type(error).__name__}: {error}); its log has the details")
         # The server closes the connection after this; a client that was not told would lose its next call.

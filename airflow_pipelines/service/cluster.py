@@ -106,7 +106,7 @@ class ClusterHealth:
         parts = {
             "api": PartHealth(True, "The service answers", store),
             "compiler": self._compiler([host for host in live if host.kind == SHARED]),
-            "runner": PartHealth(True, "Hosts are started when needed", _described(live)),
+            "runner": PartHealth(True, "Hosts are started when needed", _describe_hosts(live)),
         }
         with self._lock:
             if self._newest is None:
@@ -134,7 +134,7 @@ class ClusterHealth:
 
     def _compiler(self, hosts: Sequence[HostRecord]) -> PartHealth:
         """Return the health of the compiler. It is always healthy: a host is up, one is starting, or the next use starts one."""
-        return PartHealth(True, self._compiler_message([self._hosts.health(host) for host in hosts]), _described(hosts))
+        return PartHealth(True, self._compiler_message([self._hosts.health(host) for host in hosts]), _describe_hosts(hosts))
 
     def _compiler_message(self, states: Sequence[Health]) -> str:
         if any(health.state is HostState.UP for health in states):
@@ -145,7 +145,7 @@ class ClusterHealth:
         return "The shared host is starting" if states else "The shared host is started by its first use"
 
 
-def _described(hosts: Sequence[HostRecord]) -> str:
+def _describe_hosts(hosts: Sequence[HostRecord]) -> str:
     """Describe the places where hosts run."""
     places = Counter((host.kind, host.machine) for host in hosts)
     texts = [f"{count} {kind} on {machine}" for (kind, machine), count in sorted(places.items(), key=str)]

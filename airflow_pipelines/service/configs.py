@@ -33,7 +33,7 @@ def runtime_config(value: Any) -> dict[str, Any]:
     :returns: the configuration in wire form
     :raises Problem: ``InvalidRuntimeConfig`` when a value is invalid
     """
-    return _checked(RuntimeConfig, value, ErrorCode.INVALID_RUNTIME_CONFIG, "runtime_config").to_wire()
+    return _validate(RuntimeConfig, value, ErrorCode.INVALID_RUNTIME_CONFIG, "runtime_config").to_wire()
 
 
 def program_config(value: Any, platform_version: str) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def program_config(value: Any, platform_version: str) -> dict[str, Any]:
     :returns: the configuration in wire form
     :raises Problem: ``InvalidProgramConfig`` when a value is invalid
     """
-    config = _checked(ProgramConfig, value, ErrorCode.INVALID_PROGRAM_CONFIG, "program_config")
+    config = _validate(ProgramConfig, value, ErrorCode.INVALID_PROGRAM_CONFIG, "program_config")
     if config.runtime_version not in {None, platform_version}:
         raise Problem(
             ErrorCode.INVALID_PROGRAM_CONFIG,
@@ -87,7 +87,7 @@ def at(config: Any, path: str) -> Any:
     return config
 
 
-def _checked(model: type[C], value: Any, code: ErrorCode, what: str) -> C:
+def _validate(model: type[C], value: Any, code: ErrorCode, what: str) -> C:
     if value is not None and not isinstance(value, Mapping):
         raise Problem(code, f"{what} must be a JSON object, not {type(value).__name__}")
     try:

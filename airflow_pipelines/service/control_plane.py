@@ -131,7 +131,7 @@ class ControlPlane:
 
     def pipeline(self, name: str) -> PipelineRecord:
         """Return one pipeline in its present state."""
-        return self._seen(self.store.require(name))
+        return self._observe(self.store.require(name))
 
     def exists(self, pipeline_id: UUID) -> bool:
         """Return True if the pipeline has not been deleted."""
@@ -153,11 +153,11 @@ class ControlPlane:
             raise errors.unavailable(record, "its host is not up yet")
         return Target(record, host)
 
-    def lost(self, name: str, why: str) -> Problem:
+    def explain_broken_call(self, name: str, why: str) -> Problem:
         """Return the Problem of a call that its host broke off, after observing the pipeline again."""
         record = self.store.require(name)
         host_id = record.host_id
-        record = self._seen(record)
+        record = self._observe(record)
         return errors.unreachable(record, why, str(self.hosts.log_tail(host_id, self.files.log(record))))
 
     # --- changing ---------------------------------------------------------------------------------------------------------------
@@ -225,23 +225,23 @@ class ControlPlane:
 
     def start(self, name: str, request: StartRequest) -> PipelineRecord:
         """Request an incarnation."""
-        return self._changed(name, lambda record: requests.start(record, request, datetime.now(UTC)))
+        return self._change(name, lambda record: requests.start(record, request, datetime.now(UTC)))
 
     def stop(self, name: str, *, force: bool) -> PipelineRecord:
         """Request the end of the incarnation."""
-        return self._changed(name, lambda record: requests.stop(record, datetime.now(UTC), force=force))
+        return self._change(name, lambda record: requests.stop(record, datetime.now(UTC), force=force))
 
     def clear(self, name: str) -> PipelineRecord:
         """Request the clearing of the storage."""
-        return self._changed(name, requests.clear)
+        return self._change(name, requests.clear)
 
     def dismiss_error(self, name: str) -> PipelineRecord:
         """Dismiss the last deployment error."""
-        return self._changed(name, requests.dismiss_error)
+        return self._change(name, requests.dismiss_error)
 
     def update_runtime(self, name: str) -> PipelineRecord:
         """Move the pipeline to this release."""
-        return self._changed(name, lambda record: edits.update_runtime(record, platform_version(), datetime.now(UTC)))
+        return self._change(name, lambda record: edits.update_runtime(record, platform_version(), datetime.now(UTC)))
 
     def check_testing(self, name: str) -> None:
         """Check that actions for tests of clients are allowed.
@@ -262,7 +262,7 @@ class ControlPlane:
         :param name: the pipeline's name
         :param version: the version of that release
         """
-        return self._changed(name, lambda record: edits.pretend_platform_version(record, version))
+        return self._change(name, lambda record: edits.pretend_platform_version(record, version))
 
     def move(self, name: str, action: RuntimeAction) -> PipelineRecord:
         """Pause or resume the pipeline. The host decides; the call does not wait for the new status."""
@@ -306,7 +306,7 @@ class ControlPlane:
         answer = self._ask(target, f"approve?{query}", None if expected is None else {"programs": expected.to_wire()})
         if answer["approved"]:
             incarnation_id = target.record.deployment_id
-            record = self._changed(name, lambda current: requests.approved(current, incarnation_id, flags))
+            record = self._change(name, lambda current: requests.approve(current, incarnation_id, flags))
         deadline = time.monotonic() + APPROVAL_WAIT_S
         while record.deployment_runtime_status is RuntimeStatus.AWAITING_APPROVAL and time.monotonic() < deadline:
             time.sleep(0.02)
@@ -342,7 +342,7 @@ class ControlPlane:
             claimed = compilation.claim_compilation(edited, now)
             return [edited, claimed, *compilation.remaining_steps(claimed, compiled.program_info, compiled.messages, now)]
 
-        edited = self.reconciler.commits.change_in_steps(self._seen(record), steps)
+        edited = self.reconciler.commits.change_in_steps(self._observe(record), steps)
         self.secrets.forget_unused(edited)
         if edited.runtime_config != record.runtime_config:
             self._tell_without_effect(edited)
@@ -367,7 +367,7 @@ class ControlPlane:
         if lines:
             self.files.note(record, "\n".join(lines), "WARNING")
 
-    def _changed(self, name: str, action: Any) -> PipelineRecord:
+    def _change(self, name: str, action: Any) -> PipelineRecord:
         return self._after(self.reconciler.commits.change(self.pipeline(name), action))
 
     def _after(self, record: PipelineRecord) -> PipelineRecord:
@@ -375,12 +375,12 @@ class ControlPlane:
             self.background.wake(record.id)
         return record
 
-    def _seen(self, record: PipelineRecord) -> PipelineRecord:
+    def _observe(self, record: PipelineRecord) -> PipelineRecord:
         return self._after(self.reconciler.observe(record))
 
     def _observe_or_none(self, record: PipelineRecord) -> PipelineRecord | None:
         try:
-            return self._seen(record)
+            return self._observe(record)
         except Problem as problem:
             if problem.code is ErrorCode.UNKNOWN_PIPELINE_NAME:
                 return None
@@ -396,7 +396,7 @@ class ControlPlane:
         except HostTimeout as error:
             raise errors.too_slow(target.record, str(error)) from error
         except HostUnreachable as error:
-            raise self.lost(target.record.name, str(error)) from error
+            raise self.explain_broken_call(target.record.name, str(error)) from error
         if not response.is_success:
             raise errors.of_host(response.status_code, response.text)
         return response.json()

@@ -126,7 +126,7 @@ class Diagnostics:
         except HostTimeout as error:
             raise errors.too_slow(record, str(error)) from error
         except HostUnreachable as error:
-            raise self._control_plane.lost(record.name, str(error)) from error
+            raise self._control_plane.explain_broken_call(record.name, str(error)) from error
         if not response.is_success:
             raise problem_of(response)
         return response.content

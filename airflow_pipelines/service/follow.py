@@ -13,7 +13,7 @@ from uuid import UUID
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 
-from airflow_pipelines.contract.log_files import replaced
+from airflow_pipelines.contract.log_files import get_rotated_path
 from airflow_pipelines.service.control_plane import ControlPlane
 
 logger = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ async def follow_log(control_plane: ControlPlane, pipeline_id: UUID, path: Path,
 
 def _read(path: Path, position: int) -> tuple[bytes, int]:
     if _size(path) < position:
-        rest = _read_chunk(replaced(path), position)
+        rest = _read_chunk(get_rotated_path(path), position)
         if rest:
             return rest, position + len(rest)
         position = 0

@@ -107,11 +107,11 @@ class HangWatch:
 
     def _inquire(self, host: HostRecord, inquiry: _Inquiry) -> None:
         try:
-            inquiry.verdict = self._asked(host)
+            inquiry.verdict = self._find_verdict(host)
         finally:
             inquiry.ended_at = time.monotonic()
 
-    def _asked(self, host: HostRecord) -> str | None:
+    def _find_verdict(self, host: HostRecord) -> str | None:
         own_time = OwnTime(host.pid if host.machine == processes.this_machine() else None)
         questions = 0
         asked_since = time.monotonic()

@@ -36,7 +36,7 @@ class Housekeeping:
         """Remove the remains of hosts that have ended. A removal that fails is tried again the next time."""
         now = datetime.now(UTC)
         try:
-            used = self._used()
+            used = self._find_used_hosts()
             for host in self._registry.ended_before(now):
                 old = host.ended_at is not None and _utc(host.ended_at) < now - KEPT
                 self._tidy(host, old=old and host.host_id not in used)
@@ -54,7 +54,7 @@ class Housekeeping:
                 log.unlink(missing_ok=True)
             self._registry.forget_host(host.host_id)
 
-    def _used(self) -> set[object]:
+    def _find_used_hosts(self) -> set[object]:
         """Return the hosts that pipelines still refer to, ended or not."""
         with self._engine.connect() as connection:
             return set(connection.execute(select(PipelineRow.host_id)).scalars())

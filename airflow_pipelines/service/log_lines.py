@@ -47,7 +47,7 @@ def last_lines(path: Path, limit: int) -> LogLines:
     lines = text.splitlines(keepends=True)
     kept = lines[-limit:]
     begin += sum(map(len, lines[: len(lines) - len(kept)]))
-    return _found(kept, begin, cut=begin > 0)
+    return _decode_lines(kept, begin, cut=begin > 0)
 
 
 def lines_after(path: Path, place: int, limit: int) -> LogLines:
@@ -67,7 +67,7 @@ def lines_after(path: Path, place: int, limit: int) -> LogLines:
                 if not complete and len(text) == MOST_BYTES:
                     # A line longer than an answer is returned in parts.
                     complete = text
-                return _found(complete.splitlines(keepends=True)[:limit], place, cut=False)
+                return _decode_lines(complete.splitlines(keepends=True)[:limit], place, cut=False)
     except FileNotFoundError:
         return LogLines([], 0, 0, cut=False)
     found = last_lines(path, limit)
@@ -88,6 +88,6 @@ def _read_whole_lines(file: BinaryIO, begin: int, end: int) -> tuple[bytes, int]
     return text[: text.rfind(b"\n") + 1], begin
 
 
-def _found(lines: list[bytes], begin: int, *, cut: bool) -> LogLines:
+def _decode_lines(lines: list[bytes], begin: int, *, cut: bool) -> LogLines:
     texts = [line.rstrip(b"\r\n").decode("utf-8", "replace") for line in lines]
     return LogLines(texts, begin, begin + sum(map(len, lines)), cut)

@@ -52,11 +52,11 @@ def _ask(control_plane: ControlPlane, host_ids: Iterable[UUID | None]) -> dict[U
     if not hosts:
         return {}
     with ThreadPoolExecutor(min(AT_ONCE, len(hosts)), "figures") as pool:
-        answers = pool.map(lambda host: _asked(control_plane, host), hosts)
+        answers = pool.map(lambda host: _request_figures(control_plane, host), hosts)
         return {host.host_id: answer for host, answer in zip(hosts, answers, strict=True)}
 
 
-def _asked(control_plane: ControlPlane, host: HostRecord) -> _HostAnswer:
+def _request_figures(control_plane: ControlPlane, host: HostRecord) -> _HostAnswer:
     try:
         response = control_plane.hosts.call(host, "GET", "/figures", timeout_s=PATIENCE_S)
     except HostUnreachable as error:

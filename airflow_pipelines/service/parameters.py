@@ -57,10 +57,10 @@ def invalid_request(error: RequestValidationError) -> Problem:
 
     :param error: the error that FastAPI found
     """
-    return errors.invalid_param("; ".join(_described(item) for item in error.errors()))
+    return errors.invalid_param("; ".join(_describe_error(item) for item in error.errors()))
 
 
-def _described(item: Mapping[str, Any]) -> str:
+def _describe_error(item: Mapping[str, Any]) -> str:
     where, name = item["loc"][0], ".".join(str(part) for part in item["loc"][1:])
     if where != "query":
         return f"Invalid request: {where}.{name}: {item['msg']}"

@@ -64,7 +64,7 @@ class ProgramChanges:
         except HostTimeout as error:
             raise still_at_work(error) from error
         except HostUnreachable as error:
-            raise self.control_plane.lost(name, str(error)) from error
+            raise self.control_plane.explain_broken_call(name, str(error)) from error
         raise_for_new_program(response)
         answer: dict[str, Any] = response.json()
         return answer

@@ -59,7 +59,7 @@ class Proxy:
         try:
             content = await self._guard(target, upstream.aread())
         except (httpx.HTTPError, HostLost) as error:
-            raise await self._lost(name, error) from error
+            raise await self._explain_broken_call(name, error) from error
         finally:
             await upstream.aclose()
         return Response(content, upstream.status_code, headers=_pick_headers(upstream))
@@ -87,7 +87,7 @@ class Proxy:
             try:
                 content = await self._guard(target, upstream.aread())
             except (httpx.HTTPError, HostLost) as error:
-                raise await self._lost(name, error) from error
+                raise await self._explain_broken_call(name, error) from error
             finally:
                 await upstream.aclose()
             return Response(content, upstream.status_code, headers=_pick_headers(upstream))
@@ -108,7 +108,7 @@ class Proxy:
         url = f"{(target.host.url or '').rstrip('/')}{target.path}/query"
         headers = authorization(target.host) | ({READ_ONLY_HEADER: "true"} if read_only else {})
         call = self._client().build_request("POST", url, params={"format": result_format}, json={"sql": sql}, headers=headers)
-        upstream = await self._sent(target, call, repeatable=False)
+        upstream = await self._send(target, call, repeatable=False)
         return upstream.is_success, self._chunks(target, upstream, ndjson=result_format == "json", endless=False)
 
     async def _chunks(self, target: Target, upstream: httpx.Response, *, ndjson: bool, endless: bool) -> AsyncIterator[bytes]:
@@ -117,7 +117,7 @@ class Proxy:
             while (chunk := await self._guard(target, anext(source, None))) is not None:
                 yield chunk
         except (httpx.HTTPError, HostLost) as error:
-            problem = await self._lost(target.record.name, error)
+            problem = await self._explain_broken_call(target.record.name, error)
             if ndjson:
                 yield (json.dumps({"error": problem.message}) + "\n").encode()
             elif not endless:
@@ -135,20 +135,20 @@ class Proxy:
         content = request.stream() if headers.keys() & _BODY else None
         repeatable = request.method == "GET" and tail[0] != "query" and content is None
         call = self._client().build_request(request.method, url, headers=headers, content=content)
-        return target, await self._sent(target, call, repeatable=repeatable)
+        return target, await self._send(target, call, repeatable=repeatable)
 
-    async def _sent(self, target: Target, call: httpx.Request, *, repeatable: bool) -> httpx.Response:
+    async def _send(self, target: Target, call: httpx.Request, *, repeatable: bool) -> httpx.Response:
         attempts = tenacity.AsyncRetrying(
             retry=tenacity.retry_if_exception_type(CLOSED if repeatable else ()), stop=tenacity.stop_after_attempt(3), reraise=True
         )
 
-        async def sent() -> httpx.Response:
+        async def send() -> httpx.Response:
             return await self._client().send(call, stream=True)
 
         try:
-            return await self._guard(target, attempts(sent))
+            return await self._guard(target, attempts(send))
         except (httpx.HTTPError, HostLost) as error:
-            raise await self._lost(target.record.name, error) from error
+            raise await self._explain_broken_call(target.record.name, error) from error
 
     async def _guard(self, target: Target, work: Awaitable[T]) -> T:
         """Wait for ``work`` as long as the host lives."""
@@ -175,8 +175,8 @@ class Proxy:
         health = self._control_plane.hosts.health(host)
         return health.reason if health.state is HostState.LOST else None
 
-    async def _lost(self, name: str, error: Exception) -> Problem:
-        return await run_in_threadpool(self._control_plane.lost, name, str(error) or type(error).__name__)
+    async def _explain_broken_call(self, name: str, error: Exception) -> Problem:
+        return await run_in_threadpool(self._control_plane.explain_broken_call, name, str(error) or type(error).__name__)
 
     def _client(self) -> httpx.AsyncClient:
         loop = asyncio.get_running_loop()
@@ -192,11 +192,11 @@ class Proxy:
 async def _run_unless_left(request: Request, work: Coroutine[Any, Any, T]) -> T | None:
     """Return the result of ``work``, or cancel it and return None if the client leaves before."""
 
-    async def left() -> None:
+    async def wait_for_disconnect() -> None:
         while (await request.receive())["type"] != "http.disconnect":
             pass
 
-    task, gone = asyncio.ensure_future(work), asyncio.ensure_future(left())
+    task, gone = asyncio.ensure_future(work), asyncio.ensure_future(wait_for_disconnect())
     waited: set[asyncio.Future[Any]] = {task, gone}
     try:
         await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)

@@ -51,7 +51,7 @@ class Replacement:
             return None
         raise Problem(
             ErrorCode.INVALID_NEW_PROGRAM_SQL,
-            f"The new program of pipeline '{before.name}' does not compile, so the one it has was kept: {_described(messages)}. "
+            f"The new program of pipeline '{before.name}' does not compile, so the one it has was kept: {_join_errors(messages)}. "
             "Correct it; with allow_compile_errors=true it takes the place of the other nevertheless",
             {"sql_compilation": {"exit_code": 1, "messages": messages}},
         )
@@ -77,7 +77,7 @@ def _has_program(record: PipelineRecord) -> bool:
     return bool(record.stream_files or _COMMENT.sub(" ", record.program_code).replace(";", " ").strip())
 
 
-def _described(messages: list[dict[str, Any]]) -> str:
+def _join_errors(messages: list[dict[str, Any]]) -> str:
     wrong = [message for message in messages if not message.get("warning")]
     return "; ".join(f"{_place(message)}{str(message.get('message', '')).rstrip('.')}" for message in wrong)
 

@@ -115,17 +115,17 @@ def is_secret_variable(name: str, value: Any) -> bool:
 def _config_without_secrets(config: dict[str, Any], keep: Keep) -> dict[str, Any]:
     """Return a runtime configuration without the secrets of ``env`` and the keys of the object store."""
 
-    def kept(value: Any) -> Any:
+    def keep_secret(value: Any) -> Any:
         is_secret = isinstance(value, str) and value and not REFERENCE.fullmatch(value)
         return keep(value) if is_secret else value
 
     config = deepcopy(config)
     env = config.get("env") or {}
-    config["env"] = {name: kept(value) if is_secret_variable(name, value) else value for name, value in env.items()}
+    config["env"] = {name: keep_secret(value) if is_secret_variable(name, value) else value for name, value in env.items()}
     sync = at(config, "storage.backend.config.sync")
     if isinstance(sync, dict):
         for name in _SYNC_SECRETS & sync.keys():
-            sync[name] = kept(sync[name])
+            sync[name] = keep_secret(sync[name])
         for name in _SYNC_URLS & sync.keys():
             sync[name] = replace_passwords(sync[name] or "", keep) or None
     return config

@@ -155,7 +155,7 @@ class SupportBundles:
                     file.writestr(f"{folder.name}/{name}", part_content)
             metadata = _metadata(record, found)
             file.writestr("metadata.json", json.dumps(metadata, indent=1))
-            file.writestr("metadata.txt", _described(metadata))
+            file.writestr("metadata.txt", _describe_bundle(metadata))
         return content.getvalue()
 
     def _folders(self, record: PipelineRecord) -> list[Path]:
@@ -186,7 +186,7 @@ def _metadata(record: PipelineRecord, collections: list[dict[str, Any]]) -> dict
     }
 
 
-def _described(metadata: Mapping[str, Any]) -> str:
+def _describe_bundle(metadata: Mapping[str, Any]) -> str:
     """Return the metadata as a text for people."""
     pipeline = metadata["pipeline"]
     lines = [

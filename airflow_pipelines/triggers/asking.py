@@ -15,7 +15,7 @@ from airflow_pipelines.common.pins import SetupError
 from airflow_pipelines.hooks.conditions import is_transient
 from airflow_pipelines.hooks.pipeline import PipelineHook
 from airflow_pipelines.hooks.wait_metrics import WaitOutcome
-from airflow_pipelines.hooks.waiting import jittered, spread
+from airflow_pipelines.hooks.waiting import add_jitter, spread
 from airflow_pipelines.sdk.client import AsyncPipelineClient
 from airflow_pipelines.sdk.errors import PipelineConnectionError, PipelinesError, PipelineTimeoutError
 
@@ -112,4 +112,4 @@ class AskingTrigger(BaseTrigger):
                 if now - away_since > self.outage_budget_s:
                     away = f"the service was away for {now - away_since:.0f} s, with: {error}"
                     raise PipelineConnectionError(f"{self.subject}: {away}") from error
-            await asyncio.sleep(jittered(self.poll_interval_s))
+            await asyncio.sleep(add_jitter(self.poll_interval_s))

@@ -12,7 +12,7 @@ from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 from airflow_pipelines.hooks.observing import poll_for_events
 from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID, PipelineHook
 from airflow_pipelines.hooks.pipeline_events import PipelineEventKind, PipelineWatch
-from airflow_pipelines.hooks.waiting import jittered, spread
+from airflow_pipelines.hooks.waiting import add_jitter, spread
 from airflow_pipelines.sdk.client import AsyncPipelineClient
 from airflow_pipelines.sdk.errors import PipelinesError
 
@@ -88,11 +88,11 @@ class PipelineEventTrigger(BaseEventTrigger):
                 yield TriggerEvent(event)  # type: ignore[no-untyped-call]
             # Saved after the events: after a crash, a repeated event is better than a lost one.
             await store.save(watch.watermark)
-            await asyncio.sleep(jittered(self.poll_interval_s))
+            await asyncio.sleep(add_jitter(self.poll_interval_s))
 
     async def _look(self, client: AsyncPipelineClient, watch: PipelineWatch) -> list[dict[str, Any]]:
         poll = await poll_for_events(client, self.pipeline_name, watch)
-        return [] if poll is None else watch.seen(poll)
+        return [] if poll is None else watch.detect_events(poll)
 
 
 class _WatermarkStore:

@@ -17,7 +17,7 @@ from airflow_pipelines.hooks.observing import observe_async
 from airflow_pipelines.hooks.pipeline import PipelineHook
 from airflow_pipelines.hooks.telling import Story
 from airflow_pipelines.hooks.wait_metrics import WaitOutcome, wait_ended
-from airflow_pipelines.hooks.waiting import Wait, jittered, spread
+from airflow_pipelines.hooks.waiting import Wait, add_jitter, spread
 from airflow_pipelines.sdk.errors import PipelineConnectionError, PipelinesError, PipelineTimeoutError
 
 _BACKSTOP = timedelta(seconds=60)
@@ -121,7 +121,7 @@ class PipelineTrigger(BaseTrigger):
         while True:
             try:
                 async with hook.shared_async_conn() as client:
-                    verdict = wait.seen(await observe_async(client, self.pipeline_name, wait.condition))
+                    verdict = wait.evaluate(await observe_async(client, self.pipeline_name, wait.condition))
             except PipelinesError as error:
                 wait.poll_failed(error, time.time())
             else:
@@ -130,7 +130,7 @@ class PipelineTrigger(BaseTrigger):
                 if verdict.outcome is Outcome.FAILED:
                     return _event(WaitOutcome.FAILED, str(wait.failure(verdict)), verdict.result)
             wait.check_time(time.time())
-            await asyncio.sleep(jittered(self.poll_interval_s))
+            await asyncio.sleep(add_jitter(self.poll_interval_s))
 
 
 def backstop(timeout_s: float | None) -> timedelta | None:

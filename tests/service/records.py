@@ -36,7 +36,7 @@ def compiling() -> PipelineRecord:
 def stopped() -> PipelineRecord:
     """Compiled, never started."""
     record = compilation.sql_compiled(compiling(), {"schema": {}}, [], NOW)
-    return compilation.compiled(compilation.compiling_second_stage(record, NOW), NOW)
+    return compilation.complete_compilation(compilation.compiling_second_stage(record, NOW), NOW)
 
 
 def broken() -> PipelineRecord:
@@ -77,7 +77,7 @@ def stopping() -> PipelineRecord:
 
 
 def stopped_with_storage() -> PipelineRecord:
-    return incarnation.stopped(stopping(), NOW)
+    return incarnation.complete_stop(stopping(), NOW)
 
 
 def failing() -> PipelineRecord:
@@ -88,7 +88,7 @@ def failing() -> PipelineRecord:
 def failed() -> PipelineRecord:
     """Stopped by an error."""
     error = {"message": "it broke", "error_code": "RuntimeError.WorkerPanic", "details": {}}
-    return incarnation.stopped(incarnation.fail(running(), error, NOW), NOW)
+    return incarnation.complete_stop(incarnation.fail(running(), error, NOW), NOW)
 
 
 def clearing() -> PipelineRecord:

@@ -122,13 +122,13 @@ def test_a_graceful_stop_without_its_checkpoint_is_a_stop_with_an_error() -> Non
 def test_the_flags_of_an_approval_replace_those_of_the_start() -> None:
     waiting = replace(given.at(RuntimeStatus.AWAITING_APPROVAL), silent_bootstrap=True, concurrent_bootstrap=False)
     flags = BootstrapFlags(concurrent=True)
-    approved = requests.approved(waiting, waiting.deployment_id, flags)
+    approved = requests.approve(waiting, waiting.deployment_id, flags)
     assert (approved.silent_bootstrap, approved.concurrent_bootstrap) == (False, True)
     assert (approved.refresh_version, approved.event_status) == (waiting.refresh_version, waiting.event_status)
     # An incarnation that is stopped meanwhile, or over, leaves no flags.
     stopping = requests.stop(waiting, LATER, force=True)
-    assert requests.approved(stopping, waiting.deployment_id, flags) is stopping
-    assert requests.approved(waiting, UUID(int=9), flags) is waiting
+    assert requests.approve(stopping, waiting.deployment_id, flags) is stopping
+    assert requests.approve(waiting, UUID(int=9), flags) is waiting
 
 
 def test_who_awaits_approval_rests_until_somebody_stops_it() -> None:
@@ -223,7 +223,7 @@ def test_a_suspended_incarnation_is_stopped_without_error() -> None:
         given.suspending(), transition(RuntimeStatus.SUSPENDED, RuntimeStatus.SUSPENDED, sequence=4), LATER
     )
     assert record.deployment_desired_status == "Stopped"
-    ended = incarnation.stopped(incarnation.stopping(record, LATER), LATER)
+    ended = incarnation.complete_stop(incarnation.stopping(record, LATER), LATER)
     assert (ended.deployment_status, ended.deployment_error, ended.storage_status_details) == ("Stopped", None, {"checkpoints": []})
 
 
@@ -247,7 +247,7 @@ def test_storage_is_in_use_from_the_start_until_it_is_cleared() -> None:
     assert [state().storage_status.value for state in states] == [
         "Cleared", "InUse", "InUse", "Clearing",
     ]  # fmt: skip
-    record = incarnation.cleared(given.clearing())
+    record = incarnation.complete_clear(given.clearing())
     assert (record.storage_status.value, record.storage_status_details) == ("Cleared", None)
 
 
@@ -255,7 +255,7 @@ def test_a_storage_that_cannot_be_cleared_says_why_until_it_can() -> None:
     stuck = incarnation.clear_failed(given.clearing(), "no permission")
     assert stuck.deployment_error is not None
     assert (stuck.storage_status.value, stuck.deployment_error["message"]) == ("Clearing", "no permission")
-    assert incarnation.cleared(stuck).deployment_error is None
+    assert incarnation.complete_clear(stuck).deployment_error is None
 
 
 @pytest.mark.parametrize(

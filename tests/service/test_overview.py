@@ -58,7 +58,7 @@ def test_running_and_stopped_pipelines_are_in_one_list_and_a_host_is_asked_once(
     )
     put(control_plane, named(incarnation.observe(given.running(), transition, given.NOW), "up"))
     put(control_plane, named(given.running(), "beside"))
-    kept = incarnation.stopped(incarnation.observe(given.stopping(), transition, given.NOW), given.LATER)
+    kept = incarnation.complete_stop(incarnation.observe(given.stopping(), transition, given.NOW), given.LATER)
     put(control_plane, named(kept, "down"))
     put(control_plane, named(given.failed(), "failed"))
     put(control_plane, named(given.broken(), "broken"))

@@ -137,7 +137,7 @@ class PipelineDiagnostics(PipelineBase):
             "pipeline_events": pipeline_events,
         }
         content: bytes = self.client.get(self._path("support_bundle"), params=params, timeout_s=BUNDLE_S)
-        return _saved(content, output_path)
+        return _save(content, output_path)
 
     def start_samply_profile(self, duration: int = 30) -> None:
         """Profile the native code of the pipeline. There is none on Spark: see :meth:`circuit_profile`.
@@ -155,10 +155,10 @@ class PipelineDiagnostics(PipelineBase):
         :raises PipelineAPIError: with the code ``NotSupported``
         """
         content: bytes = self.client.get(self._path("samply_profile"))
-        return _saved(content, output_path)
+        return _save(content, output_path)
 
 
-def _saved(content: bytes, output_path: str | None) -> bytes:
+def _save(content: bytes, output_path: str | None) -> bytes:
     if output_path is not None:
         Path(output_path).write_bytes(content)
     return content

@@ -340,7 +340,7 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
         goal = (metrics.total_input_records or 0) - (metrics.buffered_input_records or 0)
         last = _progress(metrics)
 
-        def completed() -> bool | None:
+        def check_completed() -> bool | None:
             nonlocal metrics, last
             if _is_taken(metrics, goal):
                 return True
@@ -350,7 +350,7 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
             return True if _is_taken(metrics, goal) else None
 
         what = f"pipeline {self.name!r} to complete {goal} input records"
-        wait_until(completed, what=what, seen=lambda: last, timeout_s=timeout_s, poll_s=STATUS_POLL_S)
+        wait_until(check_completed, what=what, seen=lambda: last, timeout_s=timeout_s, poll_s=STATUS_POLL_S)
 
     def _push(
         self,

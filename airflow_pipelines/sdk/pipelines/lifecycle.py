@@ -185,14 +185,14 @@ class PipelineLifecycle(PipelineBase):
             return
         last = "nothing"
 
-        def stopped() -> dict[str, Any] | None:
+        def check_stopped() -> dict[str, Any] | None:
             nonlocal last
             descriptor = self._read(PipelineFieldSelector.STATUS, idempotent=False)
             last = describe_status(descriptor)
             return descriptor if is_down(descriptor) else None
 
         what = f"pipeline {self.name!r} to stop"
-        descriptor = wait_until(stopped, what=what, seen=lambda: last, timeout_s=timeout_s, poll_s=STOP_POLL_S)
+        descriptor = wait_until(check_stopped, what=what, seen=lambda: last, timeout_s=timeout_s, poll_s=STOP_POLL_S)
         for listener in self._listeners:
             listener.join(LISTENER_STOP_S)
         self._listeners.clear()
@@ -272,13 +272,13 @@ class PipelineLifecycle(PipelineBase):
             return
         last = "nothing"
 
-        def cleared() -> bool | None:
+        def check_cleared() -> bool | None:
             nonlocal last
             last = f"storage {self._read(PipelineFieldSelector.STATUS, idempotent=False)['storage_status']}"
             return True if StorageStatus.from_str(self._descriptor["storage_status"]) is StorageStatus.CLEARED else None
 
         what = f"the storage of pipeline {self.name!r} to be cleared"
-        wait_until(cleared, what=what, seen=lambda: last, timeout_s=timeout_s, poll_s=poll_interval_s)
+        wait_until(check_cleared, what=what, seen=lambda: last, timeout_s=timeout_s, poll_s=poll_interval_s)
 
     def update_runtime(self) -> None:
         """Move the pipeline to the service's release: the program is compiled again if another release compiled it.

@@ -45,13 +45,13 @@ class PipelineTransactions(PipelineInputs):
             return
         last = "nothing"
 
-        def committed() -> bool | None:
+        def check_committed() -> bool | None:
             nonlocal last
             last = self._raise_if_down(f"the commit of transaction {current}")
             return True if self.transaction_id() != current else None
 
         what = f"transaction {current} of pipeline {self.name!r} to commit"
-        wait_until(committed, what=what, seen=lambda: last, timeout_s=timeout_s, poll_s=STATUS_POLL_S)
+        wait_until(check_committed, what=what, seen=lambda: last, timeout_s=timeout_s, poll_s=STATUS_POLL_S)
 
     def transaction_status(self) -> TransactionStatus:
         """Return the status of the pipeline's current transaction.

@@ -65,7 +65,7 @@ def wait_until(
         seconds = min(poll_s, FIRST_POLL_S * 1.5 ** min(state.attempt_number - 1, 20))
         return seconds if deadline is None else max(0.0, min(seconds, deadline - time.monotonic()))
 
-    def expired(_: tenacity.RetryCallState) -> bool:
+    def has_expired(_: tenacity.RetryCallState) -> bool:
         return deadline is not None and time.monotonic() >= deadline
 
     def give_up(_: tenacity.RetryCallState) -> T:
@@ -73,7 +73,7 @@ def wait_until(
         raise PipelineTimeoutError(f"timed out after {timeout_s:g} s waiting for {what}; last seen: {seen()}{trouble}")
 
     retrying = tenacity.Retrying(
-        retry=tenacity.retry_if_result(lambda result: result is None), wait=pause, stop=expired, retry_error_callback=give_up
+        retry=tenacity.retry_if_result(lambda result: result is None), wait=pause, stop=has_expired, retry_error_callback=give_up
     )
     result = retrying(once)
     if result is None:

@@ -58,7 +58,7 @@ class _Passage:
 _Slot: TypeAlias = str | _Passage
 
 
-def layered(boxes: Mapping[str, Size], edges: Sequence[Edge]) -> Layout:
+def compute_layout(boxes: Mapping[str, Size], edges: Sequence[Edge]) -> Layout:
     """Compute the layout of boxes.
 
     :param boxes: their sizes by name
@@ -72,7 +72,7 @@ def layered(boxes: Mapping[str, Size], edges: Sequence[Edge]) -> Layout:
     for slot in (slot for chain in chains.values() for slot in chain if isinstance(slot, _Passage)):
         layers[slot.layer].append(slot)
     _order(layers, [pair for chain in chains.values() for pair in pairwise(chain)])
-    return _placed(boxes, layers, chains)
+    return _place_boxes(boxes, layers, chains)
 
 
 def _assign_layers(names: Sequence[str], edges: Sequence[Edge]) -> dict[str, int]:
@@ -123,7 +123,7 @@ def _mean(values: Sequence[float], default: float) -> float:
     return sum(values) / len(values) if values else default
 
 
-def _placed(boxes: Mapping[str, Size], layers: list[list[_Slot]], chains: Mapping[Edge, list[_Slot]]) -> Layout:
+def _place_boxes(boxes: Mapping[str, Size], layers: list[list[_Slot]], chains: Mapping[Edge, list[_Slot]]) -> Layout:
     def height(slot: _Slot) -> float:
         return boxes[slot].height if isinstance(slot, str) else _PASSAGE
 

@@ -90,10 +90,10 @@ def _build_chains(nodes: Sequence[PlanNode]) -> list[Chain]:
             if strategy == DIRECT and readers[source] == 1 and by_id[source].parallelism == node.parallelism:
                 following[source] = node
     inner = {node.id for node in following.values()}
-    return [Chain(tuple(_followed(node, following))) for node in nodes if node.id not in inner]
+    return [Chain(tuple(_follow_chain(node, following))) for node in nodes if node.id not in inner]
 
 
-def _followed(node: PlanNode, following: Mapping[int, PlanNode]) -> Iterator[PlanNode]:
+def _follow_chain(node: PlanNode, following: Mapping[int, PlanNode]) -> Iterator[PlanNode]:
     found: PlanNode | None = node
     while found is not None:
         yield found

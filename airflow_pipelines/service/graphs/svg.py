@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Final
 from xml.sax.saxutils import escape
 
-from airflow_pipelines.service.graphs.layers import Edge, Layout, Point, Size, layered
+from airflow_pipelines.service.graphs.layers import Edge, Layout, Point, Size, compute_layout
 from airflow_pipelines.service.graphs.stream_graph import Chain, StreamGraph
 
 MARGIN: Final = 24.0
@@ -34,7 +34,9 @@ def picture(graph: StreamGraph, title: str) -> str:
     :param graph: the graph
     :param title: the title of the document
     """
-    layout = layered({chain.name: _size(chain) for chain in graph.chains}, [(each.source, each.target) for each in graph.exchanges])
+    layout = compute_layout(
+        {chain.name: _size(chain) for chain in graph.chains}, [(each.source, each.target) for each in graph.exchanges]
+    )
     width, height = layout.size.width + 2 * MARGIN, layout.size.height + 2 * MARGIN
     return "\n".join(
         [

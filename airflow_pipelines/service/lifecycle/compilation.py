@@ -47,7 +47,7 @@ def compiling_second_stage(record: PipelineRecord, now: datetime) -> PipelineRec
     return _program(record, ProgramStatus.COMPILING_RUST, now)
 
 
-def compiled(record: PipelineRecord, now: datetime) -> PipelineRecord:
+def complete_compilation(record: PipelineRecord, now: datetime) -> PipelineRecord:
     """Record that the program can run."""
     return replace(
         _program(record, ProgramStatus.SUCCESS, now),
@@ -71,7 +71,7 @@ def remaining_steps(
     second = compiling_second_stage(first, now)
     if record.udf_rust.strip() or record.udf_toml.strip():
         return [first, second, rust_refused(second, now)]
-    return [first, second, compiled(second, now)]
+    return [first, second, complete_compilation(second, now)]
 
 
 def rust_refused(record: PipelineRecord, now: datetime) -> PipelineRecord:

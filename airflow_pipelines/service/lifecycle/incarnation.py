@@ -129,7 +129,7 @@ def stopping(record: PipelineRecord, now: datetime) -> PipelineRecord:
     )
 
 
-def stopped(record: PipelineRecord, now: datetime) -> PipelineRecord:
+def complete_stop(record: PipelineRecord, now: datetime) -> PipelineRecord:
     """Record that the resources are gone."""
     return replace(
         set_resources_status(record, ResourcesStatus.STOPPED, now),
@@ -140,7 +140,7 @@ def stopped(record: PipelineRecord, now: datetime) -> PipelineRecord:
     )
 
 
-def cleared(record: PipelineRecord) -> PipelineRecord:
+def complete_clear(record: PipelineRecord) -> PipelineRecord:
     """Record that the storage is empty."""
     error = record.deployment_error
     if error is not None and error.get("error_code") == ErrorCode.STORAGE_CLEAR_FAILED:

@@ -179,7 +179,7 @@ def _start_again(record: PipelineRecord, request: StartRequest) -> PipelineRecor
     return record
 
 
-def approved(record: PipelineRecord, deployment_id: UUID | None, flags: BootstrapFlags) -> PipelineRecord:
+def approve(record: PipelineRecord, deployment_id: UUID | None, flags: BootstrapFlags) -> PipelineRecord:
     """Replace the flags of the start by those of an approval.
 
     :param record: the pipeline

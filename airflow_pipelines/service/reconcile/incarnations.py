@@ -136,7 +136,7 @@ class Incarnations:
         deployment_id = record.deployment_id
         if host is not None and deployment_id is not None:
             try:
-                if not self._gone(record, host, deployment_id):
+                if not self._release_or_take_down(record, host, deployment_id):
                     return record
             except Problem as error:
                 # A refusal does not cancel the stop: the host is asked again.
@@ -144,11 +144,11 @@ class Incarnations:
                 return record
             record = self._observation.observe(record)
             self._asked -= {asked for asked in self._asked if asked[1] == deployment_id}
-        stopped = self._commits.commit(record, [incarnation.stopped(record, datetime.now(UTC))])
+        stopped = self._commits.commit(record, [incarnation.complete_stop(record, datetime.now(UTC))])
         self._store.forget_ended_transitions()
         return stopped
 
-    def _gone(self, record: PipelineRecord, host: HostRecord, deployment_id: UUID) -> bool:
+    def _release_or_take_down(self, record: PipelineRecord, host: HostRecord, deployment_id: UUID) -> bool:
         deployer = self._deployers.get(record.deployer) or self._deployers.of_kind(host.kind)
         last = self._registry.transitions(deployment_id, record.consumed_sequence - 1)
         suspended = bool(last) and last[-1].status is RuntimeStatus.SUSPENDED
@@ -186,7 +186,7 @@ class Incarnations:
                 return self._commits.commit(record, [incarnation.clear_failed(record, message)])
             time.sleep(0.5)
             return record
-        return self._commits.commit(record, [incarnation.cleared(record)])
+        return self._commits.commit(record, [incarnation.complete_clear(record)])
 
     def _deployment(self, record: PipelineRecord, deployment_id: UUID) -> Deployment:
         return Deployment(

@@ -20,7 +20,7 @@ def router(keys: ApiKeys) -> APIRouter:
 
     @router.get("")
     def list_keys() -> JsonAnswer:
-        return JsonAnswer([_shown(key) for key in keys.all()])
+        return JsonAnswer([_to_json(key) for key in keys.all()])
 
     @router.post("")
     def create(body: Body) -> JsonAnswer:
@@ -30,7 +30,7 @@ def router(keys: ApiKeys) -> APIRouter:
 
     @router.get("/{key_name}")
     def get(key_name: str) -> JsonAnswer:
-        return JsonAnswer(_shown(keys.get(key_name)))
+        return JsonAnswer(_to_json(keys.get(key_name)))
 
     @router.delete("/{key_name}")
     def delete(key_name: str) -> Response:
@@ -47,6 +47,6 @@ def _parse_scope(role: Any) -> Scope:
         raise errors.invalid_param(f"The field 'role' must be 'read' or 'write', not {role!r}") from error
 
 
-def _shown(key: ApiKey) -> dict[str, Any]:
+def _to_json(key: ApiKey) -> dict[str, Any]:
     scopes = ["Read"] if key.scope is Scope.READ else ["Read", "Write"]
     return {"id": str(key.id), "name": key.name, "role": key.scope.value, "scopes": scopes}

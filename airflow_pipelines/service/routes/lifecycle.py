@@ -83,7 +83,7 @@ def _add_moves(router: APIRouter, control_plane: ControlPlane) -> None:
     def approve(name: str, body: Body, silent_bootstrap: Flag = False, concurrent_bootstrap: Flag = False) -> JsonAnswer:
         flags = BootstrapFlags(silent=silent_bootstrap, concurrent=concurrent_bootstrap)
         flags.check()
-        control_plane.approve(name, flags, _expected(body))
+        control_plane.approve(name, flags, _parse_expected_change(body))
         return JsonAnswer("Pipeline change approved")
 
 
@@ -126,7 +126,7 @@ def _add_comparisons(router: APIRouter, changes: ProgramChanges) -> None:
         return JsonAnswer(changes.plan(name, body))
 
 
-def _expected(body: Any) -> ProgramChange | None:
+def _parse_expected_change(body: Any) -> ProgramChange | None:
     """Return the programs that an approval expects.
 
     It expects none if there is no body, or the JSON text null, which clients send for none.

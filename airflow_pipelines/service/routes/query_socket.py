@@ -43,11 +43,11 @@ def add_query_socket(router: APIRouter, proxy: Proxy) -> None:
     async def query(name: str, socket: WebSocket) -> None:
         await socket.accept()
         with suppress(WebSocketDisconnect):
-            asked = await _asked(socket)
+            asked = await _receive_query(socket)
             if asked is None:
                 return
-            answer = asyncio.ensure_future(_answered(proxy, name, asked, socket))
-            left = asyncio.ensure_future(_left(socket))
+            answer = asyncio.ensure_future(_send_answer(proxy, name, asked, socket))
+            left = asyncio.ensure_future(_wait_for_disconnect(socket))
             try:
                 await asyncio.wait({answer, left}, return_when=asyncio.FIRST_COMPLETED)
                 if answer.done():
@@ -58,7 +58,7 @@ def add_query_socket(router: APIRouter, proxy: Proxy) -> None:
                 await asyncio.gather(answer, left, return_exceptions=True)
 
 
-async def _asked(socket: WebSocket) -> str | None:
+async def _receive_query(socket: WebSocket) -> str | None:
     """Return the client's message, of either kind.
 
     :returns: the text; None if it has not arrived in the time for the body of a request, in which case the socket is closed, or if
@@ -80,13 +80,13 @@ async def _asked(socket: WebSocket) -> str | None:
     return text if isinstance(text, str) else bytes(message["bytes"]).decode("utf-8", "replace")
 
 
-async def _left(socket: WebSocket) -> None:
+async def _wait_for_disconnect(socket: WebSocket) -> None:
     """Wait until the client has gone. Other messages of the client are ignored."""
     while (await socket.receive())["type"] != "websocket.disconnect":
         pass
 
 
-async def _answered(proxy: Proxy, name: str, asked: str, socket: WebSocket) -> int:
+async def _send_answer(proxy: Proxy, name: str, asked: str, socket: WebSocket) -> int:
     """Send the answer to a message, and return the code for closing."""
     try:
         sql, result_format = _request(asked)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_pipelines.service.graphs.layers import GAP_X, Edge, Layout, Size, layered
+from airflow_pipelines.service.graphs.layers import GAP_X, Edge, Layout, Size, compute_layout
 
 BOX = Size(100, 40)
 
@@ -16,7 +16,7 @@ def boxes(*names: str) -> dict[str, Size]:
 
 
 def test_each_box_is_to_the_right_of_all_that_it_reads() -> None:
-    found = layered(boxes("a", "b", "c", "d"), [("a", "b"), ("b", "c"), ("a", "c"), ("c", "d"), ("a", "d")])
+    found = compute_layout(boxes("a", "b", "c", "d"), [("a", "b"), ("b", "c"), ("a", "c"), ("c", "d"), ("a", "d")])
     assert [found.corners[name].x for name in "abcd"] == [number * (100 + GAP_X) for number in range(4)]
     assert len(found.routes["a", "b"]) == 2
     assert len(found.routes["a", "d"]) == 4, "it has a place of its own where it passes b and c"
@@ -24,17 +24,17 @@ def test_each_box_is_to_the_right_of_all_that_it_reads() -> None:
 
 
 def test_edges_that_need_not_cross_do_not() -> None:
-    found = layered(boxes("a", "b", "x", "y"), [("a", "y"), ("b", "x")])
+    found = compute_layout(boxes("a", "b", "x", "y"), [("a", "y"), ("b", "x")])
     assert (found.corners["a"].y < found.corners["b"].y) == (found.corners["y"].y < found.corners["x"].y)
 
 
 def test_nothing_and_one_box() -> None:
-    assert layered({}, []) == Layout({}, {}, Size(0.0, 0.0))
-    assert layered(boxes("a"), []).size == BOX
+    assert compute_layout({}, []) == Layout({}, {}, Size(0.0, 0.0))
+    assert compute_layout(boxes("a"), []).size == BOX
 
 
 def test_a_cycle_is_drawn_somehow() -> None:
-    found = layered(boxes("a", "b"), [("a", "b"), ("b", "a")])
+    found = compute_layout(boxes("a", "b"), [("a", "b"), ("b", "a")])
     assert found.corners.keys() == {"a", "b"}
     assert found.routes.keys() == {("a", "b"), ("b", "a")}
 
@@ -51,7 +51,7 @@ def graphs(draw: st.DrawFn) -> tuple[dict[str, Size], list[Edge]]:
 @given(graphs())
 def test_no_two_boxes_overlap_and_every_edge_goes_to_the_right(graph: tuple[dict[str, Size], list[Edge]]) -> None:
     sizes, edges = graph
-    found = layered(sizes, edges)
+    found = compute_layout(sizes, edges)
     for one, other in combinations(sizes, 2):
         a, b = found.corners[one], found.corners[other]
         apart = a.x + sizes[one].width <= b.x or b.x + sizes[other].width <= a.x
