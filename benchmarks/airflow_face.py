@@ -199,7 +199,7 @@ def _waits(run: Run, url: str, names: list[str], waits: int) -> list[Awaitable[A
 
 
 def _plain_looks(run: Run, url: str, names: list[str]) -> list[Awaitable[Any]]:
-    """The same requests at the same times, with one client of the HTTP library."""
+    """Return coroutines that make the same requests at the same times, with one client of the HTTP library."""
     limits = httpx.Limits(max_connections=100, max_keepalive_connections=8, keepalive_expiry=30.0)
     client = httpx.AsyncClient(base_url=url, verify=False, limits=limits)
 

@@ -13,7 +13,7 @@ _RELATIVE, _ABSOLUTE = 1e-6, 2e-6
 
 
 def difference(ours: pa.Table, theirs: pa.Table) -> str | None:
-    """What is different, as text; None when the answers are equal as bags of rows.
+    """Describe the difference of two answers, or return None if they are equal as bags of rows.
 
     Whole numbers, texts and times must be equal; decimals and floats may differ by the rounding of one more operation.
 
@@ -38,7 +38,7 @@ def _may_be_rounded(kind: Any) -> bool:
 
 
 def _in_order(answer: pa.Table, rounded: Set[int]) -> pa.Table:
-    """The rows sorted, by what is exact first: rows whose rounded numbers are nearly equal may change places."""
+    """Sort the rows by their exact columns first, because rows whose rounded numbers are nearly equal may change places."""
     columns = [_plain(column, at in rounded) for at, column in enumerate(answer.columns)]
     table = pa.table(columns, names=[str(at) for at in range(len(columns))])
     names = sorted(range(len(columns)), key=lambda at: at in rounded)
@@ -46,7 +46,7 @@ def _in_order(answer: pa.Table, rounded: Set[int]) -> pa.Table:
 
 
 def _plain(column: Any, is_rounded: bool) -> Any:
-    """A column in the one type that both systems' types are turned into."""
+    """Cast a column to the common type of both systems."""
     kind = column.type
     if is_rounded:
         return column.cast(pa.float64(), safe=False)

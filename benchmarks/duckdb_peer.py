@@ -29,9 +29,9 @@ class DuckDb:
 
     @classmethod
     def open(cls) -> Self:
-        """An empty database.
+        """Open an empty database.
 
-        :raises ModuleNotFoundError: when DuckDB is not installed; the extra ``bench`` has it
+        :raises ModuleNotFoundError: if DuckDB is not installed; the extra ``bench`` has it
         """
         import duckdb
 
@@ -53,18 +53,18 @@ class DuckDb:
         self.connection.execute(f'CREATE OR REPLACE TABLE "{table}" AS SELECT * FROM read_parquet([{names}])')
 
     def seconds(self, query: str, repeats: int) -> float:
-        """The median time in which a query is computed.
+        """Measure the median time in which a query is computed, in seconds.
 
-        :param query: in DuckDB's SQL
-        :param repeats: how often; one more run before these does not count
+        :param query: the query, in DuckDB's SQL
+        :param repeats: the number of runs; one more before these does not count
         """
         self._run(query)
         return median_seconds(lambda _: self._run(query), repeats)
 
     def answer(self, query: str) -> Any:
-        """The rows that a query gives, as an Arrow table.
+        """Return the rows of a query, as an Arrow table.
 
-        :param query: in DuckDB's SQL
+        :param query: the query, in DuckDB's SQL
         """
         return self.connection.sql(query).to_arrow_table()
 

@@ -72,7 +72,7 @@ class Passed:
     peak: float
 
     def measurements(self) -> list[Measurement]:
-        """The figures by name."""
+        """Return the figures by name."""
         name = f"large_results.{self.way}.1e{round(log10(self.rows))}"
         return [
             Measurement(f"{name}.s", self.seconds, "s"),
@@ -97,7 +97,7 @@ def measure(_options: Options) -> list[Measurement]:
 
 
 def _of_view(view: str, pipeline: Pipeline, url: str, host: int, home: Path) -> list[Measurement]:
-    """The figures of one view."""
+    """Measure one view."""
     passed, firsts = [], []
     for before, rows in zip((0, *SIZES), SIZES, strict=False):
         if view == "plain":
@@ -152,7 +152,7 @@ def _measured(way: str, rows: int, host: int, work: Callable[[], object]) -> Pas
 
 @contextmanager
 def _peak(process: int) -> Iterator[list[float]]:
-    """The memory of a process while the block runs, looked at all the time."""
+    """Sample the memory of a process while the block runs, and yield the list of samples."""
     seen, ended = [resident(process)], threading.Event()
 
     def look() -> None:
@@ -240,7 +240,7 @@ def _first_byte(view: str, url: str, form: str) -> float:
 
 
 def _first_message(view: str, url: str) -> float:
-    """The same for an answer in JSON over a WebSocket."""
+    """Return the seconds to the first message of an answer in JSON over a WebSocket; then its client goes."""
     address = f"{url.replace('http', 'ws', 1)}/v0/pipelines/large/query"
     began = time.perf_counter()
     with connect(address, max_size=None, proxy=None) as socket:
@@ -260,7 +260,7 @@ def _require(found: int, rows: int) -> None:
 
 
 def _host(home: Path) -> int:
-    """The Python process of the one host."""
+    """Return the process ID of the Python process of the one host."""
     [host] = [host for host in Registry(open_database(Settings.load(home).database_url)).live_hosts() if host.pid is not None]
     assert host.pid is not None
     return host.pid

@@ -26,7 +26,7 @@ class Machine:
 
     @classmethod
     def here(cls) -> Machine:
-        """This machine, now."""
+        """Describe this machine, now."""
         return cls(
             measured_at=pendulum.now("UTC").to_iso8601_string(),
             cpu=_cpu_model(),
@@ -38,7 +38,7 @@ class Machine:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The description as it is stored with the results."""
+        """Return the description as it is stored with the results."""
         return asdict(self)
 
 

@@ -51,7 +51,7 @@ class Figures:
 
     @classmethod
     def of(cls, kind: str, seconds: list[float], errors: int) -> Figures:
-        """The figures of calls that took so long."""
+        """Return the figures of calls with these durations."""
         if not seconds:
             return cls(kind, 0, errors, math.nan, math.nan)
         return cls(kind, len(seconds), errors, statistics.median(seconds), percentile(seconds, 0.99))
@@ -79,14 +79,14 @@ class Calls:
             self.seconds.setdefault(kind, []).append(watch.seconds)
 
     def figures(self) -> list[Figures]:
-        """The figures of each kind of call."""
+        """Return the figures of each kind of call."""
         return [
             Figures.of(kind, self.seconds.get(kind, []), len(self.errors.get(kind, [])))
             for kind in sorted({*self.seconds, *self.errors})
         ]
 
     def measurements(self) -> list[Measurement]:
-        """The same, as they are stored."""
+        """Return the figures of each kind of call, as they are stored."""
         found = []
         for figures in self.figures():
             name = f"many.{figures.kind}"
@@ -96,7 +96,7 @@ class Calls:
         return found
 
     def table(self) -> Table:
-        """The same, to be shown."""
+        """Return the figures of each kind of call, as a table to show."""
         table = Table("call", "calls", "errors", "median s", "99 % s")
         for figures in self.figures():
             times = (f"{figures.median_s:.3f}", f"{figures.p99_s:.3f}")

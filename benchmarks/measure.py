@@ -67,7 +67,7 @@ def timed() -> Iterator[Stopwatch]:
 
 
 def median_seconds(action: Callable[[int], object], repeats: int) -> float:
-    """The median time of ``action(i)`` over ``repeats`` runs, in seconds."""
+    """Return the median time of ``action(i)`` over ``repeats`` runs, in seconds."""
     times = []
     for index in range(repeats):
         with timed() as watch:
@@ -77,12 +77,12 @@ def median_seconds(action: Callable[[int], object], repeats: int) -> float:
 
 
 def percentile(values: Sequence[float], part: float) -> float:
-    """The value below which a part of the values is."""
+    """Return the value below which a part of the values lies."""
     return sorted(values)[min(len(values) - 1, int(len(values) * part))]
 
 
 def geometric_mean(values: Iterable[float]) -> float:
-    """The geometric mean of positive values, the right mean of ratios. Raises ValueError when there are none."""
+    """Return the geometric mean of positive values, the right mean of ratios. Raises ValueError if there are none."""
     logarithms = [math.log(value) for value in values]
     if not logarithms:
         raise ValueError("the mean of nothing")

@@ -46,7 +46,7 @@ class Sample:
     jvm_live: float
 
     def measurements(self) -> list[Measurement]:
-        """The figures by name."""
+        """Return the figures by name."""
         values = {"python_rss": self.python_rss, "jvm_rss": self.jvm_rss, "jvm_live": self.jvm_live}
         return [Measurement(f"memory.step.{self.step}.{name}", value, "MiB") for name, value in values.items()]
 

@@ -39,8 +39,8 @@ class Options:
         return self.budget is not None and time.monotonic() - self._started > self.budget
 
     def required(self, names: Iterable[str]) -> frozenset[str]:
-        """The queries without which means over queries are not given.
+        """Return the queries without which means over queries are not given.
 
-        :param names: all queries of a benchmark
+        :param names: the names of all queries of a benchmark
         """
         return frozenset(name for name in names if not self.means_of_chosen or not self.queries or name in self.queries)

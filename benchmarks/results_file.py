@@ -33,7 +33,7 @@ class Results:
 
     @classmethod
     def read(cls, path: Path = RESULTS) -> Results:
-        """What the file holds; nothing when it is not there."""
+        """Read the results of a file; they are empty if there is no file."""
         if not path.exists():
             return cls()
         stored = json.loads(path.read_text())
@@ -51,7 +51,7 @@ class Results:
             self.figures[measurement.name] = Dated(measurement, machine.measured_at)
 
     def value(self, name: str) -> float | None:
-        """A figure's value, or None when it was never taken."""
+        """Return a figure's value, or None if it was never taken."""
         found = self.figures.get(name)
         return None if found is None else found.measurement.value
 

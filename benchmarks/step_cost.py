@@ -94,9 +94,10 @@ def _inserts(table: str, rows: pa.Table) -> TableChanges:
 def _recompute(
     spark: SparkSession, sessions: SparkSessions, circuit: Circuit, compiled: Program, folder: Path, repeats: int = 3
 ) -> float:
-    """What a user would do instead: the tables as Parquet, the views' queries run over them by Spark's defaults.
+    """Measure the recomputation that a user would do instead, as the median time in seconds.
 
-    Caching ``spend`` for the view that reads it was tried and made this slower, so each view is computed by itself.
+    The tables are Parquet, and the views' queries run over them with Spark's defaults. Caching ``spend`` for the view that reads it
+    was tried and made this slower, so each view is computed by itself.
     """
     session = sessions.large.newSession()
     for setting in ("spark.sql.ansi.enabled", "spark.sql.session.timeZone", "spark.sql.caseSensitive"):

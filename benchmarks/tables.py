@@ -39,13 +39,13 @@ _MARKED = re.compile(r"(<!-- begin (\w+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
 
 
 def sizes(results: Results) -> list[str]:
-    """The sizes at which TPC-H queries were measured, as written in names, ascending."""
+    """Return the sizes at which TPC-H queries were measured, as written in names, ascending."""
     found = {match[1] for name in results.figures if (match := _QUERY_FIGURE.fullmatch(name))}
     return sorted(found, key=float)
 
 
 def by_query(results: Results, size: str) -> dict[str, dict[str, float]]:
-    """The figures of each TPC-H query at one size."""
+    """Return the figures of each TPC-H query at one size."""
     found: dict[str, dict[str, float]] = {}
     for name, dated in results.figures.items():
         match = _QUERY_FIGURE.fullmatch(name)
@@ -55,9 +55,9 @@ def by_query(results: Results, size: str) -> dict[str, dict[str, float]]:
 
 
 def filled_in(page: str, results: Results) -> str:
-    """The page with the tables between its markers made anew.
+    """Return the page with new tables between its markers.
 
-    :raises KeyError: when a marker names no table
+    :raises KeyError: if a marker names no table
     """
     tables = {
         "machine": _machine,
@@ -175,7 +175,7 @@ def _nexmark_profile(results: Results) -> str:
 
 
 def _if_there(row: Mapping[str, float], formats: Mapping[str, str]) -> list[str]:
-    """The figures of a row with these names, as text; empty for those that there are not."""
+    """Format the figures of a row with these names; the text of a missing figure is empty."""
     return [format(row[name], form) if name in row else "" for name, form in formats.items()]
 
 
@@ -184,7 +184,7 @@ def _by_number(queries: Iterable[str]) -> list[str]:
 
 
 def _matches(results: Results, pattern: re.Pattern[str]) -> dict[str, dict[str, float]]:
-    """The figures whose names fit, by the pattern's two groups."""
+    """Return the figures whose names match the pattern, by the pattern's two groups."""
     found: dict[str, dict[str, float]] = {}
     for name, dated in results.figures.items():
         if match := pattern.fullmatch(name):

@@ -53,7 +53,7 @@ class Folders:
         return self.root / "airflow.log"
 
     def environment(self) -> dict[str, str]:
-        """The environment of every process of the demo."""
+        """Return the environment of every process of the demo."""
         # Neither a server nor a connection that this machine may have for its own pipelines is the demo's business.
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW_PIPELINES_", "AIRFLOW_CONN_"))}
         return kept | {
@@ -133,7 +133,7 @@ class Demo:
                 time.sleep(0.2)
 
     def _results(self) -> dict[str, Any]:
-        """The XComs of the latest run, by task."""
+        """Return the XComs of the latest run, by task."""
         os.environ.update(self._environment)
         # Imported here: Airflow reads its home from the environment when it is imported.
         from airflow.models.dagrun import DagRun

@@ -15,7 +15,7 @@ Results = Mapping[str, Any]
 
 
 def introduction(console: Console) -> None:
-    """What is about to happen."""
+    """Announce the demo."""
     console.print(
         Panel(
             "A school's grades in a pipeline: a long-lived Spark job that keeps every average equal to its query. The DAG "
@@ -28,7 +28,7 @@ def introduction(console: Console) -> None:
 
 
 def first_run(console: Console, results: Results) -> None:
-    """The six steps of the first run."""
+    """Tell the six steps of the first run."""
     console.rule("[bold]First run of the DAG")
     _step(
         console, 1, f"Deployed [bold]{results['deploy']['pipeline']}[/]: {results['deploy']['action']}, program compiled by Spark."
@@ -74,7 +74,7 @@ def first_run(console: Console, results: Results) -> None:
 
 
 def second_run(console: Console, results: Results) -> None:
-    """That the second run went on where the first had stopped."""
+    """Tell that the second run resumed from the state of the first."""
     console.rule("[bold]Second run of the same DAG")
     files = results["figures_after_files"]
     step = files["latest_step"]
@@ -110,7 +110,7 @@ def _step(console: Console, number: int, text: str) -> None:
 
 
 def _rows(console: Console, title: str, rows: list[dict[str, Any]], before: Iterable[dict[str, Any]] = ()) -> None:
-    """The rows as a table; those that are not among ``before`` stand out."""
+    """Print the rows as a table; those that are not among ``before`` stand out."""
     table = Table(title=title, title_justify="left", title_style="italic")
     known = list(before)
     for name in rows[0] if rows else ():
@@ -121,7 +121,7 @@ def _rows(console: Console, title: str, rows: list[dict[str, Any]], before: Iter
 
 
 def _step_figures(console: Console, figures: Mapping[str, Any]) -> None:
-    """What one step did."""
+    """Print the figures of one step."""
     step = figures["latest_step"]
     table = Table(title=f"step {step['step']}: only the change was computed", title_justify="left", title_style="italic")
     for name in ("view", "how", "rows in", "rows out", "ms"):

@@ -21,7 +21,7 @@ CHECKPOINTS = watched_pipeline("quick_start", events=["checkpoint"], poll_interv
 
 @task
 def what_happened(triggering_asset_events: Any = None) -> list[dict[str, Any]]:
-    """The checkpoints since the last run, with their figures."""
+    """Return the checkpoints since the last run, with their figures."""
     return [event.extra["payload"] for event in triggering_asset_events[CHECKPOINTS]]
 
 

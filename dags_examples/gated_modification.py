@@ -33,7 +33,7 @@ group by customer;
 
 @task
 def tell(change: dict[str, str]) -> str:
-    """What the rest of such a DAG would go on with."""
+    """Summarise the change, which the rest of such a DAG would go on with."""
     return f"{change['pipeline']}: {change['decision']} by {change['decided_by']}, down for {change['outage_s']} s"
 
 

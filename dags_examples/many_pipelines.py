@@ -30,7 +30,7 @@ from orders;
 
 @task
 def regions() -> list[dict[str, Any]]:
-    """What there is today: of a database, a file, or another task."""
+    """Return today's pipelines, which may come from a database, a file, or another task."""
     return [
         {"pipeline_name": f"many_{region}", "sql": SQL.format(region=region), "rows": [{"id": 1, "amount": amount}]}
         for region, amount in (("north", "10.00"), ("south", "20.00"))
@@ -39,13 +39,13 @@ def regions() -> list[dict[str, Any]]:
 
 @task
 def programs(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What deploying takes of them."""
+    """Return the arguments of the tasks that deploy the pipelines."""
     return [{"pipeline_name": each["pipeline_name"], "sql": each["sql"]} for each in found]
 
 
 @task
 def pushes(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What pushing takes of them."""
+    """Return the arguments of the tasks that push rows."""
     return [{"pipeline_name": each["pipeline_name"], "rows": each["rows"]} for each in found]
 
 

@@ -41,7 +41,7 @@ group by page;
 
 
 def copies(**sync: object) -> dict[str, object]:
-    """A storage that knows an object store."""
+    """Return the configuration of a storage with an object store."""
     return {"storage": {"backend": {"name": "file", "config": {"sync": sync}}}}
 
 

@@ -38,7 +38,10 @@ HOME = Path(os.environ.get("AIRFLOW_PIPELINES_HOME", "~/.airflow_pipelines")).ex
 
 # [START program]
 def connector(file: str) -> str:
-    """A table's connector as the program declares it: JSON within a SQL string. A name of our own keeps it recognisable later."""
+    """Return a table's connector as the program declares it: JSON within a SQL string.
+
+    A name of our own keeps it recognisable later.
+    """
     return json.dumps(
         [
             {
@@ -51,7 +54,7 @@ def connector(file: str) -> str:
 
 
 def program(first_day: str, last_day: str) -> str:
-    """The pipeline's program: averages per student and class between two days.
+    """Return the pipeline's program: averages per student and class between two days.
 
     Both tables are materialized: their rows are kept, so that views added or changed later can be computed from them.
     """
@@ -101,7 +104,7 @@ MISTAKE = {"student_id": 2, "class": "algebra", "grade": "95.00", "class_date": 
 
 @task(multiple_outputs=False)
 def figures() -> dict[str, Any]:
-    """The pipeline's counters, and what its latest step with input did: the hook is there for whatever no operator does."""
+    """Return the pipeline's counters and the figures of its latest step with input. The hook serves whatever no operator does."""
     hook = PipelineHook()
     stats = hook.stats(PIPELINE)
     metrics = stats["global_metrics"]

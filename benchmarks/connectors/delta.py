@@ -108,7 +108,7 @@ def _sums(path: Path) -> tuple[int, int, int]:
 
 
 def _read(folder: Path) -> list[Measurement]:
-    """A snapshot, and by the library alone: both end in Arrow's memory."""
+    """Measure reading a snapshot by the connector and by the library alone. Both end in Arrow's memory."""
     times, plain = [], []
     for _ in range(3):
         connector = Connector(
@@ -154,7 +154,7 @@ def _rows(ids: np.ndarray[Any, Any], dice: np.random.Generator) -> pa.Table:
 
 
 def _replaced(state: pa.Table, ids: np.ndarray[Any, Any], after: pa.Table) -> pa.Table:
-    """The rows with some in place of those with the same number."""
+    """Return the rows with those of ``after`` in place of the rows with the same number."""
     places = np.arange(state.num_rows)
     places[ids] = state.num_rows + np.arange(len(ids))
     return pa.concat_tables([state, after]).take(pa.array(places)).combine_chunks()

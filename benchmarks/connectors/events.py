@@ -16,7 +16,7 @@ TOTALS: Final = "SELECT customer, kind, COUNT(*) AS events, SUM(amount) AS amoun
 
 
 def events(begin: int, end: int) -> Iterator[bytes]:
-    """The records with the numbers from ``begin`` to before ``end``."""
+    """Yield the records with the numbers from ``begin`` to before ``end``."""
     for number in range(begin, end):
         # Neighbours are of different groups.
         customer, kind = number * 7919 % CUSTOMERS, KINDS[number // CUSTOMERS % len(KINDS)]

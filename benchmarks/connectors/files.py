@@ -58,7 +58,7 @@ def measure(options: Options) -> list[Measurement]:  # noqa: ARG001 - one size f
 
 
 def _parquet(folder: Path, endpoint: str) -> list[Measurement]:
-    """The same files in turns, so that what else the machine does is the same for all. The first turn warms up."""
+    """Read the same files in each way in turns, so that other load of the machine is the same for all. The first turn warms up."""
     keys = {"access_key": _KEY, "secret_key": _KEY, "endpoint_override": endpoint, "region": "us-east-1"}
     ways: Mapping[str, Callable[[], float]] = {
         "local": lambda: _seconds(_local(folder / "parquet", "parquet"), _ROWS),
@@ -161,7 +161,7 @@ def _opened(transport: str, config: dict[str, Any], format_name: str) -> InputTr
 
 
 def _make(folder: Path) -> None:
-    """The files; those of the bucket are objects as well."""
+    """Write the files; those of the bucket are objects as well."""
     bucket = folder / _BUCKET
     (bucket / "parquet").mkdir(parents=True)
     (bucket / "small").mkdir()

@@ -44,7 +44,7 @@ def measure(options: Options) -> list[Measurement]:
 
 
 def measurements(rates: Mapping[str, float]) -> list[Measurement]:
-    """The figures that follow from rates.
+    """Return the figures that follow from rates.
 
     :param rates: rows per second, by reader
     """

@@ -81,7 +81,7 @@ def by_messages(values: Sequence[bytes]) -> pa.Table:
 
 
 def by_pyarrow(values: Sequence[bytes]) -> pa.Table:
-    """The reader of pyarrow alone, which is what ours uses: it looks at nothing that it does not have to."""
+    """Read the values with pyarrow alone, which our reader uses too. It checks nothing that it does not have to."""
     data = b"\n".join(values)
     texts = [pa.field(field.name, pa.string() if field.name in _AS_TEXT else field.type) for field in _TYPES]
     table = pajson.read_json(

@@ -87,11 +87,11 @@ def measure(options: Options) -> list[Measurement]:
 
 
 def measurements(reading: float, ours: list[float], theirs: list[float]) -> list[Measurement]:
-    """The figures that follow from rates.
+    """Return the figures that follow from rates.
 
-    :param reading: records per second that the connector alone reads and parses
-    :param ours: those of pipelines, turn by turn
-    :param theirs: those of Structured Streaming in the same turns
+    :param reading: the records per second that the connector alone reads and parses
+    :param ours: the rates of pipelines, turn by turn
+    :param theirs: the rates of Structured Streaming in the same turns
     """
     ratio = statistics.median(mine / other for mine, other in zip(ours, theirs, strict=True))
     return [
@@ -122,7 +122,7 @@ def _read_alone(address: str) -> float:
 
 
 def _program(topic: str, address: str, note: str) -> str:
-    """The program over a topic; another text each time, since a host remembers what it has compiled."""
+    """Return the program over a topic, with another text each time, because a host remembers the programs that it has compiled."""
     config = {"topic": topic, "bootstrap.servers": address, "start_from": "earliest", "enable.partition.eof": True}
     declared = {
         "name": "topic",
@@ -144,7 +144,7 @@ def _ours_seconds(client: PipelineClient, address: str, name: str) -> float:
 
 
 def _ours(client: PipelineClient, address: str, topic: str, records: int) -> Totals:
-    """The answer over a topic."""
+    """Compute the answer over a topic with a pipeline."""
     pipeline = PipelineBuilder(client, topic, sql=_program(topic, address, topic)).create()
     _run(pipeline)
     answer = _answer(pipeline)
@@ -168,7 +168,7 @@ def _answer(pipeline: Pipeline) -> Totals:
 
 
 def _structured(spark: SparkSession, address: str, topic: str, records: int) -> Totals:
-    """The answer of Structured Streaming over a topic."""
+    """Compute the answer over a topic with Structured Streaming."""
     writer = _totals(spark, address, topic).writeStream.outputMode("complete").format("memory").queryName("answer")
     _await(writer)
     rows = spark.table("answer").collect()
@@ -212,7 +212,7 @@ def _require_all(who: str, found: int, wanted: int) -> None:
 
 @contextmanager
 def _host(home: Path) -> Iterator[PipelineClient]:
-    """A client with a shared host of its own."""
+    """Yield a client with a shared host of its own."""
     client = PipelineClient(home=home)
     try:
         yield client
@@ -223,7 +223,7 @@ def _host(home: Path) -> Iterator[PipelineClient]:
 
 @contextmanager
 def _topics(folder: Path) -> Iterator[str]:
-    """A broker with the two topics, and its address."""
+    """Start a broker with the two topics, and yield its address."""
     broker = Broker(folder / "broker", *_JAVA)
     broker.start()
     try:

@@ -15,9 +15,11 @@ _MEMORY: Final = "2g"
 
 @contextmanager
 def spark_with_kafka() -> Iterator[SparkSession]:
-    """A local application with all cores and Spark's own source for Kafka, as somebody would set it up who knows this machine.
+    """Yield a local application with all cores and Spark's own source for Kafka.
 
-    :raises tools.maven.NoJarsError: when that source cannot be had here
+    It is set up as somebody who knows this machine would set it up.
+
+    :raises tools.maven.NoJarsError: if that source cannot be had here
     """
     libraries = ",".join(str(jar) for jar in sorted(jars("spark_kafka").glob("*.jar")))
     builder = SparkSession.builder.master("local[*]").appName("benchmarks").config("spark.jars", libraries)

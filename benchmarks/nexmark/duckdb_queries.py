@@ -62,8 +62,8 @@ _REWRITTEN: Mapping[str, str] = {
 
 
 def in_duckdb(query: Query) -> str:
-    """A query in DuckDB's SQL.
+    """Return a query in DuckDB's SQL.
 
-    :param query: in Spark's
+    :param query: the query, in Spark's SQL
     """
     return _REWRITTEN.get(query.name) or sqlglot.transpile(query.text, read="spark", write="duckdb")[0]

@@ -59,11 +59,11 @@ class FlinkSql:
         return cls(flink, tuple(sorted(jars.glob("*.jar"))))
 
     def times(self, stream: Stream, names: Sequence[str], runs: int, cores: int, heap: str) -> Mapping[str, Answer]:
-        """The median of the seconds of each query's jobs over the stream; jobs that are thrown away warm the process up.
+        """Measure each query's jobs over the stream, and return the median of their seconds; further jobs warm the process up.
 
-        :param names: queries in :data:`~benchmarks.nexmark.flink_queries.QUERIES`; others are left out
-        :param runs: how often each query runs
-        :param heap: memory of the Java process, as ``-Xmx`` takes it
+        :param names: the queries, of those in :data:`~benchmarks.nexmark.flink_queries.QUERIES`; others are left out
+        :param runs: the number of runs of each query
+        :param heap: the memory of the Java process, as ``-Xmx`` takes it
         """
         jobs = [name for name in _known(names) for _ in range(runs)]
         found: dict[str, list[Answer]] = {}
@@ -72,7 +72,7 @@ class FlinkSql:
         return {name: _median(answers) for name, answers in found.items()}
 
     def counts(self, stream: Stream, names: Sequence[str], cores: int, heap: str) -> Mapping[str, Answer]:
-        """The number of rows of each query's final answer."""
+        """Return the number of rows of each query's final answer."""
         return dict(self._answers(stream, _known(names), cores, heap, ("--count",)))
 
     def _answers(
@@ -94,7 +94,7 @@ class FlinkSql:
 
 
 def _median(answers: Sequence[Answer]) -> Answer:
-    """The answer in the middle by its seconds, or the first that is an error."""
+    """Return the median answer by its seconds, or the first that is an error."""
     failed = next((answer for answer in answers if answer.seconds is None), None)
     return failed or sorted(answers, key=lambda answer: answer.seconds or 0.0)[len(answers) // 2]
 

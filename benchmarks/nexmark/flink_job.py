@@ -43,7 +43,7 @@ def main() -> int:
 
 
 def _environment(parallelism: int, jars: list[Path]) -> TableEnvironment:
-    """A local streaming environment, tuned as the benchmark's authors tune theirs, with state on the heap and no checkpoints."""
+    """Create a local streaming environment, tuned as by the benchmark's authors, with state on the heap and no checkpoints."""
     configuration = Configuration()
     settings = {
         "parallelism.default": str(parallelism),

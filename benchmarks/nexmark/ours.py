@@ -97,10 +97,10 @@ def run_query(query: Query, sessions: SparkSessions, stream: Stream, size: int, 
 
 
 def step_seconds(query: Query, sessions: SparkSessions, side_input: Path, before: Sequence[Path], batches: Sequence[Path]) -> float:
-    """The median time of a step.
+    """Measure the median time of a step, in seconds.
 
     :param side_input: the file of the bounded table
-    :param before: batches that make the state, each a step that is not timed
+    :param before: the batches that make the state, each a step that is not timed
     :param batches: the batch of each step; the first :data:`WARM_UP` ones do not count
     """
     compiled = compile_program(program([query], append_only=True), sessions)
@@ -122,7 +122,7 @@ def step_seconds(query: Query, sessions: SparkSessions, side_input: Path, before
 
 
 def final_answer(query: Query, sessions: SparkSessions, stream: Stream, size: int) -> pa.Table:
-    """A query's answer over a whole stream."""
+    """Compute a query's answer over a whole stream."""
     text = program([query], append_only=True).replace("CREATE VIEW", "CREATE MATERIALIZED VIEW")
     with tempfile.TemporaryDirectory(prefix="pipelines-nexmark-") as folder:
         circuit = Circuit(compile_program(text, sessions), sessions, BatchStore(Path(folder)))
@@ -137,7 +137,7 @@ def final_answer(query: Query, sessions: SparkSessions, stream: Stream, size: in
 
 
 def by_name(names: tuple[str, ...] = ()) -> tuple[Query, ...]:
-    """The queries with these names, in their order; all of them without names."""
+    """Return the queries with these names, in the order of all queries; without names, return all of them."""
     return tuple(query for query in QUERIES if not names or query.name in names)
 
 

@@ -317,9 +317,9 @@ QUERIES = (
 
 
 def program(queries: Iterable[Query], append_only: bool) -> str:
-    """The program whose views are ``queries``, with the tables they read.
+    """Return the program whose views are ``queries``, with the tables they read.
 
-    :param append_only: whether the tables refuse deletions, as a stream of events never has any
+    :param append_only: True if the tables refuse deletions, which a stream of events never has
     """
     chosen = tuple(queries)
     tables = sorted({name for query in chosen for name in query.reads})

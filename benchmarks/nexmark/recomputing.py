@@ -24,10 +24,10 @@ class Recomputed:
     seconds: dict[str, dict[int, float]] = field(default_factory=dict)
 
     def measurements(self, steps: Mapping[str, Mapping[str, float]], required: Set[str]) -> list[Measurement]:
-        """The figures by name, next to our steps.
+        """Return the figures by name, next to our steps.
 
-        :param steps: seconds of a step of our engine by query, by the size of the step as it is written in names
-        :param required: means are given when all these queries were measured
+        :param steps: the seconds of a step of our engine by query, by the size of the step as it is written in names
+        :param required: the queries that must all have been measured for means to be given
         """
         found = [
             Measurement(f"nexmark.duckdb.{query}.at_{events}_s", taken, "s")

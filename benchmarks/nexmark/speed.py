@@ -58,9 +58,10 @@ class Figures:
     recomputed: Recomputed = field(default_factory=Recomputed)
 
     def measurements(self, required: Set[str] = NAMES) -> list[Measurement]:
-        """The figures by name.
+        """Return the figures by name.
 
-        :param required: means over queries are given when all these, as far as both systems can express them, were measured
+        :param required: the queries that must all have been measured, as far as both systems can express them, before means over
+            queries are given
         """
         systems = {"1e6": self.large, "1e5": self.small, "flink": self.flink, "structured": self.structured}
         found = [

@@ -35,15 +35,15 @@ class Stream:
         return self.folder / "whole"
 
     def batches(self, size: int, events: int | None = None) -> list[Path]:
-        """The folders of the batches of ``size`` events, in order; of the first ``events`` events when that is given."""
+        """Return the folders of the batches of ``size`` events, in order; of the first ``events`` events if that is given."""
         return [self.batch(size, number) for number in range((events or self.events) // size)]
 
     def batch(self, size: int, number: int) -> Path:
-        """The folder of one batch of ``size`` events."""
+        """Return the folder of one batch of ``size`` events."""
         return self.folder / "batches" / str(size) / f"{number:06d}"
 
     def side_input(self) -> Path:
-        """The file of the bounded table."""
+        """Return the file of the bounded table."""
         return self.whole / "side_input" / "part-0.parquet"
 
 
@@ -93,5 +93,5 @@ def _write(table: Any, path: Path, row_group: int = ROW_GROUP) -> None:
 
 
 def side_input(rows: int = 10_000) -> pa.Table:
-    """The bounded table that query 13 looks bids' auctions up in."""
+    """Return the bounded table in which query 13 looks up bids' auctions."""
     return pa.table({"key": pa.array(range(rows), pa.int64()), "value": [str(at) for at in range(rows)]})

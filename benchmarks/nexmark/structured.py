@@ -68,7 +68,7 @@ def run_structured(query: Query, sessions: SparkSessions, stream: Stream, size: 
 
 
 def expressible() -> tuple[Query, ...]:
-    """The queries that Structured Streaming can run."""
+    """Return the queries that Structured Streaming can run."""
     return tuple(query for query in QUERIES if query.name not in NOT_EXPRESSIBLE)
 
 

@@ -31,10 +31,10 @@ _PAUSE_S: Final = 0.1
 
 
 def measure(workloads: Sequence[Workload], repeats: int) -> list[Measurement]:
-    """The rates of workloads, and the milliseconds of one element.
+    """Measure the rates of workloads, and the milliseconds of one element.
 
     :param workloads: the workloads
-    :param repeats: how often each runs; the medians count
+    :param repeats: the number of runs of each; the medians count
     :returns: the figures
     """
     with _client() as client:

@@ -42,9 +42,9 @@ def measure(options: Options) -> list[Measurement]:
 
 
 def measurements(found: dict[int, dict[str, float]]) -> list[Measurement]:
-    """The figures of the sizes that were measured.
+    """Return the figures of the sizes that were measured.
 
-    :param found: by size, what :func:`figures` gave
+    :param found: the result of :func:`figures` by size
     """
     units = {"step_s": "s", "step_and_changes_s": "s", "rss_mib": "MiB", "load_s": "s"}
     listed = [

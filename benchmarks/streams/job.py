@@ -51,7 +51,7 @@ class Job:
         return time.perf_counter() - start
 
     def results(self, elements: int) -> list[Any]:
-        """The sorted results of a run."""
+        """Return the sorted results of a run."""
         _, stream = self._stream(elements)
         with stream.execute_and_collect() as found:
             return sorted(found)

@@ -17,7 +17,7 @@ PAUSE_S = 0.01
 
 
 def measure(flink: Flink | None) -> list[Measurement]:
-    """The medians and the 95th percentiles, in ms.
+    """Measure the medians and the 95th percentiles, in ms.
 
     :param flink: the environment of Flink; None leaves it out
     """

@@ -18,13 +18,13 @@ class Package(Protocol):
         """Its public names."""
 
     def environment(self) -> Any:
-        """A new environment."""
+        """Create a new environment."""
 
     def discard(self) -> Any:
-        """A sink that throws elements away."""
+        """Return a sink that throws elements away."""
 
     def paced(self, env: Any, elements: int, pause_s: float) -> Any:
-        """A stream of the times, in ns, at which its elements are given: one after each pause."""
+        """Return a stream of the times, in ns, at which its elements are given: one after each pause."""
 
 
 class Ours:
@@ -34,17 +34,17 @@ class Ours:
         self.api = names_of(OURS)
 
     def environment(self) -> Any:
-        """A new environment."""
+        """Create a new environment."""
         return self.api.StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
 
     def discard(self) -> Any:
-        """A sink that throws elements away."""
+        """Return a sink that throws elements away."""
         from benchmarks.streams.discard import Discard
 
         return Discard()
 
     def paced(self, env: Any, elements: int, pause_s: float) -> Any:
-        """A source function that waits."""
+        """Return the stream of a source function that waits."""
 
         class Paced(self.api.SourceFunction):  # type: ignore[misc, name-defined]
             is_bounded = True
@@ -70,7 +70,7 @@ class PyFlink:
         self._bundle = bundle
 
     def environment(self) -> Any:
-        """A new environment. In process mode elements and state go back and forth by the thousands."""
+        """Create a new environment. In process mode elements and state go back and forth by the thousands."""
         configuration = self.api.Configuration()
         settings = {
             "python.execution-mode": self._mode,
@@ -92,7 +92,7 @@ class PyFlink:
         return Sink(get_gateway().jvm.org.apache.flink.streaming.api.functions.sink.v2.DiscardingSink())
 
     def paced(self, env: Any, elements: int, pause_s: float) -> Any:
-        """A function that waits, since PyFlink has no sources in Python. Nothing is held back to go together with more."""
+        """Return the stream of a function that waits, because PyFlink has no sources in Python. Buffers are flushed at once."""
 
         def wait(number: int) -> int:  # noqa: ARG001
             time.sleep(pause_s)

@@ -33,7 +33,7 @@ Function = tuple[str, int, str]
 
 
 def measure() -> list[Measurement]:
-    """The share of each part, largest first."""
+    """Measure the share of each part, largest first."""
     # Not at the top: it imports the package that is measured.
     from benchmarks.streams.job import Job
 
@@ -49,11 +49,11 @@ def measure() -> list[Measurement]:
 
 
 def shares(times: Iterable[tuple[Function, float, dict[Function, float]]]) -> dict[str, float]:
-    """The share of each part.
+    """Compute the share of each part.
 
-    :param times: of each function its own seconds, and these by the functions that called it. What is built in belongs to its
-        callers
-    :return: shares of 1, largest first
+    :param times: each function with its own seconds, and these by the functions that called it; the seconds of a built-in function
+        belong to its callers
+    :returns: the shares of 1, largest first
     """
     seconds: dict[str, float] = {}
     for function, own, callers in times:

@@ -87,9 +87,9 @@ class Quix:
 
     @contextmanager
     def _broker(self, data: Path) -> Iterator[None]:
-        """A broker that runs.
+        """Run a broker while the block runs.
 
-        :raises TimeoutError: when it does not answer
+        :raises TimeoutError: if it does not answer
         """
         settings = data / "server.properties"
         settings.write_text(f"{SETTINGS}log.dirs={data / 'log'}\n")

@@ -89,9 +89,9 @@ def _require_the_same(workload: Workload, systems: Sequence[System]) -> None:
 
 
 def measurements(rates: Mapping[tuple[str, str], float]) -> list[Measurement]:
-    """The rates, and the figures of the summary that follow from them.
+    """Return the rates, and the figures of the summary that follow from them.
 
-    :param rates: those that were measured
+    :param rates: the rates that were measured, by system and workload
     """
     found = [Measurement(f"streams.{workload}.{system}.elements_per_s", rate, "1/s") for (system, workload), rate in rates.items()]
     for name, (workloads, target) in RATIOS.items():

@@ -33,7 +33,7 @@ class System(Protocol):
         """
 
     def results(self, workload: Workload) -> list[Any] | None:
-        """The sorted results over few elements, or None when they cannot be had."""
+        """Return the sorted results over few elements, or None if the system cannot give them."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Packaged:
         return elements / statistics.median(answer["seconds"])
 
     def results(self, workload: Workload) -> list[Any] | None:
-        """The sorted results over few elements."""
+        """Return the sorted results over few elements, or None if this system is not checked."""
         if not self.is_checked:
             return None
         found: list[Any] = self._answer(workload, "--elements", str(CHECKED_ELEMENTS), "--check")["results"]

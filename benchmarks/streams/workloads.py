@@ -39,7 +39,7 @@ def map_and_filter(api: Any, numbers: Any, keys: int) -> Any:  # noqa: ARG001
 
 
 def keyed_state(api: Any, numbers: Any, keys: int) -> Any:
-    """A value of state for each key is read and written for each element; each gives a result.
+    """Count the elements of each key in a value of state, which is read and written for each element; each gives a result.
 
     Counts do not depend on the order in which several tasks read the numbers.
     """
@@ -57,7 +57,7 @@ def keyed_state(api: Any, numbers: Any, keys: int) -> Any:
 
 
 def window_reduce(api: Any, numbers: Any, keys: int) -> Any:
-    """The sum of each key in each window of event time."""
+    """Sum the elements of each key in each window of event time."""
 
     class At(api.TimestampAssigner):  # type: ignore[misc, name-defined]
         def extract_timestamp(self, value: int, record_timestamp: int) -> int:  # noqa: ARG002

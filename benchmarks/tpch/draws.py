@@ -45,11 +45,11 @@ class Draws:
         return (self.bits(column) % np.uint64(high - low + 1)).astype(np.int64) + low
 
     def chance(self, column: str, share: float) -> npt.NDArray[np.bool_]:
-        """True for about this share of the rows."""
+        """Draw True for about this share of the rows."""
         return (self.bits(column) >> np.uint64(11)).astype(np.float64) < share * 2.0**53
 
     def words(self, column: str, words: Sequence[str]) -> Any:
-        """A uniform choice of words, as a pyarrow array."""
+        """Draw words uniformly, as a pyarrow array."""
         return pick(words, self.integers(column, 0, len(words) - 1))
 
     def text(self, column: str, pool: bytes, shortest: int, longest: int) -> Any:

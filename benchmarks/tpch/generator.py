@@ -61,21 +61,21 @@ class Generator:
         return make(np.arange(rows))
 
     def chunks(self) -> Iterator[dict[str, Any]]:
-        """The orders with their lineitems, a chunk at a time: ``{"orders": ..., "lineitem": ...}``."""
+        """Yield the orders with their lineitems, a chunk at a time: ``{"orders": ..., "lineitem": ...}``."""
         for start in range(0, self.scale.orders, ORDER_CHUNK):
             yield self.orders_with_lines(np.arange(start, min(start + ORDER_CHUNK, self.scale.orders)))
 
     def orders_with_lines(self, numbers: Numbers, version: int = 0) -> dict[str, Any]:
-        """The orders of these numbers and their lineitems.
+        """Return the orders of these numbers and their lineitems.
 
-        :param numbers: distinct; those from ``scale.orders`` on are new orders
-        :param version: how many times the lineitems were corrected; the orders' totals follow
+        :param numbers: the numbers, which are distinct; those from ``scale.orders`` on are new orders
+        :param version: the number of corrections of the lineitems; the orders' totals follow
         """
         lines = Lines(self.scale, numbers, version)
         return {"orders": self._orders(numbers, lines), "lineitem": lines.table}
 
     def parts_with_suppliers(self, numbers: Numbers) -> dict[str, Any]:
-        """The parts of these numbers and who sells them; numbers from ``scale.parts`` on are new parts."""
+        """Return the parts of these numbers and their suppliers; numbers from ``scale.parts`` on are new parts."""
         sold = (numbers[:, np.newaxis] * 4 + np.arange(4)).ravel()
         return {"part": self._part(numbers), "partsupp": self.partsupp(sold)}
 

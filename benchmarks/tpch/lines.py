@@ -62,7 +62,7 @@ class Lines:
         return np.where(self._bulk, _MOST_LINES, self.scale.draws("orders", self.numbers).integers("lines", 1, _MOST_LINES))
 
     def order_totals(self) -> Numbers:
-        """What each order costs with tax and discount, in cents."""
+        """Compute the cost of each order with tax and discount, in cents."""
         costs = self._prices * (100 + self._taxes) * (100 - self._discounts) // 10_000
         return np.add.reduceat(costs, self._starts)
 

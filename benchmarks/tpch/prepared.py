@@ -65,9 +65,9 @@ class Prepared:
         return cls(generator, sessions, store, circuit.snapshot, batch, seconds)
 
     def tables(self, names: Iterable[str]) -> Snapshot:
-        """A snapshot of some tables as loaded."""
+        """Return a snapshot of some tables as loaded."""
         return self.snapshot.keep(set(names))
 
     def query(self, name: str) -> DataFrame:
-        """A query over the Parquet files."""
+        """Return a query over the Parquet files."""
         return self.batch.sql(queries(self.generator.scale)[name])

@@ -230,19 +230,19 @@ _LARGEST_FRACTION = 0.01
 
 
 def queries(scale: Scale) -> Mapping[str, str]:
-    """The queries for a data set of this size, by name (``q1`` to ``q22``)."""
+    """Return the queries for a data set of this size, by name (``q1`` to ``q22``)."""
     fraction = f"{min(0.0001 / scale.factor, _LARGEST_FRACTION):.10f}"
     return {name: query.format(fraction=fraction).strip() for name, query in _QUERIES.items()}
 
 
 def tables_of(query: str) -> tuple[str, ...]:
-    """The tables that a query's text names."""
+    """Return the tables that a query's text names."""
     words = set(re.findall(r"\w+", query))
     return tuple(table for table in TABLES if table in words)
 
 
 def program(views: Mapping[str, str], names: Iterable[str]) -> str:
-    """The program with the tables that the named queries read, and each of these queries as a materialized view."""
+    """Return the program with the tables that the named queries read, and each of these queries as a materialized view."""
     chosen = list(names)
     tables = {table for name in chosen for table in tables_of(views[name])}
     return table_statements(tables) + "".join(f"create materialized view {name} as {views[name]};\n" for name in chosen)

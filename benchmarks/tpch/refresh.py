@@ -39,9 +39,9 @@ class Refresh:
     _version: int = 0
 
     def changes(self, rows: int) -> list[TableChanges]:
-        """Changes of about ``rows`` rows; each call gives others.
+        """Return changes of about ``rows`` rows; each call returns others.
 
-        :raises ValueError: when none of the tables has changes
+        :raises ValueError: if none of the tables has changes
         """
         made = self._orders if self.tables & {"orders", "lineitem"} else self._parts
         if not self.tables & {"orders", "lineitem", "part", "partsupp"}:
@@ -80,7 +80,7 @@ class Refresh:
 
 
 def _stride(count: int) -> int:
-    """A step with which a walk around ``count`` places visits all of them and is spread evenly from the start."""
+    """Return a step with which a walk around ``count`` places visits all of them and is spread evenly from the start."""
     stride = max(1, round(count * 0.618))
     while math.gcd(stride, count) != 1:
         stride += 1

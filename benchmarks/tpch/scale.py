@@ -71,7 +71,7 @@ class Scale:
         return np.where(draws.chance("asked", self.focus), asked, days)
 
     def supplier_keys(self, part_keys: Numbers, at: Numbers) -> Numbers:
-        """The supplier number ``at`` (0 to 3) of parts."""
+        """Return the supplier number ``at`` (0 to 3) of parts."""
         suppliers = self.suppliers
         # The specification's formula; with few suppliers the second addend would lead back to the same one, so it stays small.
         apart = suppliers // 4 + (part_keys - 1) // suppliers % max(1, suppliers // 13)

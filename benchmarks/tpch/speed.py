@@ -67,7 +67,7 @@ class QueryFigures:
         return set(self.strategies) <= LINEAR
 
     def measurements(self) -> list[Measurement]:
-        """The figures by name."""
+        """Return the figures by name."""
         prefix = f"tpch.{size(self.rows)}.{self.query}"
         seconds = {
             "first_s": self.first_s,
@@ -88,7 +88,7 @@ class QueryFigures:
 
 
 def size(rows: int) -> str:
-    """A number of rows as it is written in names: 1e6 for a million."""
+    """Format a number of rows as it is written in names: 1e6 for a million."""
     mantissa, exponent = f"{rows:e}".split("e")
     return f"{float(mantissa):g}e{int(exponent)}"
 
@@ -130,7 +130,7 @@ def measure(options: Options, report: Callable[[str], None] = print) -> list[Mea
 
 
 def summary(found: list[QueryFigures], required: Set[str] = frozenset(NAMES)) -> list[Measurement]:
-    """The means over queries, of each size at which those that are required were measured."""
+    """Return the means over queries, for each size at which all required queries were measured."""
     by_size = {rows: [one for one in found if one.rows == rows] for rows in sorted({one.rows for one in found})}
     whole = {rows: figures for rows, figures in by_size.items() if {one.query for one in figures} >= required}
     means = [
@@ -193,7 +193,7 @@ def _growth(smaller: list[QueryFigures], larger: list[QueryFigures]) -> list[Mea
 
 
 def _queries(prepared: Prepared, database: DuckDb, rows: int, options: Options) -> Iterator[QueryFigures | str]:
-    """The figures of each query, or the text of what went wrong with it: it must not cost an hour of other figures."""
+    """Yield the figures of each query, or the text of its error, which must not cost an hour of other figures."""
     names = options.queries or NAMES
     # The first query of a fresh JVM would pay for what all of them use.
     prepared.query(names[0]).write.format("noop").mode("overwrite").save()
@@ -246,7 +246,7 @@ def _measured(prepared: Prepared, database: DuckDb, name: str, rows: int, repeat
 
 
 def _batch(prepared: Prepared, name: str) -> float:
-    """The seconds in which Spark runs a query and writes its result."""
+    """Return the seconds in which Spark runs a query and writes its result."""
     with tempfile.TemporaryDirectory(prefix="pipelines-bench-") as folder, timed() as watch:
         prepared.query(name).write.parquet(f"{folder}/result")
     return watch.seconds
@@ -258,9 +258,9 @@ def _run(prepared: Prepared, name: str) -> None:
 
 
 def _recomputed_in_duckdb(prepared: Prepared, database: DuckDb, name: str) -> float:
-    """The seconds in which DuckDB computes a query over the loaded tables.
+    """Return the seconds in which DuckDB computes a query over the loaded tables.
 
-    :raises AssertionError: when its answer is not Spark's
+    :raises AssertionError: if its answer is not Spark's
     """
     query = queries(prepared.generator.scale)[name]
     if different := difference(prepared.query(name).toArrow(), database.answer(query)):
@@ -320,7 +320,7 @@ def _check(circuit: Circuit, query: str, name: str, tables: tuple[str, ...], spa
 
 
 def _sorted(table: Any) -> Any:
-    """The rows in a fixed order and with the columns' plain types."""
+    """Return the rows in a fixed order, with numbers as column names, so that tables can be compared."""
     table = pa.table([column.combine_chunks() for column in table.columns], names=[str(at) for at in range(table.num_columns)])
     return table.sort_by([(column, "ascending") for column in table.column_names])
 
