@@ -23,7 +23,7 @@ from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.spark.analysis import AUTOMATIC, Analysis, QueryRefused, is_unknown_name
 from airflow_pipelines.engine.spark.collecting import collected
-from airflow_pipelines.engine.spark.queries import queried
+from airflow_pipelines.engine.spark.queries import make_query_frame
 from airflow_pipelines.engine.spark.schemas import hinted_schema_json
 from airflow_pipelines.engine.spark.sessions import IN_TASKS_CONF, QUERY_CONF, SMALL_CONF
 from airflow_pipelines.engine.values.canonical import canonical_frame
@@ -110,7 +110,7 @@ def run_adhoc(
         if statement.kind is AdhocKind.SELECT:
             with request.session(statement.reads) as session:
                 given = request.analyze(statement, session)
-                frame = canonical_frame(request.named(given.frame, statement, given.query))
+                frame = canonical_frame(request.name_columns(given.frame, statement, given.query))
         elif statement.kind is AdhocKind.INSERT:
             changes.append(_insert(request, statement))
         else:
@@ -172,7 +172,7 @@ class _Request:
             for name in reads:
                 frame = self.circuit.plain_contents(name, self.snapshot, session) if small else None
                 if frame is None:
-                    frame = queried(session, self.circuit.contents(name, self.snapshot, single_partition=small))
+                    frame = make_query_frame(session, self.circuit.contents(name, self.snapshot, single_partition=small))
                 _add_hints(frame, self.circuit.program.schemas[name]).createOrReplaceTempView(quote(name))
             try:
                 yield session
@@ -193,7 +193,7 @@ class _Request:
         except (QueryRefused, SyntaxFailure) as refused:
             source = SourceText(self.text)
             span = source.span(*statement.place(refused.start, refused.end))
-            hint = string_hint(statement.written(self.text, refused.start, refused.end)) if is_unknown_name(refused) else ""
+            hint = string_hint(statement.find_written(self.text, refused.start, refused.end)) if is_unknown_name(refused) else ""
             raise ProgramErrors([source.message(span, COMPILATION_ERROR, refused.message + hint)]) from refused
         frame = analysis.frame(found.query.text)
         return _Given(found.query, len(frame.columns), frame)
@@ -210,7 +210,7 @@ class _Request:
         called = Edited(expression).edit(bare_clock_edits(expression))
         return called.edit(self.clock_edits(set())(called.text)).text
 
-    def named(self, frame: DataFrame, statement: AdhocStatement, query: Edited) -> DataFrame:
+    def name_columns(self, frame: DataFrame, statement: AdhocStatement, query: Edited) -> DataFrame:
         """Return the frame with its unnamed columns named after the text of the request, not after the rewritten query."""
         if not query.edits:
             return frame
@@ -218,7 +218,7 @@ class _Request:
         names = []
         for item, field in zip(_find_items(walker, len(fields)), fields, strict=True):
             start, end = (walker.start(item[0]), walker.end(item[1] - 1)) if item is not None else (0, 0)
-            written = statement.written(self.text, *query.origin(start, end))
+            written = statement.find_written(self.text, *query.origin(start, end))
             plain = item is None or walker.piece(start, end).lower() == written.lower()
             names.append(field.name if plain or AUTOMATIC not in field.metadata else written)
         return frame.toDF(*names)
@@ -299,7 +299,9 @@ def _insert(request: _Request, statement: AdhocStatement) -> TableChanges:
             value = sources.get(column.name) or request.default(column)
             items.append(f"{stored_text(value, column.type)} AS {quote(column.name)}")
         aliases = ", ".join(sources.values())
-        rows = request.collect(queried(session, f"SELECT {', '.join(items)} FROM ({given.query.text}) AS `source`({aliases})"))
+        rows = request.collect(
+            make_query_frame(session, f"SELECT {', '.join(items)} FROM ({given.query.text}) AS `source`({aliases})")
+        )
     for column in schema.columns:
         if not column.type.nullable and rows[column.name].null_count:
             raise AdhocError(f"Column {display(column.name)} of table {display(table.name)} must not be NULL")

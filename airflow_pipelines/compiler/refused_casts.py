@@ -77,13 +77,13 @@ def repaired_cast(query: Edited, refused: QueryRefused) -> Edited | None:
         place = query.origin(refused.start, refused.end)
         raise QueryRefused(*place, other or f"{advice}", refused.condition)
     rewrite = next((text for one, other, text in _REWRITES if one.fullmatch(given) and other.fullmatch(wanted)), None)
-    written = _written(query.text[refused.start : refused.end])
+    written = _parse_cast(query.text[refused.start : refused.end])
     if rewrite is None or written is None:
         return None
     return query.edit([Edit(refused.start, refused.end, rewrite(*written, wanted))])
 
 
-def _written(text: str) -> tuple[str, str] | None:
+def _parse_cast(text: str) -> tuple[str, str] | None:
     """Return the function and the operand of a cast, or None if the text is not a cast."""
     walker = TokenWalker(text)
     first, last = walker.word(0), len(walker.tokens) - 1

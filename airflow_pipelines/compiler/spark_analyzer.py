@@ -48,7 +48,7 @@ class SessionAnalyzer:
     def same_plan(self, one: str, other: str) -> bool:
         """Return True if Spark optimises both queries to one plan, apart from the names and numbers of expressions."""
         try:
-            mine, yours = self._optimised(one), self._optimised(other)
+            mine, yours = self._optimise(one), self._optimise(other)
             return mine.same_result(yours) or normalise_text(mine.text) == normalise_text(yours.text)
         except SPARK_ERRORS:
             # A constant cannot be evaluated, or the optimizer has a bug: the plans are then not known to be equal.
@@ -60,12 +60,12 @@ class SessionAnalyzer:
         An example is a constant that cannot be evaluated.
         """
         try:
-            self._optimised(query)
+            self._optimise(query)
         except SPARK_ERRORS as error:
             return spark_complaint(error)
         return None
 
-    def _optimised(self, query: str) -> LogicalPlan:
+    def _optimise(self, query: str) -> LogicalPlan:
         return optimized_plan(self.session.sql(query))
 
 

@@ -79,7 +79,7 @@ class StreamFrontEnd:
         :returns: the program
         :raises ProgramErrors: if there are errors, with their places; those of the SQL text only if the stream program has none
         """
-        bound = _bound(source, limit_s)
+        bound = _bind(source, limit_s)
         tables = output_tables(bound.program)
         sql = compile_program(source.sql, self.sessions, self.check_connector, source.python_functions, limit_s, tables)
         check_inputs(bound.program, sql)
@@ -93,7 +93,7 @@ class StreamFrontEnd:
         :returns: their canonical names
         :raises ProgramErrors: if the source cannot be read
         """
-        return parse_program(source.sql, given=output_tables(_bound(source).program)).late_relations
+        return parse_program(source.sql, given=output_tables(_bind(source).program)).late_relations
 
     def declarations(self, source: ProgramSource) -> Mapping[str, str]:
         """Return the text of the declarations of a program's relations.
@@ -102,12 +102,12 @@ class StreamFrontEnd:
         :returns: the statement or call that declares each relation, by canonical name
         :raises ProgramErrors: if the source cannot be read
         """
-        streams = _bound(source).program
+        streams = _bind(source).program
         statements = statement_texts(source.sql, output_tables(streams))
         return {**statements, **{output.relation: declared_text(output) for output in streams.outputs}}
 
 
-def _bound(source: ProgramSource, limit_s: float = math.inf) -> BoundStreams:
+def _bind(source: ProgramSource, limit_s: float = math.inf) -> BoundStreams:
     key = source.stream_files, source.stream_arguments
     with _RECENT_LOCK:
         known = _RECENT.get(key)

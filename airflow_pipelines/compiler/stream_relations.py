@@ -40,9 +40,9 @@ def output_tables(streams: StreamProgram) -> tuple[Table, ...]:
 
 
 def _table(output: RelationOutput) -> Table:
-    columns = [f"{_quoted(name)} {kind}" for name, kind in output.columns]
-    key = [] if output.primary_key is None else [f"PRIMARY KEY ({', '.join(map(_quoted, output.primary_key))})"]
-    parsed = parse_program(f"CREATE TABLE {_quoted(output.relation)} (\n{f',{chr(10)}'.join([*columns, *key])}\n)")
+    columns = [f"{_quote(name)} {kind}" for name, kind in output.columns]
+    key = [] if output.primary_key is None else [f"PRIMARY KEY ({', '.join(map(_quote, output.primary_key))})"]
+    parsed = parse_program(f"CREATE TABLE {_quote(output.relation)} (\n{f',{chr(10)}'.join([*columns, *key])}\n)")
     table = parsed.tables.get(output.relation)
     if table is None or len(parsed.tables) > 1 or len(table.columns) != len(columns) or parsed.views:
         raise ProgramErrors([_error("the types of its columns are no types")])
@@ -56,7 +56,7 @@ def _table(output: RelationOutput) -> Table:
     return replace(table, columns=plain, append_only=table.primary_key is None, span=None)
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -93,7 +93,7 @@ def with_ends(streams: StreamProgram, sql: Program) -> StreamProgram:
 def _find_ends(relation: str, sql: Program) -> tuple[str, ...]:
     if relation in sql.views and any(marker.follows_clock for marker in sql.markers):
         return ()
-    tables = [sql.tables[name] for name in sorted({relation, *_reached(relation, sql)}) if name in sql.tables]
+    tables = [sql.tables[name] for name in sorted({relation, *_find_reached(relation, sql)}) if name in sql.tables]
     if not all(table.connectors for table in tables):
         return ()
     return tuple(connector.endpoint for table in tables for connector in table.connectors)
@@ -117,11 +117,11 @@ def fed_by_streams(streams: StreamProgram, sql: Program) -> Mapping[str, frozens
     :returns: by view, the relations of the stream program that it reads, directly or through others
     """
     made = {output.relation for output in streams.outputs}
-    found = {name: frozenset(made.intersection(_reached(name, sql))) for name in sql.views}
+    found = {name: frozenset(made.intersection(_find_reached(name, sql))) for name in sql.views}
     return {name: outputs for name, outputs in found.items() if outputs}
 
 
-def _reached(name: str, sql: Program) -> frozenset[str]:
+def _find_reached(name: str, sql: Program) -> frozenset[str]:
     """Return all relations that a view reads, directly or through others."""
     waiting, seen = [name], set[str]()
     while waiting:

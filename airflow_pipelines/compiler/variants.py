@@ -48,7 +48,7 @@ def analyze_variants(query: Edited, analysis: Analysis, analyzer: Analyzer) -> t
     :raises QueryRefused: if Spark refuses it for other reasons, with a place in ``query.text``
     :raises SyntaxFailure: if a field of a row is ambiguous or unknown, with a place in ``query.text``
     """
-    edited, outcome = query, _asked(query.text, analysis)
+    edited, outcome = query, _analyze(query.text, analysis)
     while isinstance(outcome, QueryRefused):
         better = _improve(edited, outcome, analysis, analyzer)
         if better is None:
@@ -57,7 +57,7 @@ def analyze_variants(query: Edited, analysis: Analysis, analyzer: Analyzer) -> t
     return edited, outcome
 
 
-def _asked(text: str, analysis: Analysis) -> Analyzed | QueryRefused:
+def _analyze(text: str, analysis: Analysis) -> Analyzed | QueryRefused:
     try:
         return analysis.analyze(text)
     except QueryRefused as refused:
@@ -70,14 +70,14 @@ def _improve(
     """Return the query with one more construct rewritten, and its analysis, or None if Spark refuses it for another reason."""
     cast = repaired_cast(edited, refused)
     if cast is not None:
-        return cast, _asked(cast.text, analysis)
+        return cast, _analyze(cast.text, analysis)
     if refused.condition == _FIELD_BY_PLACE:
         named = name_row_fields(edited, analyzer)
-        return None if named is edited else (named, _asked(named.text, analysis))
+        return None if named is edited else (named, _analyze(named.text, analysis))
     by_type = _find_edits_by_type(edited, refused)
     if by_type:
         after = edited.edit(by_type)
-        return after, _asked(after.text, analysis)
+        return after, _analyze(after.text, analysis)
     if refused.condition == _ALIASES:
         return _use_inline(edited, refused, analysis)
     found = _BASE.search(refused.message)
@@ -86,7 +86,7 @@ def _improve(
     hidden = hidden_table_edits(edited.text, found["base"].rsplit(".", 1)[-1].strip("`"))
     if hidden:
         after = edited.edit(hidden)
-        return after, _asked(after.text, analysis)
+        return after, _analyze(after.text, analysis)
     if '"VARIANT"' not in refused.message:
         return None
     walker, base = TokenWalker(edited.text), found["base"]
@@ -95,14 +95,14 @@ def _improve(
     dotted = None if at is None or whole else _rewrite_dotted(walker, at, base.rsplit(".", 1)[-1].strip("`"))
     if dotted is not None:
         after = edited.edit([dotted])
-        return after, _asked(after.text, analysis)
+        return after, _analyze(after.text, analysis)
     # Spark reports the text of the base, not its place. So brackets behind such a text are tried first, together, then each alone.
     brackets = _select_innermost(chain(_find_brackets(walker), _fields(walker)))
     alike = [edit for value, edit in brackets if _is_alike(value, base)]
     for edits in [alike, *([edit] for edit in alike), *([edit] for _, edit in brackets)]:
         if edits:
             after = edited.edit(edits)
-            outcome = _asked(after.text, analysis)
+            outcome = _analyze(after.text, analysis)
             if not (isinstance(outcome, QueryRefused) and _is_wrong(outcome)):
                 return after, outcome
     return None
@@ -132,7 +132,7 @@ def _use_inline(edited: Edited, refused: QueryRefused, analysis: Analysis) -> tu
     for edits in [all_of_them, *([edit] for edit in all_of_them)]:
         if edits:
             after = edited.edit(edits)
-            outcome = _asked(after.text, analysis)
+            outcome = _analyze(after.text, analysis)
             if not (isinstance(outcome, QueryRefused) and outcome.message == refused.message) and not _wants_rows(outcome):
                 return after, outcome
     return None

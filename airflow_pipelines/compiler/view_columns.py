@@ -9,7 +9,7 @@ from typing import Any
 from airflow_pipelines.compiler.compilation import Compilation
 from airflow_pipelines.engine.spark.analysis import AUTOMATIC, Analyzed
 from airflow_pipelines.engine.spark.schemas import column_from_spark_json
-from airflow_pipelines.program.names import INTERNAL_PREFIX, deduplicated, display
+from airflow_pipelines.program.names import INTERNAL_PREFIX, deduplicate, display
 from airflow_pipelines.program.relations import span_of
 from airflow_pipelines.rows.schema import Column
 from airflow_pipelines.rows.types import CALENDAR_INTERVAL, ColumnType
@@ -24,7 +24,7 @@ def view_columns(compilation: Compilation, view: ViewDeclaration, analyzed: Anal
     :param analyzed: the result of Spark's analysis of its query
     :returns: the columns, or None if there is an error
     """
-    names = deduplicated(_find_names(analyzed))
+    names = deduplicate(_find_names(analyzed))
     count = len(compilation.messages)
     if view.column_names is not None:
         if len(view.column_names) != len(names):

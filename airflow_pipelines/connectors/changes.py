@@ -21,8 +21,8 @@ from airflow_pipelines.connectors.updates import with_updates
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS
 from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
-from airflow_pipelines.engine.spark.intervals import shown
-from airflow_pipelines.engine.spark.result_stream import streamed
+from airflow_pipelines.engine.spark.intervals import format_intervals
+from airflow_pipelines.engine.spark.result_stream import stream_tables
 from airflow_pipelines.engine.spark.value_bytes import VALUE_BYTES
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.rows.arrow import cast_to_schema
@@ -58,7 +58,7 @@ def changes_of(delta: Batch, columns: Sequence[str], session: SparkSession, key:
     names = [*columns, WEIGHT]
     if (delta.table is None and delta.files) or not delta.is_small(DEFAULT_LIMITS):
         return StreamedChanges(delta.frame(session).select(*map(quote, names)), delta.rows, key)
-    return ChangesInMemory(shown(delta.to_arrow(), delta.schema).select(names), key)
+    return ChangesInMemory(format_intervals(delta.to_arrow(), delta.schema).select(names), key)
 
 
 class ChangesInMemory:
@@ -128,8 +128,8 @@ class StreamedChanges:
         keys = [*first, f.signum(f.col(WEIGHT)), *rest]
         # Like orderBy, but with partitions that fit into Spark's driver whatever the size of the delta.
         ordered = self._frame.repartitionByRange(self._partitions, *keys).sortWithinPartitions(*keys)
-        for table in streamed(ordered):
-            yield from _repeated(shown(cast_to_schema(table, arrow_schema(schema)), schema))
+        for table in stream_tables(ordered):
+            yield from _repeated(format_intervals(cast_to_schema(table, arrow_schema(schema)), schema))
 
 
 def _repeated(rows: pa.Table) -> Iterator[pa.Table]:

@@ -67,7 +67,7 @@ def without_sequence(batch: Batch) -> Batch:
     return plain if table is None else replace(plain, table=table)
 
 
-def restored(name: str, trace: Trace, ordered: Set[str], context: Context) -> Trace:
+def adjust_sequence(name: str, trace: Trace, ordered: Set[str], context: Context) -> Trace:
     """Return a stored table with or without the sequence column, depending on what its readers need now.
 
     Rows that were stored while nothing depended on their order have the number NULL, which sorts before all others.

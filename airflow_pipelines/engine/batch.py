@@ -20,7 +20,7 @@ from airflow_pipelines.engine.storage.batch_store import BatchStore
 from airflow_pipelines.rows.arrow import cast_to_schema
 from airflow_pipelines.rows.zsets import WEIGHT
 
-__all__ = ["WEIGHT", "Batch", "joined", "weighted"]
+__all__ = ["WEIGHT", "Batch", "concat_batches", "weighted"]
 
 _numbers = itertools.count(1)
 _COMPRESSED = 3
@@ -191,7 +191,7 @@ class Batch:
         return batch
 
 
-def joined(batches: Sequence[Batch]) -> Batch:
+def concat_batches(batches: Sequence[Batch]) -> Batch:
     """Return the rows of at least one batch of a relation, all of them in memory, as one batch."""
     if len(batches) == 1:
         return batches[0]

@@ -12,7 +12,7 @@ from cachetools import LRUCache
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from airflow_pipelines.engine.batch import WEIGHT, Batch, joined
+from airflow_pipelines.engine.batch import WEIGHT, Batch, concat_batches
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.spark.collecting import collected
 from airflow_pipelines.engine.spark.planned_query import Result
@@ -108,7 +108,7 @@ class BatchViews:
             batches = [self._batch(int(number)) for number in parts[1::2]]
         return self._prepared.result_in_driver(parts[::2], batches, most_bytes, lane)
 
-    def named(self, text: str) -> list[Batch]:
+    def find_batches(self, text: str) -> list[Batch]:
         """Return the batches that a query names, each once."""
         with self._lock:
             return [self._batch(number) for number in dict.fromkeys(map(int, _NUMBERS.findall(text)))]
@@ -197,7 +197,7 @@ class BatchViews:
         with self._lock:
             bundle = self._bundles.get(numbers)
             if bundle is None:
-                bundle = self._bundles[numbers] = joined(batches[newest:])
+                bundle = self._bundles[numbers] = concat_batches(batches[newest:])
         return (*batches[:newest], bundle)
 
     def contents(self, trace: Trace, single_partition: bool = False) -> str:
@@ -260,7 +260,7 @@ def consolidated_sql(trace: Trace, rows: str, keep: str | None = None) -> str:
         keys.append(name if group == name else f"ANY_VALUE({name}) AS {name}")
         groups.append(group)
     types = {field.name: type_text(field.dataType) for field in trace.schema.fields}
-    merged = [f"CAST({_merged(name, merge)} AS {types[name]}) AS {quote(name)}" for name, merge in trace.merges.items()]
+    merged = [f"CAST({_format_merge(name, merge)} AS {types[name]}) AS {quote(name)}" for name, merge in trace.merges.items()]
     group = f" GROUP BY {', '.join(groups)}" if groups else ""
     query = f"SELECT {', '.join([*keys, *merged])} FROM {rows}{group}"
     if keep is not None:
@@ -271,7 +271,7 @@ def consolidated_sql(trace: Trace, rows: str, keep: str | None = None) -> str:
     return f"{query} HAVING {changed}"
 
 
-def _merged(name: str, merge: Merge) -> str:
+def _format_merge(name: str, merge: Merge) -> str:
     """Return the SQL expression of the merged value of a column for a key."""
     if merge is Merge.NEWEST:
         return f"MAX_BY({quote(name)}, {quote(VERSION)})"

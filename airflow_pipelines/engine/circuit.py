@@ -12,10 +12,10 @@ import pyspark.sql.functions as f
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from airflow_pipelines.engine.arrival_order import restored
+from airflow_pipelines.engine.arrival_order import adjust_sequence
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.batch_views import BatchViews
-from airflow_pipelines.engine.compaction import compacted, in_canonical_form
+from airflow_pipelines.engine.compaction import compact_trace, in_canonical_form
 from airflow_pipelines.engine.evaluation import Evaluation, EvaluationAnew
 from airflow_pipelines.engine.functions.python_functions import register_functions
 from airflow_pipelines.engine.held_memory import held_memory
@@ -49,7 +49,7 @@ from airflow_pipelines.engine.table_deltas import table_deltas
 from airflow_pipelines.engine.time.lateness import Waterlines
 from airflow_pipelines.engine.time.timing import TimedStep, Timing
 from airflow_pipelines.engine.trace import Trace
-from airflow_pipelines.engine.wiring import wired
+from airflow_pipelines.engine.wiring import build_wiring
 from airflow_pipelines.program.names import SYSTEM_VIEW
 from airflow_pipelines.rows.changes import TableChanges
 
@@ -95,7 +95,7 @@ class Circuit:
         self.batch_views = BatchViews(sessions, limits)
         for session in sessions.each:
             register_functions(session, program.definitions.python_functions)
-        self.wiring = wired(program, strategy)
+        self.wiring = build_wiring(program, strategy)
         self.stages, self.operators, self.kept = self.wiring.stages, self.wiring.operators, self.wiring.kept
         self.layouts: Mapping[str, str] = self.wiring.layouts
         """The layouts of the contents and the states of relations, by relation."""
@@ -194,7 +194,7 @@ class Circuit:
         deltas = dict(pending.deltas)
         for name, delta in found.deltas.items():
             if delta.rows:
-                trace = deltas.get(name, Trace(self.wiring.schemas[name])).append(self._settled(name, delta))
+                trace = deltas.get(name, Trace(self.wiring.schemas[name])).append(self._spill_delta(name, delta))
                 deltas[name] = trace.merge(self._compact_trace, self.limits) if trace.needs_merge(self.limits) else trace
         arrived = pending.arrived + sum(change.rows.num_rows for change in changes)
         return Collected(Pending(deltas, (*pending.late, *found.late), arrived), found.rejected)
@@ -228,7 +228,7 @@ class Circuit:
         with self._lock:
             self._snapshot = step.snapshot
         if self.streams is not None:
-            self.streams.published()
+            self.streams.mark_published()
 
     def open_streams(self, now: int | None = None) -> None:
         """Start the stream program, if there is one, with the state in the current snapshot.
@@ -271,7 +271,9 @@ class Circuit:
         }
         context = self._context({})
         traces = {
-            name: restored(name, trace, self.wiring.ordered, context) for name, trace in snapshot.traces.items() if name in known
+            name: adjust_sequence(name, trace, self.wiring.ordered, context)
+            for name, trace in snapshot.traces.items()
+            if name in known
         }
         if snapshot.canonical_form != CANONICAL_FORM:
             traces = {name: in_canonical_form(trace, context) for name, trace in traces.items()}
@@ -384,7 +386,7 @@ class Circuit:
         session = self.sessions.small if small else self.sessions.large
         return session.sql(self.contents(name, at, single_partition=small))
 
-    def materialized(self, name: str) -> Batch:
+    def materialize(self, name: str) -> Batch:
         """Return the rows of a relation after the newest step, as a batch of inserts that no later step changes.
 
         :param name: the relation
@@ -431,7 +433,7 @@ class Circuit:
 
         :returns: True if something was merged
         """
-        merged = self._merge(lambda trace: trace.needs_merge(self.limits), self._merged)
+        merged = self._merge(lambda trace: trace.needs_merge(self.limits), self._merge_trace)
         with self._lock:
             self._snapshot = self.timing.retention.apply(self._snapshot, self._context({}))
         self._make_room()
@@ -465,12 +467,12 @@ class Circuit:
         self.batch_views.close()
 
     def _apply(self, deltas: Mapping[str, Batch], timed: TimedStep, started: float, rejected: tuple[Rejected, ...] = ()) -> Step:
-        self._merge(lambda trace: len(trace.batches) > self.limits.hard_limit, self._merged)
+        self._merge(lambda trace: len(trace.batches) > self.limits.hard_limit, self._merge_trace)
         self._make_room()
         self.batch_views.sweep(keep=self.limits.dead_views)
         base = self._snapshot
         evaluation = self._evaluation(base, timed, version=base.step + 1)
-        table_deltas = {name: self._given(name, batch) for name, batch in deltas.items() if batch.rows}
+        table_deltas = {name: self._prepare_delta(name, batch) for name, batch in deltas.items() if batch.rows}
         table_rows = {name: batch.rows for name, batch in table_deltas.items() if name != SYSTEM_VIEW}
         for name in self.wiring.schemas:
             added = (table_deltas[name],) if name in table_deltas else ()
@@ -479,7 +481,7 @@ class Circuit:
 
         def due(operator: Operator[Any]) -> bool:
             states = evaluation.states.get(operator.relation, {})
-            if operator.is_due(evaluation.changed(operator), timed.after.clock, states):
+            if operator.is_due(evaluation.find_changed_inputs(operator), timed.after.clock, states):
                 return True
             if operator.starts_with_rows:
                 return self._lacks(operator, base)
@@ -521,17 +523,17 @@ class Circuit:
             return batches[0]
         return self._compact_trace(Trace(batches[0].schema, batches))
 
-    def _given(self, name: str, batch: Batch) -> Batch:
+    def _prepare_delta(self, name: str, batch: Batch) -> Batch:
         """Return the delta of a table for the duration of a step.
 
         Its rows are in memory already. If the table keeps none of them, they do not go to files before a query needs them.
         """
         context = self._context({})
         if name in self.kept or context.has_room(batch) or batch.memory_bytes > _PASSING * self.limits.held_bytes:
-            return self._settled(name, batch)
+            return self._spill_delta(name, batch)
         return batch.passing(self.store)
 
-    def _settled(self, name: str, batch: Batch) -> Batch:
+    def _spill_delta(self, name: str, batch: Batch) -> Batch:
         expected = self.wiring.schemas[name]
         if batch.table is not None and [field.name for field in batch.schema.fields] != [field.name for field in expected.fields]:
             raise ValueError(f"the delta of table {name!r} has other columns than the table")
@@ -612,11 +614,11 @@ class Circuit:
     def _in_files_only(self, trace: Trace) -> Trace:
         return trace.in_files_only(self.store, self.limits)
 
-    def _merged(self, trace: Trace) -> Trace:
+    def _merge_trace(self, trace: Trace) -> Trace:
         return trace.merge(self._compact_trace, self.limits)
 
     def _compact_trace(self, trace: Trace) -> Batch:
-        return compacted(trace, self._context({}))
+        return compact_trace(trace, self._context({}))
 
 
 def _milliseconds(started: float) -> float:

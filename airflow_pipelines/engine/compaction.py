@@ -29,7 +29,7 @@ def without_cancelled(delta: Batch, context: Context) -> Batch:
     return context.run(query, delta.schema, Mode.LARGE)
 
 
-def compacted(trace: Trace, context: Context) -> Batch:
+def compact_trace(trace: Trace, context: Context) -> Batch:
     """Return all rows of a trace, consolidated in one batch."""
     keys = pa.schema([column for column in arrow_schema(trace.schema) if column.name not in trace.merges])
     if trace.in_memory and trace.insert_only and trace.adds_up_weights_only and not trace.is_small(context.limits):
@@ -60,7 +60,7 @@ def replacing(trace: Trace, rows: Batch, context: Context) -> Batch:
         return rows
     if trace.in_memory:
         gone = tuple(Batch.in_memory(trace.schema, _negate(batch.table)) for batch in trace.batches)
-        return compacted(Trace(trace.schema, (*gone, rows)), context)
+        return compact_trace(Trace(trace.schema, (*gone, rows)), context)
     names = ", ".join(quote(field.name) for field in trace.schema.fields[:-1])
     weight = quote(WEIGHT)
     both = f"SELECT {names}, -{weight} AS {weight} FROM {context.batch_views.rows(trace.batches)}"

@@ -52,7 +52,7 @@ class Evaluation:
         done = len(self.stats)
         return done, max(0, len(self.begun) - done)
 
-    def changed(self, operator: Operator[Any]) -> frozenset[str]:
+    def find_changed_inputs(self, operator: Operator[Any]) -> frozenset[str]:
         """Return the inputs of an operator that the step has changed so far."""
         return frozenset(name for name in operator.reads if self.relations[name].changed)
 

@@ -13,7 +13,7 @@ from airflow_pipelines.engine.batch import WEIGHT, Batch
 from airflow_pipelines.engine.errors import FailingRow, StepError
 from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.operators.relation_versions import RelationVersions
-from airflow_pipelines.engine.spark.intervals import shown
+from airflow_pipelines.engine.spark.intervals import format_intervals
 
 MAX_ROWS = 1_000_000
 """The maximum number of rows of a delta that is searched."""
@@ -39,7 +39,7 @@ def find_failing_row(names: frozenset[str], context: Context, failed: StepError,
     :param again: the function that evaluates the stage once more
     """
     until = time.monotonic() + MAX_SECONDS
-    for name in sorted(names & context.changed()):
+    for name in sorted(names & context.find_changed()):
         versions = context.relations[name]
         if sum(batch.rows for batch in versions.delta) > MAX_ROWS:
             continue
@@ -53,7 +53,7 @@ def find_failing_row(names: frozenset[str], context: Context, failed: StepError,
             continue
         found = _bisect(rows, failed, with_rows, until)
         if found is not None:
-            return FailingRow(name, _to_readable(shown(found, versions.before.schema)))
+            return FailingRow(name, _to_readable(format_intervals(found, versions.before.schema)))
     return None
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.trace import Trace
-from airflow_pipelines.sql.plan.ir.description import described, layout_reads
+from airflow_pipelines.sql.plan.ir.description import describe_node, layout_reads
 from airflow_pipelines.sql.plan.ir.markers import Marker
 from airflow_pipelines.sql.plan.ir.stage import Stage
 
@@ -47,13 +47,13 @@ def layouts(
     :returns: the layouts by relation
     """
     found = {name: table_layout(schema) for name, schema in tables.items()}
-    found |= {name: _hash(described(marker)) for name, marker in markers.items()}
+    found |= {name: _hash(describe_node(marker)) for name, marker in markers.items()}
     for stage in stages:
         found[stage.relation] = _hash(
             {
                 "rules": [RULES, CANONICAL_FORM],
                 "columns": stage.columns,
-                "node": described(stage.node),
+                "node": describe_node(stage.node),
                 "state": _describe_states(states.get(stage.relation, {})),
                 "reads": {name: found[name] for name in layout_reads(stage.node)},
             }

@@ -87,7 +87,7 @@ class Normaliser:
         if self.waterlines:
             rows = self._keep_on_time(rows)
         if self.table.primary_key is not None:
-            return self._keyed(rows, list(self.table.primary_key))
+            return self._normalise_keyed(rows, list(self.table.primary_key))
         if pc.any(pc.equal(rows[OP], int(Op.UPDATE))).as_py():
             raise ValueError(f"table {self.table.name!r} has no primary key, so its rows cannot be updated")
         if self.first_numbers is not None:
@@ -186,7 +186,7 @@ class Normaliser:
         late = pa.array([key in late_keys for key in row_keys(rows.select(keys))], pa.bool_())
         return self._drop_late(rows, late)
 
-    def _keyed(self, rows: pa.Table, keys: list[str]) -> pa.Table:
+    def _normalise_keyed(self, rows: pa.Table, keys: list[str]) -> pa.Table:
         """Return the delta of a table with a primary key. The last operation per key wins.
 
         UPDATEs are folded into the row that they find, and ignored if there is none.
@@ -198,7 +198,7 @@ class Normaliser:
         if self.waterlines:
             kept = self._drop_late_keys(rows, keys, old)
             if pc.any(pc.equal(kept[OP], int(Op.UPDATE))).as_py():
-                kept = self._drop_late_keys(kept, keys, self._folded(kept, keys, old))
+                kept = self._drop_late_keys(kept, keys, self._fold(kept, keys, old))
             if kept.num_rows < rows.num_rows:
                 rows = kept
                 if rows.num_rows == 0:
@@ -206,7 +206,7 @@ class Normaliser:
                 alive = set(row_keys(rows.select(keys)))
                 old = old.filter(pa.array([key in alive for key in row_keys(old.select(keys))], pa.bool_()))
         if pc.any(pc.equal(rows[OP], int(Op.UPDATE))).as_py():
-            new = self._folded(rows, keys, old)
+            new = self._fold(rows, keys, old)
         else:
             last = _last_per_key(rows, keys)
             new = last.filter(pc.equal(last[OP], int(Op.INSERT))).select(self._names)
@@ -226,7 +226,7 @@ class Normaliser:
         columns = [rows[name] for name in self._names]
         return pa.table([*columns, weights], schema=self._arrow)
 
-    def _folded(self, rows: pa.Table, keys: list[str], old: pa.Table) -> pa.Table:
+    def _fold(self, rows: pa.Table, keys: list[str], old: pa.Table) -> pa.Table:
         """Return the affected rows after applying all operations one by one."""
         current: dict[RowKey, dict[str, Any] | None] = {}
         for row in old.select(self._names).to_pylist():

@@ -29,7 +29,7 @@ class Outdated:
     timed: tuple[str, ...] = ()
 
 
-def outdated(program: Program, wiring: Wiring, holdings: Holdings, kept: Set[str]) -> Outdated:
+def find_outdated(program: Program, wiring: Wiring, holdings: Holdings, kept: Set[str]) -> Outdated:
     """Find the parts of a saved snapshot that a program cannot use.
 
     :param program: the program as this release runs it

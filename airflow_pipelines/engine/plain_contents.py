@@ -35,7 +35,7 @@ def plain_contents(trace: Trace, session: SparkSession) -> DataFrame | None:
         return None
     table = pa.concat_tables([batch.table for batch in trace.batches])
     if not trace.insert_only:
-        consolidated = _repeated(consolidate_groupable(table))
+        consolidated = _repeat_rows(consolidate_groupable(table))
         if consolidated is None:
             return None
         table = consolidated
@@ -43,7 +43,7 @@ def plain_contents(trace: Trace, session: SparkSession) -> DataFrame | None:
     return arrow_frame(session, table.select(list(trace.columns)), relaxed(StructType(fields)))
 
 
-def _repeated(table: pa.Table) -> pa.Table | None:
+def _repeat_rows(table: pa.Table) -> pa.Table | None:
     """Return each row as often as its weight says, or None if the result would be much larger."""
     weights = np.maximum(table[WEIGHT].to_numpy(), 0)
     times = float(weights.sum(dtype=np.float64))

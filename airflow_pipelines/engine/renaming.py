@@ -8,7 +8,7 @@ from collections.abc import Mapping, Set
 from airflow_pipelines.engine.outdated import is_held
 from airflow_pipelines.engine.snapshot import INTERNAL, Holdings
 from airflow_pipelines.engine.wiring import Wiring
-from airflow_pipelines.sql.plan.ir.description import described
+from airflow_pipelines.sql.plan.ir.description import describe_node
 from airflow_pipelines.sql.plan.ir.stage import Stage
 
 
@@ -50,4 +50,4 @@ def _stages_of(wiring: Wiring, view: str) -> list[Stage]:
 
 
 def _text(stage: Stage) -> str:
-    return json.dumps({"columns": stage.columns, "node": described(stage.node)})
+    return json.dumps({"columns": stage.columns, "node": describe_node(stage.node)})

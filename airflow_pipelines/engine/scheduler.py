@@ -47,7 +47,7 @@ class Workers:
             for name in ready:
                 # They include the job group, by which a running step is cancelled.
                 properties = properties or ThreadProperties.of_this_thread(self._context)
-                running[self._started().submit(self._run_with, properties, evaluate, waiting.pop(name))] = name
+                running[self._ensure_pool().submit(self._run_with, properties, evaluate, waiting.pop(name))] = name
             for future in wait(running, return_when=FIRST_COMPLETED).done if running else ():
                 name, error = running.pop(future), future.exception()
                 if error is not None:
@@ -62,7 +62,7 @@ class Workers:
             self._pool.shutdown(wait=False)
             self._pool = None
 
-    def _started(self) -> ThreadPoolExecutor:
+    def _ensure_pool(self) -> ThreadPoolExecutor:
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="stage")
         return self._pool

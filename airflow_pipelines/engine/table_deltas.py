@@ -15,7 +15,7 @@ from airflow_pipelines.engine.operators.matching_rows import matching_rows
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.spark.failures import step_error
-from airflow_pipelines.engine.spark.intervals import shown
+from airflow_pipelines.engine.spark.intervals import format_intervals
 from airflow_pipelines.engine.spark.schemas import spark_schema
 from airflow_pipelines.engine.storage.errors import StorageError
 from airflow_pipelines.engine.time.lateness import Late
@@ -79,7 +79,7 @@ def table_deltas(
                 raise
             raise step_error(name, error) from error
         rejected += normaliser.rejected
-        late += [Late(name, shown(rows, spark_schema(schema)), normaliser.waterlines) for rows in normaliser.late]
+        late += [Late(name, format_intervals(rows, spark_schema(schema)), normaliser.waterlines) for rows in normaliser.late]
     return TableDeltas(deltas, tuple(rejected), tuple(late))
 
 

@@ -52,7 +52,7 @@ class Wiring:
         return {name: self.owners[stage.relation] for stage in reversed(self.stages) for name in stage.reads}
 
 
-def wired(program: Program, strategy: str) -> Wiring:
+def build_wiring(program: Program, strategy: str) -> Wiring:
     """Build the parts of a program's circuit.
 
     :param program: the program

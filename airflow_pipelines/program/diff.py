@@ -41,9 +41,9 @@ class ProgramDiff:
 
     def to_wire(self) -> dict[str, list[str]]:
         """Return the object that the REST contract shows for approval; it has operators only if some differ."""
-        return {key: list(names) for key, names in self.shown().items() if names or not key.endswith("_operators")}
+        return {key: list(names) for key, names in self.find_shown().items() if names or not key.endswith("_operators")}
 
-    def shown(self) -> dict[str, tuple[str, ...]]:
+    def find_shown(self) -> dict[str, tuple[str, ...]]:
         """Return the names that users see, by the kind of their change, without the hidden relations of stream programs."""
         return {key: tuple(name for name in names if not is_hidden(name)) for key, names in asdict(self).items()}
 
@@ -80,7 +80,7 @@ class PipelineDiff:
 
     def describe(self) -> str:
         """Return the difference as one readable line."""
-        program = self.program_diff.shown() if self.program_diff is not None else {}
+        program = self.program_diff.find_shown() if self.program_diff is not None else {}
         groups = {**program, **{key: value for key, value in asdict(self).items() if key.endswith("_connectors")}}
         return "; ".join(f"{key.replace('_', ' ')}: {', '.join(names)}" for key, names in groups.items() if names)
 
@@ -96,14 +96,14 @@ def compare(old: Fingerprints, new: Fingerprints) -> PipelineDiff:
     """Return the changes when a pipeline goes from ``old`` to ``new``."""
     new_relations = {**new.tables, **new.views}
 
-    def kept(connectors: Mapping[str, str]) -> dict[str, str]:
+    def drop_removed(connectors: Mapping[str, str]) -> dict[str, str]:
         # A connector that is removed with its relation is not listed.
         return {name: value for name, value in connectors.items() if old.owners.get(name) in new_relations}
 
     tables, views = _parts(old.tables, new.tables), _parts(old.views, new.views)
     operators = _parts(old.operators, new.operators)
-    inputs = _parts(kept(old.input_connectors), new.input_connectors)
-    outputs = _parts(kept(old.output_connectors), new.output_connectors)
+    inputs = _parts(drop_removed(old.input_connectors), new.input_connectors)
+    outputs = _parts(drop_removed(old.output_connectors), new.output_connectors)
     return PipelineDiff(
         ProgramDiff(
             added_tables=tables[0],

@@ -45,7 +45,7 @@ def display(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def deduplicated(names: Sequence[str]) -> list[str]:
+def deduplicate(names: Sequence[str]) -> list[str]:
     """Make names unique: a name that occurred before gets a number, so that ``i, i`` becomes ``i, i0``.
 
     The number is the smallest, from 0, whose name no other column has before or after renaming.

@@ -50,14 +50,14 @@ class ProgramSource:
     def digest(self) -> str:
         """A SHA-256 in hexadecimal of all texts, including white space."""
         # Each text is preceded by its length, so that different texts cannot be concatenated to the same bytes.
-        sql = _encoded(self.sql)
-        content = b"%d\n%b%b" % (len(sql), sql, _encoded(self.python_functions))
+        sql = _encode(self.sql)
+        content = b"%d\n%b%b" % (len(sql), sql, _encode(self.python_functions))
         if self.stream_files:
             content = b"%d\n%b" % (len(content), content)
         for file in self.stream_files:
-            path, text = _encoded(file.path), _encoded(file.text)
+            path, text = _encode(file.path), _encode(file.text)
             content += b"%d %d\n%b%b" % (len(path), len(text), path, text)
-        for argument in map(_encoded, self.stream_arguments):
+        for argument in map(_encode, self.stream_arguments):
             # An argument has one number, where a file has two.
             content += b"%d\n%b" % (len(argument), argument)
         return hashlib.sha256(content).hexdigest()
@@ -121,5 +121,5 @@ def _arguments(fields: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(fields.get("stream_arguments", ()))
 
 
-def _encoded(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")

@@ -13,7 +13,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from airflow_pipelines.engine.batch import Batch, weighted
 from airflow_pipelines.engine.batch_views import BatchViews
-from airflow_pipelines.engine.compaction import compacted
+from airflow_pipelines.engine.compaction import compact_trace
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.spark.sessions import SparkSessions
@@ -67,13 +67,13 @@ def test_columns_are_merged_by_their_rules(limits: Limits, sessions: SparkSessio
         first, second, third = (context.spill_if_large(_batch(rows)) for rows in (FIRST, SECOND, THIRD))
         assert (first.table is None) is (limits is not DEFAULT_LIMITS)
         trace = Trace(SCHEMA, (first, second, third), MERGES)
-        assert _rows(compacted(trace, context)) == MERGED
+        assert _rows(compact_trace(trace, context)) == MERGED
         part = replace(trace, batches=(second, third), is_part=True)
-        later = compacted(part, context)
+        later = compact_trace(part, context)
         assert _rows(later) == [("a", 3, 4, 9, None, 3, 0), ("gone", -3, None, None, None, 3, -1)], (
             "a weight of 0 may be a new value"
         )
-        assert _rows(compacted(replace(trace, batches=(later, first)), context)) == MERGED
+        assert _rows(compact_trace(replace(trace, batches=(later, first)), context)) == MERGED
 
 
 def test_a_manifest_notes_the_rules_and_one_of_an_earlier_release_has_them_in_its_names(tmp_path: Path) -> None:

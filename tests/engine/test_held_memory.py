@@ -149,7 +149,7 @@ def test_to_find_that_rows_do_not_fit_costs_no_second_evaluation(sessions: Spark
         assert started_jobs(sessions.large.sparkContext) - before == jobs, "one up to the exchange, one for each look at the rows"
         assert (batch.table is None) is (groups * copies > 625), "10,000 bytes are 625 rows of two numbers"
         assert sorted(batch.to_arrow()["k"].to_pylist()) == sorted(copies * list(range(groups)))
-        assert (context.evaluated(query, schema).table is not None) is collected, "twice as many come to the driver"
+        assert (context.evaluate(query, schema).table is not None) is collected, "twice as many come to the driver"
 
 
 def _live_files(running: Running) -> list[Path]:

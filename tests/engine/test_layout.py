@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from airflow_pipelines.engine.circuit import Circuit
-from airflow_pipelines.engine.outdated import Outdated, outdated
+from airflow_pipelines.engine.outdated import Outdated, find_outdated
 from airflow_pipelines.engine.snapshot import Holdings, Snapshot
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.rows.changes import Op
@@ -61,7 +61,7 @@ def before(sessions: SparkSessions) -> Running:
 def test_a_state_of_another_layout_is_not_used(before: Running, now: Running) -> None:
     manifest = saved(before)
     assert before.program.fingerprints == now.program.fingerprints, "the program is the same"
-    found = outdated(now.program, now.circuit.wiring, Holdings.of_manifest(manifest), relations(now))
+    found = find_outdated(now.program, now.circuit.wiring, Holdings.of_manifest(manifest), relations(now))
     # What is computed from other contents may be other contents.
     assert found == Outdated({name: f"{name} was saved in another layout" for name in ("sums", "doubled", "largest")})
     circuit = reopened(before, manifest, now)
@@ -80,7 +80,7 @@ def test_what_is_the_same_is_restored_as_it_is(now: Running) -> None:
     running.insert("t", *ROWS)
     manifest = saved(running)
     holdings = Holdings.of_manifest(manifest)
-    assert outdated(running.program, running.circuit.wiring, holdings, relations(running)) == Outdated()
+    assert find_outdated(running.program, running.circuit.wiring, holdings, relations(running)) == Outdated()
     circuit = reopened(running, manifest, running)
     assert circuit.refresh() == frozenset()
     assert {name: trace.rows for (name, _), trace in circuit.snapshot.all_states().items()} == {
@@ -93,7 +93,7 @@ def test_what_is_the_same_is_restored_as_it_is(now: Running) -> None:
 def test_a_manifest_without_layouts_keeps_its_tables(before: Running, now: Running) -> None:
     manifest = saved(before)
     del manifest["layouts"]
-    found = outdated(now.program, now.circuit.wiring, Holdings.of_manifest(manifest), relations(now))
+    found = find_outdated(now.program, now.circuit.wiring, Holdings.of_manifest(manifest), relations(now))
     assert found.tables == ()
     assert found.views == dict.fromkeys(("sums", "doubled", "largest", "counts"), "it was saved without a layout")
     circuit = reopened(before, manifest, now)
@@ -118,17 +118,17 @@ def test_what_cannot_be_evaluated_anew_is_named(sessions: SparkSessions) -> None
     running.insert("events", (1, 2))
     manifest = saved(running)
     holdings = Holdings.of_manifest(manifest)
-    assert outdated(running.program, running.circuit.wiring, holdings, relations(running)) == Outdated()
+    assert find_outdated(running.program, running.circuit.wiring, holdings, relations(running)) == Outdated()
     manifest["layouts"] |= {"totals": "other", "timed$all": "other"}
     manifest["traces"]["late"]["schema"]["fields"][1]["type"] = "long"
     del manifest["layouts"]["late"]
     holdings = Holdings.of_manifest(manifest)
-    found = outdated(running.program, running.circuit.wiring, holdings, relations(running))
+    found = find_outdated(running.program, running.circuit.wiring, holdings, relations(running))
     assert found.lost == (("totals", "events"),)
     assert "timed" in found.timed
     assert found.tables == ("late",)
     unaffected = frozenset({"untouched", "events"})
-    assert outdated(running.program, running.circuit.wiring, holdings, unaffected) == Outdated()
+    assert find_outdated(running.program, running.circuit.wiring, holdings, unaffected) == Outdated()
     with pytest.raises(ValueError, match="late with other columns"):
         running.circuit.restore(Snapshot.from_manifest(manifest, running.store))
     running.circuit.close()

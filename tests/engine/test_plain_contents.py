@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from airflow_pipelines.compiler.adhoc import run_adhoc
 from airflow_pipelines.engine import plain_contents as module
 from airflow_pipelines.engine.batch import WEIGHT
-from airflow_pipelines.engine.spark.result_stream import streamed
+from airflow_pipelines.engine.spark.result_stream import stream_tables
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.rows.changes import OP, Op
 from tests.engine.asked import asked_of_spark
@@ -68,7 +68,7 @@ def check(running: Running, among: tuple[str, ...] = RELATIONS) -> list[str]:
 
 def shown(frame: DataFrame) -> list[str]:
     """The rows in any order, also those that PySpark cannot read."""
-    return sorted(repr(row) for table in streamed(frame) for row in table.to_pylist())
+    return sorted(repr(row) for table in stream_tables(frame) for row in table.to_pylist())
 
 
 @pytest.mark.rest
@@ -112,14 +112,14 @@ def test_many_rows_and_many_copies_are_left_to_spark(running: Running, monkeypat
 
 def test_rows_are_repeated_within_the_limit() -> None:
     rows = pa.table({"k": [1, 2, 3, None], WEIGHT: [2, -1, 0, 1]})
-    repeated = module._repeated(rows)
+    repeated = module._repeat_rows(rows)
     assert repeated is not None
     assert repeated["k"].to_pylist() == [1, 1, None]
-    empty = module._repeated(rows.slice(0, 0))
+    empty = module._repeat_rows(rows.slice(0, 0))
     assert empty is not None
     assert empty.num_rows == 0
     for weight in (module.MOST_BYTES, 2**63 - 1):
-        assert module._repeated(pa.table({"k": [1, 2], WEIGHT: [weight, weight]})) is None
+        assert module._repeat_rows(pa.table({"k": [1, 2], WEIGHT: [weight, weight]})) is None
 
 
 def test_a_query_that_only_chooses_rows_and_columns_takes_no_job(running: Running) -> None:
@@ -136,7 +136,7 @@ def test_a_query_that_only_chooses_rows_and_columns_takes_no_job(running: Runnin
     ):
         frame = run_adhoc(running.circuit, query).frame
         assert frame is not None
-        assert [row for table in streamed(frame) for row in table.to_pylist()] == expected, query
+        assert [row for table in stream_tables(frame) for row in table.to_pylist()] == expected, query
     changes = run_adhoc(running.circuit, "insert into keyed values (7, 8)").changes
     assert changes[0].rows.to_pylist() == [{"k": 7, "v": 8, OP: int(Op.INSERT)}]
     assert asked_of_spark(context) == before

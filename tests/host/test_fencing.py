@@ -175,13 +175,13 @@ def on_disk(folder: Path) -> set[UUID]:
 def test_a_checkpoint_that_an_overtaken_run_left_is_not_offered_and_goes(old: Written, monkeypatch: pytest.MonkeyPatch) -> None:
     contents = old.contents()
     new = later(old.folder)
-    listed = new.durability.checkpoints.listed()
+    listed = new.durability.checkpoints.list_checkpoints()
     left = leave_behind(old, contents, monkeypatch)
     new.step()
-    assert new.durability.checkpoints.listed() == listed
+    assert new.durability.checkpoints.list_checkpoints() == listed
     info = new.checkpoint()
     assert info.uuid > left
-    assert new.durability.checkpoints.listed() == [info, listed[0]]
+    assert new.durability.checkpoints.list_checkpoints() == [info, listed[0]]
     assert on_disk(old.folder) == {info.uuid, listed[0].uuid}
     new.close()
     assert read_store(old.folder)[1] == 14
@@ -193,7 +193,7 @@ def test_a_checkpoint_that_an_overtaken_run_left_is_not_started_from(old: Writte
     new = later(old.folder)
     left = leave_behind(old, contents, monkeypatch)
     new.step()
-    listed = new.durability.checkpoints.listed()
+    listed = new.durability.checkpoints.list_checkpoints()
     new.close()
     report = check_storage(old.folder)
     assert report.is_good
@@ -202,7 +202,7 @@ def test_a_checkpoint_that_an_overtaken_run_left_is_not_started_from(old: Writte
     ]
     again = Written(old.folder)
     assert again.snapshot.step == 14
-    assert again.durability.checkpoints.listed() == listed
+    assert again.durability.checkpoints.list_checkpoints() == listed
     again.durability.save_recovery_point(again.contents())
     again.step()
     again.close()

@@ -137,7 +137,7 @@ class FileIndex:
         :returns: the rows; None if there are more than ``most``
         """
         hashes, places = self._sorted_hashes(file, tuple(wanted.column_names))
-        return _found(hashes, places, lambda name: self._column(file, name), wanted, columns, most)
+        return _find_rows(hashes, places, lambda name: self._column(file, name), wanted, columns, most)
 
     def pairs(self, file: str, keys: Keys, most: int) -> Pairs | None:
         """Return the pairs of keys and equal rows of a file.
@@ -214,7 +214,7 @@ class FileIndex:
 
         The file is created if there is none, and rebuilt if its content has changed.
         """
-        found = self._known().get(stem)
+        found = self._list_index_files().get(stem)
         if found is not None and found.exists():
             if not self._verifies or found.name == f"{stem}.{_checksum(found)}":
                 return found
@@ -231,7 +231,7 @@ class FileIndex:
                 self._index_files[stem] = path
         return path
 
-    def _known(self) -> dict[str, Path]:
+    def _list_index_files(self) -> dict[str, Path]:
         """Return the index files by their names without the checksum.
 
         Index files of an earlier release have no checksum and are removed.
@@ -279,7 +279,7 @@ class MemoryIndex:
         :param most: the maximum number of rows; the result is None if there are more
         """
         hashes, places = self._sorted_hashes(number, table, tuple(wanted.column_names))
-        return _found(hashes, places, lambda name: table[name], wanted, columns, most)
+        return _find_rows(hashes, places, lambda name: table[name], wanted, columns, most)
 
     def pairs(self, number: int, table: pa.Table, keys: Keys, most: int) -> Pairs | None:
         """Return the same as :meth:`FileIndex.pairs`, for a batch in memory.
@@ -313,7 +313,7 @@ memory_index = MemoryIndex()
 """The index for all batches of the process."""
 
 
-def _found(
+def _find_rows(
     hashes: Hashes, places: Places, column: Callable[[str], pa.ChunkedArray], wanted: pa.Table, columns: Sequence[str], most: int
 ) -> pa.Table | None:
     found = _places(hashes, places, column, wanted, most)

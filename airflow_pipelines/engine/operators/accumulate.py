@@ -82,7 +82,7 @@ def _evaluate(stage: Stage, node: Aggregate, context: Context, known: Trace, *, 
             return _first(stage, node, change, known.schema, context)
         batch = context.run(change, known.schema, mode, may_grow=True)
     if batch is None:
-        merged = _merged(node, change, known, context, mode)
+        merged = _merge_accumulators(node, change, known, context, mode)
         return _split(stage, node, context.collect(_outputs(node, merged, had_output=had_output), mode), known.schema)
     if batch.table is not None:
         found = _in_driver(stage, node, batch, known, context, had_output=had_output)
@@ -93,7 +93,7 @@ def _evaluate(stage: Stage, node: Aggregate, context: Context, known: Trace, *, 
         return _large(stage, node, batch, known, context, had_output=had_output)
     # The batch that the query reads lives until the query has run.
     mode = Mode.SMALL if known.is_small(context.limits) else Mode.NARROW
-    merged = _merged(node, f"SELECT * FROM {context.batch_views.table(batch)}", known, context, mode)
+    merged = _merge_accumulators(node, f"SELECT * FROM {context.batch_views.table(batch)}", known, context, mode)
     return _split(stage, node, context.collect(_outputs(node, merged, had_output=had_output), mode), known.schema)
 
 
@@ -127,7 +127,7 @@ def _first(stage: Stage, node: Aggregate, change: str, state_schema: StructType,
     """Return the outcome of a large change to an empty state. One query computes the state and the output."""
     shown = [(_SIGN, "int"), (_SHOWN, "boolean"), *((f"__c{at}", kind) for at, (_, kind) in enumerate(stage.columns))]
     schema = StructType([*state_schema.fields, *struct_of(tuple(shown)).fields])
-    wide = context.evaluated(_new_output_sql(node, change), schema)
+    wide = context.evaluate(_new_output_sql(node, change), schema)
     if wide.table is not None or wide.store is None:
         return _split(stage, node, wide.to_arrow(), state_schema)
     # The state's batch shares the files and does not read their other columns.
@@ -139,7 +139,7 @@ def _first(stage: Stage, node: Aggregate, change: str, state_schema: StructType,
 
 def _large(stage: Stage, node: Aggregate, change: Batch, known: Trace, context: Context, *, had_output: bool) -> Outcome:
     """Return the outcome for a change of very many groups, which becomes the gain of the state."""
-    merged = _merged(node, f"SELECT * FROM {context.batch_views.table(change)}", known, context, Mode.LARGE)
+    merged = _merge_accumulators(node, f"SELECT * FROM {context.batch_views.table(change)}", known, context, Mode.LARGE)
     columns = [f"__c{at} AS {quote(name)}" for at, (name, _) in enumerate(stage.columns)]
     query = _outputs(node, merged, had_output=had_output)
     shown = f"SELECT {', '.join([*columns, f'CAST({_SIGN} AS BIGINT) AS {WEIGHT}'])} FROM ({query}) WHERE {_SHOWN}"
@@ -168,7 +168,7 @@ def _accumulators(node: Aggregate) -> tuple[Accumulator, ...]:
     return (*node.accumulators, Accumulator(WEIGHT, "BIGINT", WEIGHT))
 
 
-def _merged(node: Aggregate, change: str, state: Trace, context: Context, mode: Mode) -> str:
+def _merge_accumulators(node: Aggregate, change: str, state: Trace, context: Context, mode: Mode) -> str:
     """Return a query for the keys of touched groups, and their accumulators as structs.
 
     The structs are the changes (``d``), the old values (``o``) and the new values (``n``).

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.batch_views import consolidated_sql, empty_sql, expanded_sql
 from airflow_pipelines.engine.operators.context import Context, Mode
-from airflow_pipelines.engine.operators.full import subtracted
+from airflow_pipelines.engine.operators.full import subtract_stored
 from airflow_pipelines.engine.operators.lookup_join.fetch import delta_of
 from airflow_pipelines.engine.operators.lookup_join.matching import matching_batch, wanted_of
 from airflow_pipelines.engine.operators.operator import Operator
@@ -47,7 +47,7 @@ def _evaluate(stage: Stage, node: AffectedKeys, context: Context, stored: Trace 
         change = change_of_sessions(node.sources[0].node, node.session_totals, weighted(stage_schema(stage)), context)
         if change is not None:
             return Outcome(context.spill_if_large(change), consolidated=True)
-    changed = context.changed()
+    changed = context.find_changed()
     mode = context.mode(stage.reads & changed, stage.reads)
     if all(not context.relations[name].before.batches for name in stage.reads):
         return _first(stage, node, context, mode)
@@ -68,7 +68,7 @@ def _evaluate(stage: Stage, node: AffectedKeys, context: Context, stored: Trace 
 def _recompute(stage: Stage, node: AffectedKeys, context: Context, stored: Trace) -> Outcome:
     """Return the delta by recomputing the whole answer and subtracting the stored one."""
     mode = context.mode(frozenset(), stage.reads, stored)
-    return subtracted(stage, _answer(node, _contents(node, context, mode, Version.AFTER)), context, mode, stored)
+    return subtract_stored(stage, _answer(node, _contents(node, context, mode, Version.AFTER)), context, mode, stored)
 
 
 def _first(stage: Stage, node: AffectedKeys, context: Context, mode: Mode) -> Outcome:
@@ -89,7 +89,7 @@ def _every_key(stage: Stage, node: AffectedKeys, context: Context, mode: Mode, s
 
 def _touched_keys(stage: Stage, node: AffectedKeys, context: Context, mode: Mode) -> Outcome:
     """Return the delta for the touched keys by reading the sources' rows of these keys wherever they are."""
-    printer, changed = context.printer(mode), context.changed()
+    printer, changed = context.printer(mode), context.find_changed()
     deltas = {source.alias: printer.delta(source.node, changed) for source in node.sources if source.keys}
     touched = _touched_sql(node, {alias: delta for alias, delta in deltas.items() if delta is not None}, context, mode)
     if touched is None:
@@ -102,7 +102,7 @@ def _touched_keys(stage: Stage, node: AffectedKeys, context: Context, mode: Mode
         touched = f"SELECT * FROM {context.batch_views.table(keys)}"
     now = _answer(node, _contents(node, context, mode, Version.AFTER, touched=touched))
     if node.remembered:
-        own = _remembered(stage, node)
+        own = _make_own_source(stage, node)
         contents = context.printer(mode).contents(own.node, Version.BEFORE)
         was = None if contents is None else _restrict_sql(node, own, contents, touched, broadcast=False)
         return _subtract(stage, now, was, context, mode)
@@ -116,7 +116,7 @@ def _fetch_and_compute(stage: Stage, node: AffectedKeys, context: Context) -> Ou
     Return None if this turns out to be too much for memory.
     """
     printer = context.printer(Mode.SMALL)
-    sources = (*node.sources, _remembered(stage, node)) if node.remembered else node.sources
+    sources = (*node.sources, _make_own_source(stage, node)) if node.remembered else node.sources
     large = [source for source in sources if context.mode(frozenset(), source.node.reads) is not Mode.SMALL]
     if any(not source.keys for source in large):
         return None
@@ -305,7 +305,7 @@ def _answer(node: AffectedKeys, rows: Mapping[str, str]) -> str:
     return f"WITH {sources} SELECT * FROM ({node.query}) AS q({', '.join(map(quote, node.columns))})"
 
 
-def _remembered(stage: Stage, node: AffectedKeys) -> KeyedSource:
+def _make_own_source(stage: Stage, node: AffectedKeys) -> KeyedSource:
     """Return the stage's own contents as a source that has the keys of the node's sources."""
     return KeyedSource(
         "__own", Scan(stage.relation, tuple(name for name, _ in stage.columns)), node.remembered, node.remembered_lookup

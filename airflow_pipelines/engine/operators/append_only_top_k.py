@@ -114,7 +114,7 @@ def _change(node: AppendOnlyTopK, delta: str, stored: Trace, context: Context, m
     place = quote(node.place)
     kind = type_text(stored.schema[node.place].dataType)
     parts = [f"SELECT {own}, CAST(NULL AS {kind}) AS {_WAS}, {WEIGHT} FROM ({delta})"]
-    known = _known(node, delta, stored, context, mode)
+    known = _find_stored(node, delta, stored, context, mode)
     if known is not None:
         parts.append(f"SELECT {own}, {place} AS {_WAS}, {WEIGHT} FROM {known}")
     hint = "/*+ COALESCE(1) */ " if mode is Mode.SMALL else ""
@@ -139,7 +139,7 @@ def _change(node: AppendOnlyTopK, delta: str, stored: Trace, context: Context, m
     )
 
 
-def _known(node: AppendOnlyTopK, delta: str, stored: Trace, context: Context, mode: Mode) -> str | None:
+def _find_stored(node: AppendOnlyTopK, delta: str, stored: Trace, context: Context, mode: Mode) -> str | None:
     """Return a table expression for the stored rows that the delta's keys may affect."""
     rows = context.batch_views.rows(stored.batches, single_partition=mode is Mode.SMALL)
     if rows is None or mode is Mode.SMALL or (mode is Mode.LARGE and _affects_most(node, stored, context)):

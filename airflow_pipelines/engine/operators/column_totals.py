@@ -155,10 +155,10 @@ def united_totals(parts: Sequence[tuple[ColumnTotals, Sequence[Batch]]], schema:
     if not all(_can_group(target.field(at).type) for at in range(len(totals.keys))):
         return None
 
-    def merged(tables: Sequence[pa.Table]) -> pa.Table:
+    def merge(tables: Sequence[pa.Table]) -> pa.Table:
         return tables[0] if len(tables) == 1 else merge_groupable(pa.concat_tables(tables), _merges(totals))
 
-    gathered = GatheredGroups(merged, sum(batch.rows for _, batches in parts for batch in batches), context.limits)
+    gathered = GatheredGroups(merge, sum(batch.rows for _, batches in parts for batch in batches), context.limits)
     for part, batches in parts:
         for added in _totals_of_rows(part, batches, target, context) if batches else ():
             if added is None or not gathered.add(added.groups, added.rows):

@@ -21,7 +21,7 @@ from airflow_pipelines.engine.operators.result import Outcome, stage_schema, str
 from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.engine.spark.collecting import collected
 from airflow_pipelines.engine.spark.counting import evaluate_and_count
-from airflow_pipelines.engine.spark.executed_frames import Executed, executed
+from airflow_pipelines.engine.spark.executed_frames import Executed, execute_exchanges
 from airflow_pipelines.engine.spark.failures import refused_write
 from airflow_pipelines.engine.spark.limited_frames import first_of_each_partition
 from airflow_pipelines.engine.spark.planned_query import Result
@@ -104,7 +104,7 @@ class Context:
     memory: HeldMemory = field(default_factory=lambda: HeldMemory(0))
     pinned: dict[str, Batch] = field(default_factory=dict)
 
-    def changed(self) -> frozenset[str]:
+    def find_changed(self) -> frozenset[str]:
         """Return the relations that this step has changed so far."""
         # Other threads may add to the relations meanwhile.
         return frozenset(name for name, versions in list(self.relations.items()) if versions.changed)
@@ -249,9 +249,9 @@ class Context:
             if table is not None:
                 return self.spill_if_large(Batch.in_memory(schema, table))
             return self.spill(self.batch_views.query(self.sessions.large, query), schema)
-        return self.spill_if_large(self.evaluated(query, schema))
+        return self.spill_if_large(self.evaluate(query, schema))
 
-    def evaluated(self, query: str, schema: StructType) -> Batch:
+    def evaluate(self, query: str, schema: StructType) -> Batch:
         """Return the result of a large query in files, or in memory for immediate use by the caller.
 
         It may be too large to stay in memory.
@@ -260,7 +260,7 @@ class Context:
         if most <= 0:
             return self.spill(frame, schema)
         # Everything before the last exchange runs once, no matter where the rows go.
-        result = executed(frame)
+        result = execute_exchanges(frame)
         table = self._first_rows(result, most)
         return self.spill(result.frame, schema) if table is None else Batch.in_memory(schema, table)
 
@@ -291,7 +291,7 @@ class Context:
         """
         width = fixed_width(arrow_schema(schema))
         if width is None:
-            width = max(_LEAST_WIDTH, 2 * max((batch.row_bytes for batch in self.batch_views.named(query)), default=0))
+            width = max(_LEAST_WIDTH, 2 * max((batch.row_bytes for batch in self.batch_views.find_batches(query)), default=0))
         return min(self.memory.most_of_one, self.limits.held_bytes) // width
 
     def spill(self, frame: DataFrame, schema: StructType) -> Batch:

@@ -23,10 +23,10 @@ class FullOperator(Operator[Full]):
         if self.node.needs and not before.batches and not any(context.relations[name].after.batches for name in self.node.needs):
             return Outcome(Batch.empty(before.schema), consolidated=True)
         mode = context.mode(frozenset(), self.reads, before)
-        return subtracted(self.stage, with_contents(self.node, context, mode is Mode.SMALL), context, mode, before)
+        return subtract_stored(self.stage, with_contents(self.node, context, mode is Mode.SMALL), context, mode, before)
 
 
-def subtracted(stage: Stage, answer: str, context: Context, mode: Mode, stored: Trace) -> Outcome:
+def subtract_stored(stage: Stage, answer: str, context: Context, mode: Mode, stored: Trace) -> Outcome:
     """Return the delta between a stage's stored contents and its current answer.
 
     :param stage: the stage, for its columns

@@ -65,7 +65,7 @@ class LargeContents:
         if trace.insert_only or not few or not trace.adds_up_weights_only or not trace.columns:
             return None
         if changed <= context.limits.small_rows and can_group(arrow_schema(trace.schema)):
-            found = self._changed(trace, files, others, key, context)
+            found = self._find_changed(trace, files, others, key, context)
             if found is not None:
                 return _without_changed(trace, files, found, context)
         mixed = [batch for batch in trace.batches if not batch.insert_only]
@@ -91,7 +91,7 @@ class LargeContents:
                 known = self._splits.setdefault(numbers, known)
         return known
 
-    def _changed(
+    def _find_changed(
         self, trace: Trace, files: Sequence[Batch], others: Sequence[Batch], key: Sequence[str], context: Context
     ) -> _Changed | None:
         """Return the changed rows, or None if looking them up would take long, or they are too many."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from airflow_pipelines.engine.batch import Batch, joined, weighted
+from airflow_pipelines.engine.batch import Batch, concat_batches, weighted
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.lookup_join.fetch import delta_of
 from airflow_pipelines.engine.operators.operator import Operator
@@ -49,7 +49,7 @@ class LinearOperator(Operator[Linear]):
             split = computed_columns(self.node)
             if split is None or (split.block is not None and split.may_grow):
                 return None
-        return select_rows(self.node, joined(delta), context)
+        return select_rows(self.node, concat_batches(delta), context)
 
 
 def _consolidate_joined(stage: Stage, rows: pa.Table, context: Context) -> Outcome:

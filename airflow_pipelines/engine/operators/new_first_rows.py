@@ -52,7 +52,7 @@ def _find_first_new_rows(node: AppendOnlyTopK, ranking: Ranking, context: Contex
     changed = sum(batch.rows for name in node.source.reads for batch in context.relations[name].delta)
     gathered = GatheredGroups(first, changed, context.limits)
     for rows in _new_rows(node, context):
-        repeated = None if rows is None else _repeated(rows, ranking, node.most, _limit(rows, context))
+        repeated = None if rows is None else _repeat_rows(rows, ranking, node.most, _limit(rows, context))
         if rows is None or repeated is None or not gathered.add(repeated, rows.num_rows):
             return None
     return gathered.result()
@@ -75,7 +75,7 @@ def _new_rows(node: AppendOnlyTopK, context: Context) -> Iterator[pa.Table | Non
         yield None if batch is None else batch.to_arrow()
 
 
-def _repeated(rows: pa.Table, ranking: Ranking, most: int, limit: int) -> pa.Table | None:
+def _repeat_rows(rows: pa.Table, ranking: Ranking, most: int, limit: int) -> pa.Table | None:
     """Return rows as often as their weights say, without weights, or None if they exceed a limit."""
     plain, weights = rows.drop_columns([WEIGHT]), rows[WEIGHT].to_numpy()
     if (weights == 1).all():
@@ -102,7 +102,7 @@ def _find_stored_rows(ranking: Ranking, new: pa.Table, stored: Trace, context: C
     if batch is None:
         return None
     rows = batch.to_arrow() if batch.insert_only else consolidate(batch.to_arrow())
-    return _repeated(rows, ranking, limits.fan_out, limits.fan_out)
+    return _repeat_rows(rows, ranking, limits.fan_out, limits.fan_out)
 
 
 def _change(node: AppendOnlyTopK, ranking: Ranking, stored: pa.Table, new: pa.Table) -> pa.Table:

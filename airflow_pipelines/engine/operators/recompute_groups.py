@@ -51,10 +51,10 @@ def _evaluate(stage: Stage, node: Aggregate, context: Context, known: Trace, *, 
     groups = change_of_groups(stage, node, known, context)
     if groups is not None:
         return replace(_output(stage, groups, context), states={GROUPS: groups})
-    mode = context.mode(stage.reads & context.changed(), stage.reads, known)
+    mode = context.mode(stage.reads & context.find_changed(), stage.reads, known)
     small = mode is Mode.SMALL
     printer = context.printer(mode)
-    change = printer.delta(node.input, context.changed())
+    change = printer.delta(node.input, context.find_changed())
     # Without keys there is one group even without rows, which the first evaluation outputs.
     if change is None and (node.keys or not is_first):
         return Outcome(Batch.empty(weighted(stage_schema(stage))))
@@ -65,7 +65,7 @@ def _evaluate(stage: Stage, node: Aggregate, context: Context, known: Trace, *, 
     touched = None if change is None or everything or most or not node.keys else _touched_sql(node, change)
     # If the inputs are neither large nor tiny, the touched groups are looked up as well.
     some = mode is Mode.NARROW or (small and not (context.is_tiny(stage.reads) and known.rows <= context.limits.tiny))
-    collected = _collected(node, touched, context, mode) if some and touched is not None else None
+    collected = _collect_keys(node, touched, context, mode) if some and touched is not None else None
     if collected is not None:
         touched = f"SELECT {', '.join(key.name for key in node.keys)} FROM {context.batch_views.table(collected)}"
     near = _look_up_near(node, collected, known, context) if collected is not None else None
@@ -119,7 +119,7 @@ def _look_up_near(node: Aggregate, touched: Batch, known: Trace, context: Contex
     return _Near(contents, replace(known, batches=(stored,) if stored.rows else ()), batch)
 
 
-def _collected(node: Aggregate, touched: str, context: Context, mode: Mode) -> Batch | None:
+def _collect_keys(node: Aggregate, touched: str, context: Context, mode: Mode) -> Batch | None:
     """Return the touched groups' keys as a batch in memory, or None if they are too many for that."""
     table = context.collect_bounded(f"SELECT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({touched})", mode)
     keys = tuple((key.name, kind) for key, kind in zip(node.keys, node.key_types, strict=True))

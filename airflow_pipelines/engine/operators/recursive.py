@@ -20,7 +20,7 @@ from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.batch_views import consolidated_sql
 from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.engine.operators.context import Context, Mode
-from airflow_pipelines.engine.operators.full import subtracted, with_contents
+from airflow_pipelines.engine.operators.full import subtract_stored, with_contents
 from airflow_pipelines.engine.operators.matching_rows import matching_rows
 from airflow_pipelines.engine.operators.operator import Operator
 from airflow_pipelines.engine.operators.relation_versions import RelationVersions
@@ -215,8 +215,8 @@ class _Fixpoint:
         """Return the derivations that are gained or lost when the inputs change, or when ``front`` is added to ``contents``."""
         own = RelationVersions(contents.now, (front,) if front is not None else ())
         context = replace(self.context, relations={**inputs, self.node.relation: own})
-        mode = context.mode(context.changed(), self.body.rereads)
-        query = context.printer(mode).delta(self.body, context.changed())
+        mode = context.mode(context.find_changed(), self.body.rereads)
+        query = context.printer(mode).delta(self.body, context.find_changed())
         if query is None:
             return Batch.empty(self.schema)
         return context.run(consolidated_sql(Trace(self.schema), f"({query})"), self.schema, mode, may_grow=True)
@@ -308,7 +308,9 @@ def _recompute(stage: Stage, node: Recursive, context: Context, stored: Trace, r
     inner = _replace_own(context, node, schema, found)
     result = node.result or f"SELECT {names} FROM {quote(node.relation)}"
     mode = inner.mode(frozenset(), frozenset({node.relation}), stored)
-    return subtracted(stage, with_contents(Full(result, (node.relation,), None), inner, mode is Mode.SMALL), inner, mode, stored)
+    return subtract_stored(
+        stage, with_contents(Full(result, (node.relation,), None), inner, mode is Mode.SMALL), inner, mode, stored
+    )
 
 
 def _replace_own(context: Context, node: Recursive, schema: StructType, contents: Batch) -> Context:
@@ -359,7 +361,7 @@ def _subtract_rows(rows: pa.Table, others: pa.Table) -> pa.Table:
         return rows
     if can_group(rows.schema):
         # Unlike pyarrow's joins, grouping treats NULL as equal to NULL.
-        both = pa.concat_tables([_numbered(rows, 0), _numbered(others.cast(rows.schema), rows.num_rows)])
+        both = pa.concat_tables([_number_rows(rows, 0), _number_rows(others.cast(rows.schema), rows.num_rows)])
         groups = both.group_by(rows.column_names, use_threads=False).aggregate([(_AT, "min"), (_AT, "count")])
         alone = pc.and_(pc.equal(groups[f"{_AT}_count"], 1), pc.less(groups[f"{_AT}_min"], rows.num_rows))
         return rows.take(groups.filter(alone)[f"{_AT}_min"])
@@ -367,5 +369,5 @@ def _subtract_rows(rows: pa.Table, others: pa.Table) -> pa.Table:
     return rows.filter(pa.array([key not in known for key in row_keys(rows)], pa.bool_()))
 
 
-def _numbered(rows: pa.Table, start: int) -> pa.Table:
+def _number_rows(rows: pa.Table, start: int) -> pa.Table:
     return rows.append_column(_AT, pa.array(range(start, start + rows.num_rows), pa.int64()))

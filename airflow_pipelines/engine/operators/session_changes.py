@@ -65,7 +65,7 @@ def _find_touched_rows(passed: PassedRows, totals: SessionTotals, columns: list[
     limits = replace(context.limits, small_rows=_NARROW * context.limits.fan_out, fan_out=_NARROW * context.limits.fan_out)
     parts: list[pa.Table] = []
     for part in passed_delta(passed, columns, context):
-        parts.append(_numbered(part, before=False))
+        parts.append(_add_counts(part, before=False))
         if sum(each.num_rows for each in parts) > limits.fan_out:
             return None
     if not parts or not _can_add_up(parts[0].schema, totals):
@@ -79,7 +79,7 @@ def _find_touched_rows(passed: PassedRows, totals: SessionTotals, columns: list[
         if found is None:
             return None
         stored = pa.table([*(found[passed.columns[name]] for name in columns), found[WEIGHT]], [*columns, WEIGHT])
-        new = pa.concat_tables([_numbered(stored, before=True), new])
+        new = pa.concat_tables([_add_counts(stored, before=True), new])
     rows = new.filter(new[totals.time].is_valid())
     extremes = pc.min_max(rows[totals.time].cast(pa.int64())).as_py()
     if any(value is not None and abs(value) > _MOST_TIME for value in extremes.values()):
@@ -95,7 +95,7 @@ def _can_add_up(schema: pa.Schema, totals: SessionTotals) -> bool:
     return by_key and can_group(schema) and pa.types.is_timestamp(schema.field(totals.time).type)
 
 
-def _numbered(rows: pa.Table, *, before: bool) -> pa.Table:
+def _add_counts(rows: pa.Table, *, before: bool) -> pa.Table:
     """Return rows with columns for the number of each before and after the step."""
     plain, weights = rows.drop_columns([WEIGHT]), rows[WEIGHT]
     was = weights if before else pa.array(np.zeros(rows.num_rows, np.int64))
@@ -140,7 +140,7 @@ class _Ordered:
                 case SessionTime():
                     column = pa.array(moments[output])
                 case KeptValue():
-                    column = _kept(output, added)
+                    column = _compute_kept_value(output, added)
                 case _:
                     column = keys[output]
             columns.append(column.cast(target.field(place).type))
@@ -163,7 +163,7 @@ class _Ordered:
         return added.sort_by("k0")
 
 
-def _kept(output: KeptValue, added: pa.Table) -> ArrowColumn:
+def _compute_kept_value(output: KeptValue, added: pa.Table) -> ArrowColumn:
     column = added[output.accumulator]
     if output.count is None:
         return column

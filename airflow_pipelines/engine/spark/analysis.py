@@ -22,7 +22,7 @@ from airflow_pipelines.engine.spark.failures import spark_cause
 from airflow_pipelines.engine.spark.internals import empty_rows, java_session
 from airflow_pipelines.engine.spark.java_errors import is_out_of_memory, is_stack_overflow
 from airflow_pipelines.engine.spark.logical_plans import LogicalPlan, analyzed_plan, optimized_plan
-from airflow_pipelines.engine.spark.queries import queried
+from airflow_pipelines.engine.spark.queries import make_query_frame
 from airflow_pipelines.engine.spark.schemas import hinted_schema_json
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.program.source_text import SourceText
@@ -92,7 +92,7 @@ class Analysis:
         :raises QueryRefused: if Spark cannot analyze the query; it has the place and the reason
         """
         with _raise_refusals(query):
-            frame = queried(self._session, query)
+            frame = make_query_frame(self._session, query)
             analyzed = Analyzed(analyzed_plan(frame))
         self._newest = query, frame
         return analyzed
@@ -104,7 +104,7 @@ class Analysis:
         """
         if self._newest is not None and self._newest[0] == query:
             return self._newest[1]
-        return queried(self._session, query)
+        return make_query_frame(self._session, query)
 
     def evaluate_constants(self, query: str) -> Analyzed:
         """Analyze a query of constants as :meth:`analyze` does, and evaluate them.

@@ -53,10 +53,10 @@ class Collector:
         # Plan the frame here, where a lack of memory raises a clear error, and not in the thread that serves the result.
         local = local_rows(frame)
         if local is not None:
-            batches = [self._counted(batch) for batch in local.read(self._connection)]
+            batches = [self._count_bytes(batch) for batch in local.read(self._connection)]
             return pa.Table.from_batches(batches) if batches else arrow_schema(frame.schema).empty_table()
         port, secret, server = java_frame(frame).collectAsArrowToPython()
-        with self._connection.opened(port, secret) as source:
+        with self._connection.open(port, secret) as source:
             batches = self._read(source, server, frame)
         if not batches:
             return arrow_schema(frame.schema).empty_table()
@@ -72,7 +72,7 @@ class Collector:
                 if isinstance(part, list):
                     order = part
                     continue
-                batches.append(self._counted(part))
+                batches.append(self._count_bytes(part))
         except ResultTooLargeError:
             raise
         except Exception:
@@ -83,7 +83,7 @@ class Collector:
             server.getResult()
         return [batches[at] for at in order]
 
-    def _counted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _count_bytes(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         self._size += batch.nbytes
         if self._limit_bytes is not None and self._size > self._limit_bytes:
             raise ResultTooLargeError

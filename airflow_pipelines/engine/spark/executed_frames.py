@@ -34,7 +34,7 @@ class Executed:
     exchanged: int | None
 
 
-def executed(frame: DataFrame) -> Executed:
+def execute_exchanges(frame: DataFrame) -> Executed:
     """Run the exchanges of a frame now and once, and return its rows as a frame.
 
     :param frame: the frame to run, in a session that plans adaptively

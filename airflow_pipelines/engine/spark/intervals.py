@@ -77,7 +77,7 @@ def _numbers(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def shown(table: pa.Table, schema: StructType) -> pa.Table:
+def format_intervals(table: pa.Table, schema: StructType) -> pa.Table:
     """Return a table with its intervals, including nested ones, as ISO 8601 text such as ``P1DT2H`` and ``-P1Y3M``.
 
     :param schema: the Spark types of columns by name; other columns stay as they are
@@ -85,15 +85,18 @@ def shown(table: pa.Table, schema: StructType) -> pa.Table:
     for field in schema.fields:
         at = table.schema.get_field_index(field.name)
         if at >= 0 and _holds(field.dataType, (YearMonthIntervalType, DayTimeIntervalType, CalendarIntervalType)):
-            table = table.set_column(at, field.name, _shown(_combine_chunks(table.column(at)), field.dataType))
+            table = table.set_column(at, field.name, _format_array(_combine_chunks(table.column(at)), field.dataType))
     return table
 
 
 def shown_in_order(table: pa.Table, schema: StructType) -> pa.Table:
-    """Return the same as :func:`shown` for a table whose columns are those of ``schema`` in order, with names that may repeat."""
+    """Return the same as :func:`format_intervals` for a table whose columns are those of ``schema`` in order.
+
+    Their names may repeat.
+    """
     names, columns = table.column_names, []
     for field, column in zip(schema.fields, table.columns, strict=True):
-        part = shown(pa.table({"c": column}), StructType([StructField("c", field.dataType)]))
+        part = format_intervals(pa.table({"c": column}), StructType([StructField("c", field.dataType)]))
         columns.append(part.column(0))
     return pa.Table.from_arrays(columns, names=names)
 
@@ -115,7 +118,7 @@ def _combine_chunks(column: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
-def _shown(array: pa.Array, kind: DataType) -> pa.Array:
+def _format_array(array: pa.Array, kind: DataType) -> pa.Array:
     match kind:
         case YearMonthIntervalType():
             return _texts(array, months_text)
@@ -124,13 +127,13 @@ def _shown(array: pa.Array, kind: DataType) -> pa.Array:
         case CalendarIntervalType():
             return _texts(array, calendar_text)
         case StructType():
-            members = [_shown(pc.struct_field(array, [at]), field.dataType) for at, field in enumerate(kind.fields)]
+            members = [_format_array(pc.struct_field(array, [at]), field.dataType) for at, field in enumerate(kind.fields)]
             fields = [pa.field(field.name, member.type) for field, member in zip(kind.fields, members, strict=True)]
             return pa.StructArray.from_arrays(members, fields=fields, mask=array.is_null()) if fields else array
         case ArrayType():
-            return pa.ListArray.from_arrays(array.offsets, _shown(array.values, kind.elementType), mask=array.is_null())
+            return pa.ListArray.from_arrays(array.offsets, _format_array(array.values, kind.elementType), mask=array.is_null())
         case MapType():
-            keys, items = _shown(array.keys, kind.keyType), _shown(array.items, kind.valueType)
+            keys, items = _format_array(array.keys, kind.keyType), _format_array(array.items, kind.valueType)
             return pa.MapArray.from_arrays(array.offsets, keys, items, mask=array.is_null())
         case _:
             return array

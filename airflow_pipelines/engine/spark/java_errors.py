@@ -104,7 +104,7 @@ def _parse_chain(stack: str) -> Iterator[JavaCause]:
     """Yield the exceptions of a stack, the outermost first. One without a message gets the place where it was raised."""
     name, lines, place = "", [""], ""
 
-    def ended() -> Iterator[JavaCause]:
+    def finish_cause() -> Iterator[JavaCause]:
         if not name:
             return
         text = "\n".join(lines)
@@ -121,14 +121,14 @@ def _parse_chain(stack: str) -> Iterator[JavaCause]:
         entry = _ENTRY.match(line) if line.startswith("Caused by: ") or not name else None
         frame = _FRAME.match(line)
         if entry is not None:
-            yield from ended()
+            yield from finish_cause()
             name, lines, place, reading = entry["name"], [entry["message"] or ""], "", True
         elif frame is not None:
             place = place or frame["place"] or ""
             reading = False
         elif reading and name:
             lines.append(line)
-    yield from ended()
+    yield from finish_cause()
 
 
 def _is_aborted(cause: JavaCause) -> bool:

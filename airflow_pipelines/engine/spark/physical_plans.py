@@ -134,7 +134,7 @@ def _class_of(node: JavaObject) -> str:
     return str(node.getClass().getName())
 
 
-def replanned(frame: DataFrame) -> DataFrame:
+def replan(frame: DataFrame) -> DataFrame:
     """Return the same query, already parsed and analysed, to be planned again."""
     return _frame(frame.sparkSession, query_execution(frame).analyzed())
 

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.spark.collecting import Collector
 from airflow_pipelines.engine.spark.driver_plans import DriverPlan
-from airflow_pipelines.engine.spark.physical_plans import as_frame, replanned, rerunnable, shown_plan
+from airflow_pipelines.engine.spark.physical_plans import as_frame, replan, rerunnable, shown_plan
 from airflow_pipelines.engine.spark.refillable_leaf import LeafFactory, RefillableLeaf
 from airflow_pipelines.engine.spark.result_connection import ResultConnection
 
@@ -85,7 +85,7 @@ class PlannedQuery:
         A job makes room for others and ends at once when it is cancelled, so long work is left to jobs.
         """
         if self.in_driver is None or (self.may_square and read > _SQUARED):
-            return Collector(ResultConnection(), most_bytes).collected(self._job or replanned(self.frame))
+            return Collector(ResultConnection(), most_bytes).collected(self._job or replan(self.frame))
         started = time.monotonic()
         rows = self.in_driver.run(read, most_bytes)
         self._long_runs = self._long_runs + 1 if time.monotonic() - started > _LONG_S else 0
@@ -133,6 +133,6 @@ def _as_job(frame: DataFrame) -> DataFrame | None:
 
     It gets a plan of its own, because a plan that ran in the driver cannot be sent to executors.
     """
-    again = replanned(frame)
+    again = replan(frame)
     plan = rerunnable(again)
     return None if plan is None else as_frame(frame, plan)

@@ -30,7 +30,7 @@ def scalar(module: str, text: str, name: str, returns: Any) -> Callable[..., Any
 
     def call(*values: Any) -> Any:
         try:
-            return converted(loaded(module, text)[name](*values), returns)
+            return convert_result(load_module(module, text)[name](*values), returns)
         except Exception as error:
             raise RuntimeError(FAILURE + failure(name, error, values)) from error
 
@@ -49,7 +49,7 @@ def vectorised(module: str, text: str, name: str) -> Callable[..., Any]:
         import pandas
 
         try:
-            result = loaded(module, text)[name](*columns)
+            result = load_module(module, text)[name](*columns)
             if not isinstance(result, pandas.Series):
                 raise TypeError(f"gave {type(result).__name__} and not a pandas Series")
             if columns and len(result) != len(columns[0]):
@@ -62,7 +62,7 @@ def vectorised(module: str, text: str, name: str) -> Callable[..., Any]:
     return call
 
 
-def loaded(module: str, text: str) -> Mapping[str, Any]:
+def load_module(module: str, text: str) -> Mapping[str, Any]:
     """Return the global names of the program's module, which each worker imports once."""
     known = sys.modules.get(module)
     if known is None:
@@ -89,7 +89,7 @@ def failure(name: str, error: BaseException, values: Any) -> str:
     return json.dumps({"function": name, "type": type(error).__name__, "message": str(error), "line": line, "arguments": shown})
 
 
-def converted(value: Any, kind: Any) -> Any:
+def convert_result(value: Any, kind: Any) -> Any:
     """Check a result and convert it to its type. Spark itself would silently turn a value of another type into NULL.
 
     :param value: the result of a user's function
@@ -100,7 +100,7 @@ def converted(value: Any, kind: Any) -> Any:
     if value is None:
         return None
     if isinstance(kind, dict):
-        return _nested(value, kind)
+        return _convert_nested(value, kind)
     if kind in _INTEGERS:
         return _integer(value, _INTEGERS[kind])
     if kind in {"float", "double"} and isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -154,16 +154,16 @@ def _decimal(value: decimal.Decimal, kind: str) -> decimal.Decimal:
     return rounded
 
 
-def _nested(value: Any, kind: Mapping[str, Any]) -> Any:
+def _convert_nested(value: Any, kind: Mapping[str, Any]) -> Any:
     if kind["type"] == "array":
         if isinstance(value, (str, bytes, Mapping)) or not hasattr(value, "__iter__"):
             raise TypeError(f"gave {type(value).__name__} for an array")
-        return [converted(item, kind["elementType"]) for item in value]
+        return [convert_result(item, kind["elementType"]) for item in value]
     if kind["type"] == "map":
         if not isinstance(value, Mapping):
             raise TypeError(f"gave {type(value).__name__} for a map")
         pairs = value.items()
-        return {converted(key, kind["keyType"]): converted(item, kind["valueType"]) for key, item in pairs}
+        return {convert_result(key, kind["keyType"]): convert_result(item, kind["valueType"]) for key, item in pairs}
     names = [field["name"] for field in kind["fields"]]
     if isinstance(value, Mapping):
         unknown = sorted(str(name) for name in value if name not in names)
@@ -174,4 +174,4 @@ def _nested(value: Any, kind: Mapping[str, Any]) -> Any:
         items = list(value)
     else:
         raise TypeError(f"gave {type(value).__name__} for a row of {len(names)} fields: give a dict or a tuple")
-    return tuple(converted(item, field["type"]) for item, field in zip(items, kind["fields"], strict=True))
+    return tuple(convert_result(item, field["type"]) for item, field in zip(items, kind["fields"], strict=True))

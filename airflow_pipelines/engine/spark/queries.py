@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from airflow_pipelines.engine.spark.internals import frame_of, java_session
 
 
-def queried(session: SparkSession, query: str) -> DataFrame:
+def make_query_frame(session: SparkSession, query: str) -> DataFrame:
     """Return the DataFrame of a query without parameters, with fewer calls to the JVM than ``SparkSession.sql``.
 
     :raises pyspark.errors.PySparkException: if Spark cannot parse or analyze it

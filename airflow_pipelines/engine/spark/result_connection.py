@@ -40,7 +40,7 @@ class ResultConnection:
         self._aborted = False
 
     @contextlib.contextmanager
-    def opened(self, port: int, secret: str) -> Iterator[BinaryIO]:
+    def open(self, port: int, secret: str) -> Iterator[BinaryIO]:
         """Connect to a thread of the JVM that serves rows.
 
         :param port: the port on which it listens, as reported by the JVM

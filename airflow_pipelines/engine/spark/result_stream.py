@@ -44,7 +44,7 @@ _READS_FILES: Final = "FileScanRDD"
 _EXCHANGES: Final = "Shuffle"
 
 
-def streamed(frame: DataFrame, connection: ResultConnection | None = None) -> Iterator[pa.Table]:
+def stream_tables(frame: DataFrame, connection: ResultConnection | None = None) -> Iterator[pa.Table]:
     """Yield a DataFrame's rows in their order, in pyarrow Tables of some thousand rows.
 
     The rows are those of :func:`~airflow_pipelines.engine.spark.collecting.collected`. Close the generator to read no more of them.

@@ -41,7 +41,7 @@ def served_batches(
     :raises AbortedError: when the connection was aborted
     """
     port, secret, server = served
-    with connection.opened(port, secret) as source:
+    with connection.open(port, secret) as source:
         # PySpark does not type it.
         serializer: Any = NoOpSerializer
         for content in serializer().load_stream(source):

@@ -18,7 +18,7 @@ from typing import BinaryIO, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from airflow_pipelines.engine.storage.durable import unguarded
+from airflow_pipelines.engine.storage.durable import allow_writes
 from airflow_pipelines.engine.storage.errors import DamagedError, MissingError, StorageError, storage_access
 from airflow_pipelines.engine.storage.sealed_json import DIGEST_BYTES
 
@@ -78,7 +78,7 @@ class BatchStore:
         self._staged: set[str] = set()
         self._unsynced: set[str] = set()
         self._verified: set[str] = set()
-        self.guard: Callable[[], None] = unguarded
+        self.guard: Callable[[], None] = allow_writes
         """A function that is called before files are removed. It raises an error if another process may need them."""
         self._batches: weakref.WeakSet[_HasFiles] = weakref.WeakSet()
 

@@ -234,7 +234,7 @@ class CheckpointStore:
 
         :raises StorageError: if it is damaged, or if a newer one is missing
         """
-        noted = self.noted()
+        noted = self.read_note()
         ids = self._ids()
         recovery = self.recovery_point()
         newest = max((*ids[-1:], *([] if recovery is None else [recovery.uuid])), default=None)
@@ -246,7 +246,7 @@ class CheckpointStore:
             return recovery
         return None if newest is None else self.load(newest)
 
-    def noted(self) -> NewestNote | None:
+    def read_note(self) -> NewestNote | None:
         """Return the record of the newest checkpoint or recovery point, or None if it is not known."""
         if not self._newest.exists():
             return None
@@ -262,13 +262,13 @@ class CheckpointStore:
     def left_over(self, epoch: int, base: UUID | None) -> set[UUID]:
         """Return the checkpoints that an overtaken run wrote after a later run had begun from an older one.
 
-        They were never acknowledged: otherwise :meth:`noted` would have them.
+        They were never acknowledged: otherwise :meth:`read_note` would have them.
 
         :param epoch: the epoch of the later run
         :param base: the checkpoint that it began from; None for an empty pipeline
         :returns: listed checkpoints, which no start may use
         """
-        noted = self.noted()
+        noted = self.read_note()
         if noted is None and self._newest.exists():
             return set()
         known = [uuid for uuid in (base, None if noted is None else noted.uuid) if uuid is not None]
@@ -294,7 +294,7 @@ class CheckpointStore:
 
     def latest_listed(self) -> CheckpointInfo | None:
         """Return the list entry of the newest checkpoint, or None if there is none."""
-        infos = self.listed()
+        infos = self.list_checkpoints()
         return infos[0] if infos else None
 
     @property
@@ -319,7 +319,7 @@ class CheckpointStore:
             raise KeyError(f"There is no checkpoint {uuid}.")
         return self._checkpoint(path, uuid)
 
-    def listed(self) -> list[CheckpointInfo]:
+    def list_checkpoints(self) -> list[CheckpointInfo]:
         """Return all listed checkpoints with a readable manifest, newest first."""
         infos = []
         for uuid in reversed(self._ids()):

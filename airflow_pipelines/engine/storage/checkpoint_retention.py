@@ -29,7 +29,7 @@ class Retention:
             self.min_count if min_count is None else min_count, self.min_age_days if min_age_days is None else min_age_days
         )
 
-    def outdated(self, uuids: Sequence[UUID], now: float) -> Sequence[UUID]:
+    def find_outdated(self, uuids: Sequence[UUID], now: float) -> Sequence[UUID]:
         """Return the copies that may be removed.
 
         :param uuids: all copies, oldest first; their ids contain the time of their creation (UUID version 7)
@@ -71,7 +71,7 @@ class RemoteGarbage:
         :raises SyncError: when the bucket cannot be read or written; the rest is removed the next time
         """
         there = self._remote.list()
-        outdated = [uuid for uuid in retention.outdated(there, now) if uuid != but]
+        outdated = [uuid for uuid in retention.find_outdated(there, now) if uuid != but]
         if not outdated:
             return 0
         kept = [uuid for uuid in there if uuid not in set(outdated)]

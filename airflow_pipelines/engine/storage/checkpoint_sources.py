@@ -53,7 +53,7 @@ class CheckpointSources:
         :returns: the id of the checkpoint; None when nothing is found and that is allowed
         :raises SyncError: when nothing is found although a checkpoint is required, and when a bucket cannot be read
         """
-        local = [info.uuid for info in self._store.listed()]
+        local = [info.uuid for info in self._store.list_checkpoints()]
         if self._exact is None and local:
             return local[0]
         if self._exact in local:

@@ -21,11 +21,11 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def unguarded() -> None:
+def allow_writes() -> None:
     """Allow every write: the guard of writes that nothing forbids."""
 
 
-def write_atomically(path: Path, content: bytes, guard: Callable[[], None] = unguarded) -> None:
+def write_atomically(path: Path, content: bytes, guard: Callable[[], None] = allow_writes) -> None:
     """Write ``content`` to ``path`` atomically: readers see the old file or the whole new one, whenever the process is killed.
 
     :param guard: a function that is called at the last moment; if it raises an error, the old file stays

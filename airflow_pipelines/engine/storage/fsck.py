@@ -74,7 +74,7 @@ def check_storage(folder: Path, expected: UUID | None = None) -> StorageReport:
     findings += _batches(batches, named)
     findings += _set_aside(folder)
     try:
-        start = _described(starts.newest(expected))
+        start = _describe_start(starts.newest(expected))
     except StorageError as error:
         return StorageReport(folder, tuple(findings), None, error)
     return StorageReport(folder, tuple(findings), start, None)
@@ -111,7 +111,7 @@ def _manifest(path: Path, uuid: UUID | None, named: dict[str, list[str]]) -> Fin
             records = document["counters"]["processed_records"]
             return f"step {document['step']}, {records} processed records, {len(document['files'])} batch files"
 
-    return _found(part, read)
+    return _check_part(part, read)
 
 
 def _check_newest(checkpoints: CheckpointStore) -> list[Finding]:
@@ -138,7 +138,7 @@ def _journal(folder: Path, named: dict[str, list[str]]) -> Finding:
         base = "an empty pipeline" if journal.header.base is None else str(journal.header.base)
         return f"{len(journal.records)} steps on top of {base}"
 
-    return _found("journal", read)
+    return _check_part("journal", read)
 
 
 def _batches(batches: BatchStore, named: dict[str, list[str]]) -> list[Finding]:
@@ -146,7 +146,7 @@ def _batches(batches: BatchStore, named: dict[str, list[str]]) -> list[Finding]:
 
     def check(name: str) -> Finding | None:
         part = f"batch {name.removesuffix('.parquet')}"
-        found = _found(part, lambda: str(batches.open(name)))
+        found = _check_part(part, lambda: str(batches.open(name)))
         users = ", ".join(named.get(name, ["nothing that could be read"]))
         return None if found.error is None else Finding(part, f"{found.summary} Needed by {users}.", found.error)
 
@@ -166,14 +166,14 @@ def _set_aside(folder: Path) -> Iterable[Finding]:
         yield Finding(f"set aside {path.name}", f"{names}: not used any more, may be deleted")
 
 
-def _found(part: str, read: Callable[[], str]) -> Finding:
+def _check_part(part: str, read: Callable[[], str]) -> Finding:
     try:
         return Finding(part, read())
     except StorageError as error:
         return Finding(part, error.what, error)
 
 
-def _described(start: Start) -> str:
+def _describe_start(start: Start) -> str:
     if start.base is None and start.journal is None:
         return "from scratch: nothing was committed"
     base = "the journal alone"

@@ -57,7 +57,7 @@ def decode(content: bytes, path: Path, expected: UUID | None) -> dict[str, Any]:
     :returns: see :func:`read`
     :raises DamagedManifestError: if they are damaged, or those of another checkpoint
     """
-    document = _decoded(content, path)
+    document = _decode(content, path)
     found = document.get("uuid")
     if expected is not None and found != str(expected):
         raise DamagedManifestError(path, f"it is that of checkpoint {found}")
@@ -77,7 +77,7 @@ def fields_of(path: Path) -> Iterator[None]:
         raise DamagedManifestError(path, f"a field cannot be read ({type(error).__name__}: {error})") from error
 
 
-def _decoded(content: bytes, path: Path) -> dict[str, Any]:
+def _decode(content: bytes, path: Path) -> dict[str, Any]:
     try:
         document = unseal(content)
     except BrokenSealError as error:

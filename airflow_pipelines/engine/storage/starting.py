@@ -71,7 +71,7 @@ class SavedStarts:
         fits = journal is not None and journal.header.base == (None if base is None else base.uuid)
         return Start(base, journal if fits else None)
 
-    def chosen(self, uuid: UUID) -> tuple[Start, Path | None]:
+    def choose(self, uuid: UUID) -> tuple[Start, Path | None]:
         """Return the start from an older checkpoint. Everything newer is set aside, including the journal.
 
         :param uuid: the checkpoint
@@ -90,7 +90,7 @@ class SavedStarts:
         self._checkpoints.note(base)
         return Start(base), aside
 
-    def pulled(self, uuid: UUID) -> Start:
+    def load_pulled(self, uuid: UUID) -> Start:
         """Return the start from a checkpoint that was pulled from elsewhere. Data of another history in the folder is set aside.
 
         :param uuid: the checkpoint, which is newer than all others
@@ -100,11 +100,11 @@ class SavedStarts:
         journal = read_journal(self._folder)
         if journal is not None and journal.header.base == uuid:
             return self.newest()
-        return self.chosen(uuid)[0]
+        return self.choose(uuid)[0]
 
     def older(self) -> list[OlderCheckpoint]:
         """Return the checkpoints to which the pipeline can go back, newest first, with the loss that this means."""
-        reached = self._reached()
+        reached = self._find_reached()
         good = []
         for _, uuid in self._checkpoints.manifests():
             if uuid is None:
@@ -154,10 +154,10 @@ class SavedStarts:
         # A journal without records may have been begun by another release.
         return journal if journal is not None and journal.records and journal.header.base == found else None
 
-    def _reached(self) -> tuple[int, int] | None:
+    def _find_reached(self) -> tuple[int, int] | None:
         """Return the last step and the processed records that are known to have been acknowledged, however little is left."""
         known = []
-        noted = self._checkpoints.noted()
+        noted = self._checkpoints.read_note()
         if noted is not None:
             known.append((noted.step, noted.processed_records))
         end = read_journal_end(self._folder)

@@ -97,13 +97,13 @@ class RemoteCheckpoints:
         """Return the ids of the complete checkpoints, oldest first."""
         folder = f"{self._root}/checkpoints"
 
-        def listed() -> Sequence[str]:
+        def list_folder() -> Sequence[str]:
             try:
                 return list(self._system.ls(folder, detail=False, refresh=True))
             except FileNotFoundError:
                 return ()
 
-        entries = remotely(f"The checkpoints in {self.url} cannot be listed", listed)
+        entries = remotely(f"The checkpoints in {self.url} cannot be listed", list_folder)
         names = [str(entry).rsplit("/", 1)[-1] for entry in entries]
         return tuple(sorted(UUID(name.removesuffix(".json")) for name in names if name.endswith(".json")))
 
@@ -208,14 +208,14 @@ class RemoteCheckpoints:
             raise SyncError(f"The checkpoint {uuid} in {self.url} is damaged: {error.what}") from error
 
     def _remove(self, name: str) -> None:
-        def removed() -> None:
+        def remove_file() -> None:
             try:
                 self._system.rm_file(f"{self._root}/{name}")
             except FileNotFoundError:
                 # A retried call may have succeeded before.
                 return
 
-        remotely(f"{name} cannot be removed from {self.url}", removed)
+        remotely(f"{name} cannot be removed from {self.url}", remove_file)
 
     def _manifest(self, uuid: UUID) -> bytes | None:
         path = f"{self._root}/checkpoints/{uuid}.json"
@@ -231,7 +231,7 @@ class RemoteCheckpoints:
     def _get_batch(self, name: str, target: Path) -> None:
         aside = target.with_name(target.name + TEMPORARY)
 
-        def got() -> str:
+        def get_file() -> str:
             target.parent.mkdir(parents=True, exist_ok=True)
             self._system.get_file(f"{self._root}/batches/{name}", str(aside))
             with aside.open("rb") as file:
@@ -239,7 +239,7 @@ class RemoteCheckpoints:
                 os.fsync(file.fileno())
             return found
 
-        found = remotely(f"batches/{name} cannot be read from {self.url}", got)
+        found = remotely(f"batches/{name} cannot be read from {self.url}", get_file)
         if found != name:
             aside.unlink()
             raise SyncError(

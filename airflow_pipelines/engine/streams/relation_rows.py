@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
-from airflow_pipelines.engine.spark.intervals import shown
-from airflow_pipelines.engine.spark.result_stream import streamed
+from airflow_pipelines.engine.spark.intervals import format_intervals
+from airflow_pipelines.engine.spark.result_stream import stream_tables
 from airflow_pipelines.engine.spark.value_bytes import VALUE_BYTES
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.rows.arrow import cast_to_schema
@@ -37,7 +37,7 @@ def relation_rows(delta: Batch, session: SparkSession) -> Iterator[pa.Table]:
     """
     tables = [_sort(delta.table)] if delta.table is not None else _sort_by_spark(delta, session)
     for table in tables:
-        rows = shown(table, delta.schema)
+        rows = format_intervals(table, delta.schema)
         rows = rows.drop_columns([SEQUENCE]) if SEQUENCE in rows.column_names else rows
         for start in range(0, rows.num_rows, ROWS_AT_ONCE):
             yield from _repeat_rows(rows.slice(start, ROWS_AT_ONCE))
@@ -67,7 +67,7 @@ def _sort_by_spark(delta: Batch, session: SparkSession) -> Iterator[pa.Table]:
     rest = ", ".join(quote(column.name) for column in delta.schema.fields if column.name not in {WEIGHT, SEQUENCE})
     keys = [f.signum(f.col(WEIGHT)), f.expr(f"{VALUE_BYTES}(STRUCT({rest}))")]
     partitions = max(1, delta.rows // _PARTITION_ROWS)
-    for table in streamed(frame.repartitionByRange(partitions, *keys).sortWithinPartitions(*keys)):
+    for table in stream_tables(frame.repartitionByRange(partitions, *keys).sortWithinPartitions(*keys)):
         yield cast_to_schema(table, arrow_schema(delta.schema))
 
 

@@ -172,7 +172,7 @@ class StreamRuntime:
         self._statistics.take(self.latest)
         return self.latest
 
-    def published(self) -> None:
+    def mark_published(self) -> None:
         """Record that the newest step has been published as the circuit's current one."""
         self._is_ahead = False
 

@@ -71,7 +71,7 @@ class Bounds:
         self._session = session
         self._values: tuple[Any, ...] | None = None
 
-    def advanced(self, before: Waterlines, deltas: Mapping[str, Batch]) -> Waterlines:
+    def advance(self, before: Waterlines, deltas: Mapping[str, Batch]) -> Waterlines:
         """Return the waterlines after deltas.
 
         The waterline of a late column is the greatest value seen minus its bound. It never falls.

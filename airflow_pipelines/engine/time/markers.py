@@ -90,7 +90,7 @@ class Markers:
         asked = [marker for name, marker in self.markers.items() if name not in waiting]
         if not asked:
             return {}
-        inputs = [literal(_written(times.clock), CLOCK_TYPE, CLOCK_COLUMN)]
+        inputs = [literal(_format_clock(times.clock), CLOCK_TYPE, CLOCK_COLUMN)]
         for (relation, column), ddl in self._types.items():
             text = times.waterlines.get(relation, {}).get(column)
             inputs.append(literal(text, ddl, waterline_input(relation, column)))
@@ -140,7 +140,7 @@ def _zoneless_sql(marker: Marker) -> str:
     return f"CAST(({marker.text}) AS {marker.type})"
 
 
-def _written(clock: int | None) -> str | None:
+def _format_clock(clock: int | None) -> str | None:
     if clock is None:
         return None
     return str(datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=clock))

@@ -13,7 +13,7 @@ from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.relation_versions import RelationVersions
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.snapshot import Snapshot
-from airflow_pipelines.engine.spark.intervals import shown
+from airflow_pipelines.engine.spark.intervals import format_intervals
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.engine.time.lateness import Bounds, Late, Waterlines, late_rows, reports
@@ -73,7 +73,7 @@ class Timing:
         :param waterlines: the waterlines after the step if they are known already, from a journal
         """
         if waterlines is None:
-            waterlines = self.bounds.advanced(base.waterlines, deltas)
+            waterlines = self.bounds.advance(base.waterlines, deltas)
         return TimedStep(Times(base.clock, base.waterlines), Times(_find_later(base.clock, clock), waterlines))
 
     def accept(
@@ -96,7 +96,7 @@ class Timing:
         with self._lock:
             accepted = tuple(self._keep_on_time(relation, batch, waterlines, step, context) for batch in versions.delta)
             for batch in accepted:
-                advanced = self.bounds.advanced(step.after.waterlines, {relation: batch})
+                advanced = self.bounds.advance(step.after.waterlines, {relation: batch})
                 step.after = replace(step.after, waterlines=advanced)
             moved = self.markers.versions(step.before, step.after)
         return {**moved, relation: replace(versions, delta=tuple(batch for batch in accepted if batch.rows))}
@@ -121,7 +121,7 @@ class Timing:
             kept = None
         if not rows.num_rows:
             return batch
-        step.late.append(Late(relation, shown(rows, batch.schema), waterlines))
+        step.late.append(Late(relation, format_intervals(rows, batch.schema), waterlines))
         if kept is not None:
             return Batch.in_memory(batch.schema, kept)
         return context.run(f"SELECT * FROM {source} WHERE NOT COALESCE({below}, FALSE)", batch.schema, Mode.LARGE)

@@ -9,11 +9,11 @@ from enum import Enum
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.front_end import FrontEnd
-from airflow_pipelines.engine.outdated import outdated
+from airflow_pipelines.engine.outdated import find_outdated
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.renaming import renamed_relations
 from airflow_pipelines.engine.snapshot import Holdings
-from airflow_pipelines.engine.wiring import Wiring, wired
+from airflow_pipelines.engine.wiring import Wiring, build_wiring
 from airflow_pipelines.host.streams.stream_changes import KeptOperator, StreamChange, stream_change
 from airflow_pipelines.program.diff import PipelineDiff, ProgramDiff, compare
 from airflow_pipelines.program.fingerprints import Fingerprints
@@ -105,7 +105,7 @@ class SavedProgram:
 
     def wiring(self) -> Wiring:
         """Return the wiring that this release gives the program."""
-        return self.running or wired(self.front_end.compile(self.identity.source), "auto")
+        return self.running or build_wiring(self.front_end.compile(self.identity.source), "auto")
 
     def late(self) -> frozenset[str]:
         """Return its relations with lateness."""
@@ -215,7 +215,9 @@ def compared(old: Program, new: Program) -> PipelineDiff:
     changes = difference.program_diff or ProgramDiff()
     fresh = changes.fresh_views - _match_queries(changes, old.fingerprints, new.fingerprints).keys()
     unchanged = {*new.tables, *new.views} - changes.fresh_tables - fresh
-    sources = _Sources(new, changes.fresh_tables, unchanged, lambda: wired(old, "auto").kept & wired(new, "auto").kept)
+    sources = _Sources(
+        new, changes.fresh_tables, unchanged, lambda: build_wiring(old, "auto").kept & build_wiring(new, "auto").kept
+    )
     refusals = [] if changes.is_empty else _find_refusals(old.late_relations, sources, fresh)
     if refusals:
         raise refusals[0]
@@ -271,7 +273,7 @@ def _find_outdated_views(
     saved: SavedProgram, new: Program, wiring: Wiring, kept: frozenset[str]
 ) -> tuple[Mapping[str, str], list[Problem]]:
     """Return the unchanged views to evaluate anew, with the reasons, and the problems of saved state that cannot be used."""
-    found = outdated(new, wiring, saved.holdings, kept)
+    found = find_outdated(new, wiring, saved.holdings, kept)
     tables = new.tables.keys() & kept
     # The journal's records have only rows of tables.
     other = {name for name, layout in saved.journaled.items() if name in tables and wiring.layouts[name] != layout}

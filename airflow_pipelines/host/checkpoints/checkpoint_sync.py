@@ -141,7 +141,7 @@ class CheckpointSync:
         return newest.uuid
 
     def _named(self, uuid: UUID) -> UUID:
-        there = [info.uuid for info in self._durability.checkpoints.listed()]
+        there = [info.uuid for info in self._durability.checkpoints.list_checkpoints()]
         if uuid not in there:
             raise Problem(
                 ErrorCode.CHECKPOINT_PUSH_ERROR,

@@ -154,7 +154,7 @@ class Durability:
 
         :raises StorageError: if there is no such checkpoint, or it is damaged
         """
-        start, aside = self._starts.chosen(uuid)
+        start, aside = self._starts.choose(uuid)
         return self._saved(start), aside
 
     def pulled(self, uuid: UUID) -> SavedState | None:
@@ -162,7 +162,7 @@ class Durability:
 
         :raises StorageError: if it is damaged
         """
-        return self._saved(self._starts.pulled(uuid))
+        return self._saved(self._starts.load_pulled(uuid))
 
     def _saved(self, start: Start) -> SavedState | None:
         base, journal = start.base, start.journal
@@ -292,7 +292,7 @@ class Durability:
 
     def listed(self) -> list[dict[str, Any]]:
         """Return the listed checkpoints in wire form, newest first."""
-        return [info.to_wire() for info in self.checkpoints.listed()]
+        return [info.to_wire() for info in self.checkpoints.list_checkpoints()]
 
     def collect_garbage(self) -> None:
         """Remove checkpoints beyond the newest two, and batch files that nothing refers to."""
@@ -323,7 +323,7 @@ class Durability:
             return self._starts.newest(expected)
         if sync.start_from_checkpoint != LATEST:
             return self._starts.on(self._resolve(sources))
-        here = (self.checkpoints.noted(), read_journal_end(self.folder), self.checkpoints.latest_listed())
+        here = (self.checkpoints.read_note(), read_journal_end(self.folder), self.checkpoints.latest_listed())
         start = self._starts.newest(expected if any(here) else None)
         return Start(self._resolve(sources)) if start.base is None and start.journal is None else start
 

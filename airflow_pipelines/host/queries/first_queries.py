@@ -17,7 +17,7 @@ from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.spark.java_errors import SPARK_ERRORS
 from airflow_pipelines.engine.spark.jobs import begin_jobs, cancel_jobs
 from airflow_pipelines.engine.spark.result_connection import AbortedError, ResultConnection
-from airflow_pipelines.engine.spark.result_stream import streamed
+from airflow_pipelines.engine.spark.result_stream import stream_tables
 from airflow_pipelines.engine.storage.errors import StorageError
 from airflow_pipelines.host.queries.queries import POOL
 from airflow_pipelines.host.state.pipeline_log import PipelineLog
@@ -76,7 +76,7 @@ class FirstQueries:
                 # The result keeps the files that are read.
                 result = run_adhoc(circuit, f"SELECT * FROM {quote(name)}")
                 if result.frame is not None:
-                    next(streamed(result.frame, self._connection))
+                    next(stream_tables(result.frame, self._connection))
             except AbortedError:
                 return
             except (*SPARK_ERRORS, AdhocError, StorageError, LookupError) as error:

@@ -16,7 +16,7 @@ from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.dataflow import dataflow
 from airflow_pipelines.engine.program import Program
-from airflow_pipelines.engine.wiring import wired
+from airflow_pipelines.engine.wiring import build_wiring
 from airflow_pipelines.host.changes.bootstrap import SavedProgram, plan_bootstrap
 from airflow_pipelines.host.changes.change_planning import NewProgram, PlannedChange, planned_change
 from airflow_pipelines.host.checkpoints.checkpoint_sync import CheckpointSync
@@ -231,7 +231,7 @@ class PipelineRequests:
             running=live.circuit.wiring,
             operators=live.kept_operators,
         )
-        new = NewProgram(source, None, compiled, wired(compiled, "auto"), front_end_for(source, live.sessions))
+        new = NewProgram(source, None, compiled, build_wiring(compiled, "auto"), front_end_for(source, live.sessions))
         return planned_change(plan_bootstrap(running, compiled, new.wiring), running, new, live.evaluation_times.factors())
 
     # Checkpoints.

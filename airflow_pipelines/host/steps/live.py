@@ -16,7 +16,7 @@ from airflow_pipelines.engine.batch import WEIGHT
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.spark.collecting import collected
-from airflow_pipelines.engine.spark.intervals import shown
+from airflow_pipelines.engine.spark.intervals import format_intervals
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.step import Step
 from airflow_pipelines.engine.streams.runtime import StreamRuntime
@@ -210,7 +210,7 @@ class LivePipeline:
         trace = self.circuit.snapshot.traces.get(relation)
         if trace is not None and not trace.is_small(self.circuit.limits):
             return StreamedChanges(frame, trace.rows)
-        return ChangesInMemory(shown(collected(frame), frame.schema))
+        return ChangesInMemory(format_intervals(collected(frame), frame.schema))
 
     def begin_stream(self, listener: Listener, *, send_snapshot: bool) -> None:
         """Give an attached listener the rows of its relation, or the changes from before any client could listen.

@@ -84,7 +84,7 @@ class Recovery:
         live = self._live
         for output in live.endpoints.outputs.declared:
             if output.sends_snapshot and output.name not in resumed and output.view not in shown:
-                live.endpoints.outputs.begin_with(output, live.circuit.snapshot.step, live.circuit.materialized(output.view))
+                live.endpoints.outputs.begin_with(output, live.circuit.snapshot.step, live.circuit.materialize(output.view))
                 live.log.info("output %s: begins with the contents of %s", output.name, output.view)
 
     def _replay(self, circuit: Circuit, base: Snapshot | None, saved: SavedState, outputs: Set[str]) -> None:

@@ -22,13 +22,13 @@ DIGITS: Final = Context(prec=60)
 """The context that computes with all digits that a value of any type can have."""
 
 
-def wanted(what: str, value: Any) -> RecordProblem:
+def make_mismatch(what: str, value: Any) -> RecordProblem:
     """Return the error for a value that does not have the type of its column.
 
     :param what: a description of the expected value
     :param value: the actual value
     """
-    return RecordProblem(f"{excerpt(jsontext.shown(value), 60)} is not {what}")
+    return RecordProblem(f"{excerpt(jsontext.dumps_for_message(value), 60)} is not {what}")
 
 
 def integer_of(value: Any) -> int | None:
@@ -52,11 +52,11 @@ def nullable_converter(convert: Converter, kind: ColumnType, what: str) -> Conve
     """
     nullable = kind.nullable
 
-    def converted(value: Any) -> Any:
+    def convert_required(value: Any) -> Any:
         if value is not None:
             return convert(value)
         if nullable:
             return None
         raise RecordProblem(f"{what} must not be NULL")
 
-    return converted
+    return convert_required

@@ -157,11 +157,11 @@ class CsvParser:
             names, end = [], _next_line(text, 0)
         except RecordProblem:
             names, end = [], _next_line(text, 0)
-        self._order, self._header_problem = self._named(names)
+        self._order, self._header_problem = self._map_header(names)
         head = text[:end]
         return len(head.encode("utf-8", "surrogateescape")), lines + _count_lines(head)
 
-    def _named(self, names: Sequence[str]) -> tuple[list[int | None], str | None]:
+    def _map_header(self, names: Sequence[str]) -> tuple[list[int | None], str | None]:
         """Return for each column the number of its field in a header, or None if it has none, and the header's problem."""
         order: list[int | None] = [None] * len(self._schema.columns)
         for number, name in enumerate(names):

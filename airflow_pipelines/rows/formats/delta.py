@@ -56,7 +56,7 @@ class JsonChanges:
         weights = changes.column(WEIGHT).to_pylist()
         rows = encode_rows(changes.drop_columns([UPDATE, WEIGHT] if _has_updates(changes) else [WEIGHT]), self._scalars)
         if self.is_numbered:
-            return self._numbered(rows, weights)
+            return self._number_rows(rows, weights)
         if _has_updates(changes) and self._update_format in _UPDATES:
             return self._updates(rows, weights, changes.column(UPDATE).to_pylist())
         return self._changes(rows, weights)
@@ -79,7 +79,7 @@ class JsonChanges:
             else:
                 yield update.format(old=old, new=row)
 
-    def _numbered(self, rows: Iterator[str], weights: list[int]) -> Iterator[str]:
+    def _number_rows(self, rows: Iterator[str], weights: list[int]) -> Iterator[str]:
         for weight, row, number in zip(weights, rows, self._numbers, strict=False):
             action = "insert" if weight > 0 else "delete"
             yield f'{row[:-1]},"__action":"{action}","__stream_id":{self._stream},"__seq_number":{number}}}'

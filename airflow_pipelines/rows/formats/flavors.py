@@ -49,7 +49,7 @@ class BinaryForm(StrEnum):
                 return binascii.unhexlify(text[2:] if text[:2] in {"0x", "0X"} else text)
         raise ValueError(text)
 
-    def written(self, data: bytes) -> str:
+    def write(self, data: bytes) -> str:
         """Return bytes as JSON."""
         match self:
             case BinaryForm.BASE64:

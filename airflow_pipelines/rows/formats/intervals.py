@@ -36,7 +36,9 @@ def interval_converter(kind: ColumnType) -> Callable[[Any], int]:
     def convert(value: Any) -> int:
         length = read(value) if isinstance(value, str) else None
         if length is None:
-            raise RecordProblem(f"{excerpt(jsontext.shown(value), 60)} is not an interval in ISO 8601 form, such as '{example}'")
+            raise RecordProblem(
+                f"{excerpt(jsontext.dumps_for_message(value), 60)} is not an interval in ISO 8601 form, such as '{example}'"
+            )
         if length % size:
             raise RecordProblem(f"{excerpt(str(value), 60)} is not a whole number of {last}S ({kind})")
         if not -bound <= length < bound:

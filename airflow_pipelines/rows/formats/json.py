@@ -214,7 +214,7 @@ class JsonParser:
             try:
                 changes += self._changes(item)
             except RecordProblem as problem:
-                problems.append((number, f"record {number}: {problem} in {excerpt(jsontext.shown(item))}"))
+                problems.append((number, f"record {number}: {problem} in {excerpt(jsontext.dumps_for_message(item))}"))
         whole = f"; the whole array of {len(value)} records is rejected" if len(value) > 1 else ""
         for number, message in problems:
             buffer.reject(number, message + whole)

@@ -174,7 +174,7 @@ def _raw(members: _Members) -> list[_Part]:
 def _insert_delete(members: _Members) -> list[_Part]:
     if members.keys() != {"insert", "delete", "update"}:
         raise NotPlain
-    inserts, deletes = _given(members["insert"]), _given(members["delete"])
+    inserts, deletes = _find_given(members["insert"]), _find_given(members["delete"])
     if not (inserts ^ deletes).all():
         raise NotPlain
     parts = [_Part(_fields(members["insert"]), Op.INSERT, inserts.astype(np.int64))]
@@ -210,9 +210,9 @@ def _debezium(members: _Members) -> list[_Part]:
     goes = pc.is_in(kinds, value_set=pa.array(["u", "d"])).to_numpy(zero_copy_only=False)
     comes = pc.invert(pc.equal(kinds, "d")).to_numpy(zero_copy_only=False)
     before, after = members["before"], members["after"]
-    if (comes & ~_given(after)).any() or (~comes & ~_given(before)).any():
+    if (comes & ~_find_given(after)).any() or (~comes & ~_find_given(before)).any():
         raise NotPlain
-    goes = goes & _given(before)
+    goes = goes & _find_given(before)
     parts = [_Part(_fields(after), Op.INSERT, comes.astype(np.int64))]
     if goes.any():
         parts.insert(0, _Part(_fields(before), Op.DELETE, goes.astype(np.int64)))
@@ -246,7 +246,7 @@ def _fields(structs: ArrowColumn) -> dict[str, ArrowColumn]:
     return {field.name: structs.field(number) for number, field in enumerate(structs.type)}
 
 
-def _given(values: ArrowColumn) -> Any:
+def _find_given(values: ArrowColumn) -> Any:
     return values.is_valid().to_numpy(zero_copy_only=False)
 
 

@@ -27,7 +27,7 @@ def loads(text: str) -> Any:
     return DECODER.decode(text)
 
 
-def shown(value: Any) -> str:
+def dumps_for_message(value: Any) -> str:
     """Write like :func:`dumps` for a message about ``value``, which may be nested more deeply than can be written."""
     try:
         return dumps(value)

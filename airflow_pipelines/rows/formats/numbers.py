@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from typing import Any, Final
 
-from airflow_pipelines.rows.formats.converting import DIGITS, LONGEST_INTEGER, Converter, integer_of, wanted
+from airflow_pipelines.rows.formats.converting import DIGITS, LONGEST_INTEGER, Converter, integer_of, make_mismatch
 from airflow_pipelines.rows.formats.parsed import RecordProblem, excerpt
 from airflow_pipelines.rows.types import ColumnType
 
@@ -35,7 +35,7 @@ def integer_converter(kind: ColumnType) -> Converter:
         # Writers without an integer type write 5.0; any other fraction is a mistake.
         number = integer_of(value)
         if number is None:
-            raise wanted(f"an integer ({written})", value)
+            raise make_mismatch(f"an integer ({written})", value)
         if not least <= number <= most:
             raise RecordProblem(f"{excerpt(str(number), 60)} is out of range for {written}")
         return number
@@ -60,7 +60,7 @@ def decimal_converter(kind: ColumnType) -> Converter:
         elif isinstance(value, str):
             number = number_of_text(value.strip(" \t"))
         else:
-            raise wanted(f"a number (DECIMAL({precision},{scale}))", value)
+            raise make_mismatch(f"a number (DECIMAL({precision},{scale}))", value)
         if number.adjusted() < LONGEST_INTEGER:
             try:
                 number = number.quantize(quantum, ROUND_HALF_UP, DIGITS)
@@ -85,7 +85,7 @@ def float_converter(kind: ColumnType) -> Converter:
         if isinstance(value, str) and (named := NAMED_FLOATS.get(value)) is not None:
             return named
         if type(value) is not int and type(value) is not Decimal:
-            raise wanted(f"a number ({kind.name})", value)
+            raise make_mismatch(f"a number ({kind.name})", value)
         try:
             number = float(value)
         except OverflowError:

@@ -51,7 +51,7 @@ def column_bytes(name: str) -> Encoded:
     :param name: the name of the column
     """
 
-    def encoded(rows: pa.Table) -> Sequence[bytes | None]:
+    def encode(rows: pa.Table) -> Sequence[bytes | None]:
         return [value.encode() if isinstance(value, str) else value for value in rows.column(name).to_pylist()]
 
-    return encoded
+    return encode

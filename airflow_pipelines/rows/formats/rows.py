@@ -148,7 +148,7 @@ class RowReader:
         :param record: JSON values by the names of columns
         """
         names = [self.columns[place].name for place in self._key]
-        return ", ".join(f"{name} = {excerpt(jsontext.shown(record.get(name)), 60)}" for name in names)
+        return ", ".join(f"{name} = {excerpt(jsontext.dumps_for_message(record.get(name)), 60)}" for name in names)
 
     def _check_key(self, row: Sequence[Any], what: str) -> None:
         """Check that a change has the primary key of its row.

@@ -120,7 +120,7 @@ def _strings(array: pa.Array) -> list[str | None]:
 
 
 def _dates(array: pa.Array) -> list[str | None]:
-    return _quoted(array.cast(pa.string()))
+    return _quote(array.cast(pa.string()))
 
 
 def _timestamps(array: pa.Array) -> list[str | None]:
@@ -130,13 +130,13 @@ def _timestamps(array: pa.Array) -> list[str | None]:
         array = pc.cast(array, pa.timestamp("us", tz=array.type.tz), safe=False)
     texts = pc.cast(array.cast(pa.timestamp(array.type.unit)), pa.string())
     texts = pc.replace_substring_regex(texts, r"\.0+$", "")
-    return _quoted(pc.binary_join_element_wise(texts, "+00:00", "") if zoned else texts)
+    return _quote(pc.binary_join_element_wise(texts, "+00:00", "") if zoned else texts)
 
 
 def _times(array: pa.Array) -> list[str | None]:
     # Arrow writes all digits of its unit, so a fraction may have trailing zeros that the value did not have.
     texts = pc.cast(array, pa.string())
-    return _quoted(pc.replace_substring_regex(texts, r"\.?0+$", "") if array.type.unit != "s" else texts)
+    return _quote(pc.replace_substring_regex(texts, r"\.?0+$", "") if array.type.unit != "s" else texts)
 
 
 def _durations(array: pa.Array) -> list[str | None]:
@@ -145,7 +145,7 @@ def _durations(array: pa.Array) -> list[str | None]:
 
 
 def _binaries(array: pa.Array, form: BinaryForm) -> list[str | None]:
-    return [None if value is None else form.written(value) for value in array.to_pylist()]
+    return [None if value is None else form.write(value) for value in array.to_pylist()]
 
 
 def _nulls(array: pa.Array) -> list[str | None]:
@@ -156,7 +156,7 @@ def _booleans(array: pa.Array) -> list[str | None]:
     return [None if value is None else ("true" if value else "false") for value in array.to_pylist()]
 
 
-def _quoted(texts: pa.Array) -> list[str | None]:
+def _quote(texts: pa.Array) -> list[str | None]:
     return [None if text is None else f'"{text}"' for text in texts.to_pylist()]
 
 

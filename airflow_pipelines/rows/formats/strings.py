@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from airflow_pipelines.rows.formats.converting import Converter, wanted
+from airflow_pipelines.rows.formats.converting import Converter, make_mismatch
 from airflow_pipelines.rows.formats.flavors import BinaryForm
 from airflow_pipelines.rows.formats.parsed import RecordProblem, excerpt
 from airflow_pipelines.rows.types import ColumnType
@@ -20,7 +20,7 @@ def string_converter(kind: ColumnType) -> Converter:
 
     def convert(value: Any) -> str:
         if not isinstance(value, str):
-            raise wanted("a string", value)
+            raise make_mismatch("a string", value)
         if not value.isascii():
             try:
                 value.encode()
@@ -63,7 +63,7 @@ def uuid_of(value: Any) -> str:
                 return value.lower()
         except ValueError:
             pass
-    raise wanted("a UUID", value)
+    raise make_mismatch("a UUID", value)
 
 
 def _bytes(value: Any, form: BinaryForm) -> bytes:
@@ -74,4 +74,4 @@ def _bytes(value: Any, form: BinaryForm) -> bytes:
             return form.read(value)
         except ValueError:
             pass
-    raise wanted(form.value, value)
+    raise make_mismatch(form.value, value)

@@ -98,7 +98,7 @@ class TableParser:
     def _add_change(self, operation: Op, record: dict[str, Any], buffer: RowBuffer) -> None:
         match operation:
             case Op.DELETE:
-                buffer.add(operation, self._reader.key(self._given(record)))
+                buffer.add(operation, self._reader.key(self._drop_missing(record)))
             case Op.UPDATE:
                 buffer.add(operation, *self._reader.update(record))
             case _:
@@ -108,7 +108,7 @@ class TableParser:
         places = {self._reader.place(name) for name in names}
         return {name: value for name, value in record.items() if self._reader.place(name) not in places}
 
-    def _given(self, record: dict[str, Any]) -> dict[str, Any]:
+    def _drop_missing(self, record: dict[str, Any]) -> dict[str, Any]:
         """Drop from a deleted row the values that its source leaves out: NULLs in columns that cannot be NULL."""
         nullable = {column.name: column.type.nullable for column in self._reader.columns}
         return {name: value for name, value in record.items() if value is not None or nullable[name]}

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from airflow_pipelines.rows.formats.converting import Converter, integer_of, wanted
+from airflow_pipelines.rows.formats.converting import Converter, integer_of, make_mismatch
 from airflow_pipelines.rows.formats.flavors import ValueForms
 from airflow_pipelines.rows.formats.parsed import RecordProblem, excerpt
 
@@ -62,7 +62,7 @@ def _from_text(read: Callable[[str], Any], what: str) -> Converter:
                 return read(value.strip())
             except (ValueError, OverflowError):
                 pass
-        raise wanted(what, value)
+        raise make_mismatch(what, value)
 
     return convert
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from airflow_pipelines.rows.formats import jsontext, variant
-from airflow_pipelines.rows.formats.converting import Converter, nullable_converter, wanted
+from airflow_pipelines.rows.formats.converting import Converter, make_mismatch, nullable_converter
 from airflow_pipelines.rows.formats.flavors import DEFAULT_FORMS, ValueForms
 from airflow_pipelines.rows.formats.intervals import interval_converter
 from airflow_pipelines.rows.formats.numbers import (
@@ -95,7 +95,7 @@ def is_null_text(text: str) -> bool:
 def _boolean(value: Any) -> bool:
     if isinstance(value, bool):
         return value
-    raise wanted("true or false", value)
+    raise make_mismatch("true or false", value)
 
 
 def _boolean_of_text(text: str) -> bool:
@@ -120,7 +120,7 @@ def _list_converter(component: ColumnType, forms: ValueForms) -> Converter:
 
     def convert(value: Any) -> list[Any]:
         if not isinstance(value, list):
-            raise wanted("an array", value)
+            raise make_mismatch("an array", value)
         return [element(item) for item in value]
 
     return convert
@@ -132,12 +132,12 @@ def _map_converter(key_kind: ColumnType, value_kind: ColumnType, forms: ValueFor
 
     def convert(value: Any) -> list[tuple[Any, Any]]:
         if not isinstance(value, dict):
-            raise wanted("a map, written as a JSON object", value)
+            raise make_mismatch("a map, written as a JSON object", value)
         pairs = [(key(name), item(content)) for name, content in value.items()]
         if any(name is None for name, _ in pairs):
             raise RecordProblem("a map's key must not be NULL")
         if len({_to_comparable(name) for name, _ in pairs}) < len(pairs):
-            raise RecordProblem(f"the map {excerpt(jsontext.shown(value), 60)} has a key twice")
+            raise RecordProblem(f"the map {excerpt(jsontext.dumps_for_message(value), 60)} has a key twice")
         return pairs
 
     return convert
@@ -162,7 +162,7 @@ def _struct_converter(fields: tuple[tuple[str, ColumnType], ...], forms: ValueFo
         if isinstance(value, list) and len(value) == len(readers):
             return {name: read(item) for (name, read), item in zip(readers, value, strict=True)}
         if not isinstance(value, dict):
-            raise wanted("a struct, written as a JSON object", value)
+            raise make_mismatch("a struct, written as a JSON object", value)
         folded = {name.lower(): item for name, item in value.items()}
         return {name: read(value[name] if name in value else folded.get(name.lower())) for name, read in readers}
 

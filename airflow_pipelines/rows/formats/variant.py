@@ -27,7 +27,7 @@ def encode(value: Any) -> dict[str, bytes]:
     try:
         return binary.encode_variant(_tree(value, MAX_DEPTH))
     except UnicodeEncodeError as error:
-        raise RecordProblem(f"{excerpt(jsontext.shown(value), 60)} holds text that is not valid UTF-8") from error
+        raise RecordProblem(f"{excerpt(jsontext.dumps_for_message(value), 60)} holds text that is not valid UTF-8") from error
 
 
 def to_json(variant: Mapping[str, bytes]) -> str:

@@ -88,10 +88,10 @@ def _plan(tree: exp.Expr, scope: Scope) -> Node | Scan:
     while isinstance(tree, exp.Subquery):
         if tree.args.get("limit") is not None or tree.args.get("offset") is not None:
             require_only(tree, {"this", "order", "limit", "offset", "with_"})
-            return _plan_limited(tree, scope.entered(tree).linear(tree.this), scope)
+            return _plan_limited(tree, scope.enter(tree).linear(tree.this), scope)
         require_only(tree, {"this", "order"})
         tree = tree.this
-    scope = scope.entered(tree)
+    scope = scope.enter(tree)
     if isinstance(tree, exp.Select):
         return plan_select(tree, scope)
     if isinstance(tree, exp.SetOperation):

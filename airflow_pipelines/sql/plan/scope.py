@@ -37,7 +37,7 @@ class Scope:
     plan: Callable[[exp.Expr, Scope], Node | Scan]
     commons: Mapping[str, Common] = field(default_factory=dict)
 
-    def entered(self, tree: exp.Expr) -> Scope:
+    def enter(self, tree: exp.Expr) -> Scope:
         """Return the scope inside a query, with the definitions of its WITH clause."""
         clause = tree.args.get("with_")
         if clause is None:
@@ -75,7 +75,7 @@ class Scope:
                 common.node = None
             common.scope._forget()
 
-    def named(self, name: str) -> Linear:
+    def resolve(self, name: str) -> Linear:
         """Return the node of a name in a FROM clause."""
         common = self.commons.get(name)
         if common is not None:

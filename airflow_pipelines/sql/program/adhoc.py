@@ -72,7 +72,7 @@ class AdhocStatement:
         """Return the position in the request of characters ``start`` to ``end`` (exclusive) of the query as first written."""
         return self.executed.place if self.executed is not None else (self.offset + start, self.offset + end)
 
-    def written(self, request: str, start: int, end: int) -> str:
+    def find_written(self, request: str, start: int, end: int) -> str:
         """Return the characters ``start`` to ``end`` (exclusive) of the query as first written.
 
         :param request: the text of the request
@@ -119,7 +119,7 @@ def parse_adhoc(text: str, definitions: Definitions | None = None) -> list[Adhoc
 
 
 def _execute(cursor: Cursor, prepared: PreparedStatements, definitions: Definitions) -> AdhocStatement:
-    text = prepared.executed(cursor)
+    text = prepared.read_execute(cursor)
     first, last = cursor.tokens[0].start, cursor.tokens[-1].end + 1
     folded = fold_text(text)
     try:

@@ -48,10 +48,10 @@ def replace_secrets(program: str, keep: Keep) -> str:
     :param keep: the function that stores a secret and returns its reference
     """
 
-    def replaced(found: re.Match[str]) -> str:
+    def replace_property(found: re.Match[str]) -> str:
         return found[1] + _of_json(found[2].replace("''", "'"), keep).replace("'", "''") + found[3]
 
-    return _PROPERTY.sub(replaced, program)
+    return _PROPERTY.sub(replace_property, program)
 
 
 def replace_passwords(text: str, keep: Keep) -> str:

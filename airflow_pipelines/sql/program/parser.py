@@ -13,7 +13,7 @@ from airflow_pipelines.program.source_text import SourceText, twice
 from airflow_pipelines.sql.program.declarations import ParsedProgram, ViewDeclaration
 from airflow_pipelines.sql.program.definitions import is_definition, read_definitions
 from airflow_pipelines.sql.program.provided_functions import with_provided
-from airflow_pipelines.sql.program.recursive_views import ordered, recursion_errors, with_declarations
+from airflow_pipelines.sql.program.recursive_views import order_views, recursion_errors, with_declarations
 from airflow_pipelines.sql.program.statements.declared import ParsedView, Statements
 from airflow_pipelines.sql.program.statements.reader import read_statement
 from airflow_pipelines.sql.syntax.cursor import Name
@@ -48,7 +48,7 @@ def parse_program(text: str, udf_python: str = "", given: Sequence[Table] = ()) 
     _check_indexes(statements, others, folded.source)
     known = tables.keys() | views.keys() | others.keys()
     resolved = {name: _resolve(view, known, statements, folded.source) for name, view in views.items()}
-    resolved = ordered(with_declarations(resolved, tables, statements, folded.source), statements.messages, folded.source)
+    resolved = order_views(with_declarations(resolved, tables, statements, folded.source), statements.messages, folded.source)
     trees = {name: parsed.tree for name, parsed in views.items()}
     statements.messages += recursion_errors(resolved, trees, folded.source)
     if statements.messages:

@@ -72,7 +72,7 @@ class PreparedStatements:
             raise cursor.failure_at(name.span, f"Statement {name.text} has no parameter ${wrong}", COMPILATION_ERROR)
         self._known[name.text] = PreparedStatement(types, cursor.folded.text[start : tokens[-1].end + 1], parameters)
 
-    def executed(self, cursor: Cursor) -> str:
+    def read_execute(self, cursor: Cursor) -> str:
         """Read an EXECUTE.
 
         :param cursor: the cursor at the beginning of the statement
@@ -84,9 +84,9 @@ class PreparedStatements:
         values = self._values(cursor) if cursor.take("(") else []
         if cursor.current is not None:
             raise cursor.failure("Expected the end of the statement")
-        return self._found(cursor, name, len(values)).with_values(values)
+        return self._find_statement(cursor, name, len(values)).with_values(values)
 
-    def _found(self, cursor: Cursor, name: Name, count: int) -> PreparedStatement:
+    def _find_statement(self, cursor: Cursor, name: Name, count: int) -> PreparedStatement:
         found = self._known.get(name.text)
         if found is None:
             message = f"No statement {name.text} is prepared before in this request: PREPARE {name.text} AS ..."

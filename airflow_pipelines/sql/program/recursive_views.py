@@ -47,7 +47,9 @@ def with_declarations(
     return declared
 
 
-def ordered(views: Mapping[str, ViewDeclaration], messages: list[ProgramMessage], source: SourceText) -> dict[str, ViewDeclaration]:
+def order_views(
+    views: Mapping[str, ViewDeclaration], messages: list[ProgramMessage], source: SourceText
+) -> dict[str, ViewDeclaration]:
     """Return the views in dependency order, otherwise in the order written, with their cycles in ``cycle``.
 
     Of a cycle those declared recursive come first. A cycle without a declared view is an error.

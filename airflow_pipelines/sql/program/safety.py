@@ -62,10 +62,10 @@ def unsafe_part(tree: exp.Expr, text: str) -> RefusedPart | None:
             return RefusedPart(token.start, token.end + 1, "IDENTIFIER(...) is not allowed: write the name itself")
     for node in tree.walk():
         if isinstance(node, exp.QueryTransform):
-            return _refused(text, node, "transform", "SELECT TRANSFORM runs a program of the operating system and is not allowed")
+            return _refuse(text, node, "transform", "SELECT TRANSFORM runs a program of the operating system and is not allowed")
         name = _function_name(node)
         if name is not None and name in NOT_ALLOWED:
-            return _refused(text, node, name, f"{name}() {NOT_ALLOWED[name]} and is not allowed")
+            return _refuse(text, node, name, f"{name}() {NOT_ALLOWED[name]} and is not allowed")
     return None
 
 
@@ -77,16 +77,16 @@ def nondeterministic_parts(tree: exp.Expr, text: str) -> Iterator[RefusedPart]:
     """
     for node in tree.walk():
         if isinstance(node, exp.TableSample):
-            yield _refused(
+            yield _refuse(
                 text, node, "tablesample", "TABLESAMPLE picks rows at random, so the view would not follow from its inputs"
             )
             continue
         name = _function_name(node)
         if name is None:
             continue
-        reason = _reason(node, name, _written(node, text) or name)
+        reason = _reason(node, name, _find_spelling(node, text) or name)
         if reason is not None:
-            yield _refused(text, node, name, reason)
+            yield _refuse(text, node, name, reason)
 
 
 def _reason(node: exp.Expr, name: str, written: str) -> str | None:
@@ -129,12 +129,12 @@ def _inside_order_blind(node: exp.Expr) -> bool:
     return above is not None and _function_name(above) in _ORDER_BLIND
 
 
-def _written(node: exp.Expr, text: str) -> str | None:
+def _find_spelling(node: exp.Expr, text: str) -> str | None:
     """Return a function's name as the query spells it, or None if the parser did not keep its position."""
     return text[node.meta["start"] : node.meta["end"] + 1] if "start" in node.meta else None
 
 
-def _refused(text: str, node: exp.Expr, name: str, message: str) -> RefusedPart:
+def _refuse(text: str, node: exp.Expr, name: str, message: str) -> RefusedPart:
     if "start" in node.meta:
         return RefusedPart(node.meta["start"], node.meta["end"] + 1, message)
     # Words such as CURRENT_DATE are functions without parentheses, whose position the parser does not keep.

@@ -61,7 +61,7 @@ def _edits(query: Edited, join: exp.Join, places: AsofPlaces, analyzer: Analyzer
     # Within the subquery a column would hide the table of the same name.
     renamed = set(names) & left if len(set(names)) == len(names) else set()
     begin, behind = _source(names, renamed, alias)
-    kept = ", ".join(_named(name, renamed, back=True) for name in names) if renamed else f"* EXCEPT ({_AT})"
+    kept = ", ".join(_rename_item(name, renamed, back=True) for name in names) if renamed else f"* EXCEPT ({_AT})"
     start = f"{'LEFT' if join.args.get('side') else 'INNER'} JOIN LATERAL (SELECT {kept} FROM (SELECT "
     order = f"ORDER BY {_ties(columns, direction)} LIMIT 1"
     return [
@@ -90,11 +90,11 @@ def _source(names: list[str], renamed: Set[str], alias: str) -> tuple[str, str]:
     """Return the text before and behind the right side's table that renames some of its columns."""
     if not renamed:
         return "", ""
-    items = ", ".join(f"{quote(alias)}.{_named(name, renamed)}" for name in names)
+    items = ", ".join(f"{quote(alias)}.{_rename_item(name, renamed)}" for name in names)
     return f"(SELECT {items} FROM ", f") AS {quote(alias)}"
 
 
-def _named(name: str, renamed: Set[str], *, back: bool = False) -> str:
+def _rename_item(name: str, renamed: Set[str], *, back: bool = False) -> str:
     """Return a column as an item of a SELECT that renames it, or that gives it its own name back."""
     if name not in renamed:
         return quote(name)

@@ -17,7 +17,7 @@ from airflow_pipelines.sql.rewrite.constructs import (
     quantified_edits,
     unnest_edits,
 )
-from airflow_pipelines.sql.rewrite.formats import FORMATTED, formatted
+from airflow_pipelines.sql.rewrite.formats import FORMATTED, translate_format
 from airflow_pipelines.sql.rewrite.json_access import JSON_ACCESS, json_access_call, json_operator_edits
 from airflow_pipelines.sql.rewrite.json_calls import JSON_CALLS, json_call
 from airflow_pipelines.sql.rewrite.ordinality import ordinality_edits
@@ -287,7 +287,7 @@ _SPECIAL: Mapping[str, _Special] = {
     **dict.fromkeys(("arg_max", "arg_min", "max_by", "min_by"), _rewrite_choice),
     "date_part": _date_part,
     "extract": _extract,
-    **dict.fromkeys(FORMATTED, formatted),
+    **dict.fromkeys(FORMATTED, translate_format),
     **dict.fromkeys(JSON_ACCESS, json_access_call),
     **dict.fromkeys(JSON_CALLS, json_call),
     **TRUNCATIONS,

@@ -44,9 +44,9 @@ def _with(expression: str, metadata: str) -> str:
     if not mentions(expression, _NAME):
         return expression
 
-    def replaced(node: exp.Expr) -> exp.Expr:
+    def replace_call(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Anonymous) and node.name.lower() == _NAME and not node.expressions:
             return sqlglot.parse_one(metadata, read=DIALECT)
         return node
 
-    return sqlglot.parse_one(expression, read=DIALECT).transform(replaced).sql(dialect=DIALECT)
+    return sqlglot.parse_one(expression, read=DIALECT).transform(replace_call).sql(dialect=DIALECT)

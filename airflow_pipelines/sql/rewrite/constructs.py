@@ -105,8 +105,8 @@ def frame_edits(walker: TokenWalker) -> Iterator[Edit]:
     for at in range(len(walker.tokens)):
         if walker.word(at) != "range" or walker.word(at + 1) != "between" or walker.word(at + 2) != "interval":
             continue
-        first = _bound(walker, at + 2)
-        second = _bound(walker, first[1] + 2) if walker.word(first[1] + 1) == "and" else (first[1], first[1])
+        first = _find_bound(walker, at + 2)
+        second = _find_bound(walker, first[1] + 2) if walker.word(first[1] + 1) == "and" else (first[1], first[1])
         units = [_units(walker, bound[0] + 2) for bound in (first, second)]
         kinds = [unit[:2] for unit in units if unit is not None and unit[0] not in INTERVAL_UNITS[0]]
         if walker.word(second[0]) == "interval" and len(kinds) == 2 and kinds[0] != kinds[1]:
@@ -115,7 +115,7 @@ def frame_edits(walker: TokenWalker) -> Iterator[Edit]:
                 yield Edit(walker.start(start), walker.end(end - 1), f"CAST({text} AS INTERVAL DAY TO SECOND)")
 
 
-def _bound(walker: TokenWalker, first: int) -> tuple[int, int]:
+def _find_bound(walker: TokenWalker, first: int) -> tuple[int, int]:
     """Return the tokens of a frame's bound: from the first one to the word PRECEDING or FOLLOWING (exclusive)."""
     ends = (at for at in level(walker, (first, len(walker.tokens))) if walker.word(at) in {"following", "preceding"})
     return first, next(ends, first)

@@ -40,7 +40,7 @@ FORMATTED: Mapping[str, str] = {
 """The functions of a literal format and a value, with the value to format or Spark SQL to parse it."""
 
 
-def formatted(_scan: TokenWalker, call: Call, arguments: Sequence[str]) -> str | None:
+def translate_format(_scan: TokenWalker, call: Call, arguments: Sequence[str]) -> str | None:
     """Return Spark SQL for a call of one of :data:`FORMATTED`.
 
     :param call: the call
@@ -59,10 +59,10 @@ def formatted(_scan: TokenWalker, call: Call, arguments: Sequence[str]) -> str |
             raise CallRefused(*call.arguments[0], message)
     if parsing:
         return FORMATTED[call.name].format(_pattern(text), arguments[1])
-    return _written(text, FORMATTED[call.name].format("", arguments[1]))
+    return _write_value(text, FORMATTED[call.name].format("", arguments[1]))
 
 
-def _written(text: str, value: str) -> str:
+def _write_value(text: str, value: str) -> str:
     """Return the text of a value: Spark's patterns between the parts that are computed."""
     parts, at = [], 0
     for found in _SPECIFIER.finditer(text):

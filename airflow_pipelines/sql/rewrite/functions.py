@@ -37,10 +37,10 @@ def function_edits(walker: TokenWalker, functions: Mapping[str, FunctionDefiniti
         if wanted != given:
             noun = "argument" if wanted == 1 else "arguments"
             raise CallRefused(call.start, call.end, f"Function {function.name} takes {wanted} {noun}, and this call gives {given}")
-        yield Edit(call.start, call.end, expanded(function, [walker.piece(*argument) for argument in call.arguments]))
+        yield Edit(call.start, call.end, expand_call(function, [walker.piece(*argument) for argument in call.arguments]))
 
 
-def expanded(function: FunctionDefinition, arguments: list[str]) -> str:
+def expand_call(function: FunctionDefinition, arguments: list[str]) -> str:
     """Return Spark SQL for one call of a function.
 
     :param function: the function

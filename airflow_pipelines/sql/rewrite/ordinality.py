@@ -52,11 +52,11 @@ def _edit_unnest(walker: TokenWalker, call: Call) -> Iterator[Edit]:
         message = "WITH ORDINALITY adds the places as a last column: name it, too, such as t(element, place)"
         raise CallRefused(walker.start(opening), walker.end(close), message)
     lateral = "" if walker.word(call.at - 1) in {"from", "lateral"} else "LATERAL "
-    made = f"INLINE({_numbered([walker.piece(*argument) for argument in call.arguments], names)})"
+    made = f"INLINE({_number_elements([walker.piece(*argument) for argument in call.arguments], names)})"
     yield Edit(call.start, walker.end(call.close + 2), f"{lateral}{made}{' AS unnest' if named is None else ''}")
 
 
-def _numbered(values: list[str], names: int) -> str:
+def _number_elements(values: list[str], names: int) -> str:
     """Return an array of rows: the elements of the values, and the positions.
 
     :param values: Spark SQL of the unnested values

@@ -48,12 +48,12 @@ def _divisions(query: Edited, analyzer: Analyzer) -> Edited:
     if "/" not in query.text:
         return query
     text = query.text
-    found = [division for division in _found(text) if _may_fail(text[slice(*division.right)])]
+    found = [division for division in _find_divisions(text) if _may_fail(text[slice(*division.right)])]
     floating = [division for division, is_floating in zip(found, _are_floating(found, text, analyzer), strict=True) if is_floating]
     return query.edit(_edits(text, floating, 0, len(text)))
 
 
-def _found(text: str) -> Iterator[_Division]:
+def _find_divisions(text: str) -> Iterator[_Division]:
     for node in parse_with_operands(text).find_all(exp.Div):
         select, left, right = node.find_ancestor(exp.Select), _place(node.this), _place(node.expression)
         if select is not None and left is not None and right is not None:
@@ -103,12 +103,12 @@ def _edits(text: str, divisions: Sequence[_Division], start: int, end: int) -> l
         first, last = division.left[0], division.right[1]
         if not any(other.left[0] <= first and last <= other.right[1] for other in within if other is not division):
             inner = [other for other in within if other is not division]
-            sides = [_written(text, inner, *side) for side in (division.left, division.right)]
+            sides = [_edit_part(text, inner, *side) for side in (division.left, division.right)]
             edits.append(Edit(first, last, quotient(*sides)))
     return edits
 
 
-def _written(text: str, divisions: Sequence[_Division], start: int, end: int) -> str:
+def _edit_part(text: str, divisions: Sequence[_Division], start: int, end: int) -> str:
     edits = [Edit(edit.start - start, edit.end - start, edit.text) for edit in _edits(text, divisions, start, end)]
     return Edited(text[start:end]).edit(edits).text
 

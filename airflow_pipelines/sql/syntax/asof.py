@@ -48,23 +48,23 @@ class AsofParser(SparkParser):
         side = "LEFT" if self._match_text_seq("LEFT", "ASOF", "JOIN") else ""
         if first is None or not (side or self._match_text_seq("INNER", "ASOF", "JOIN") or self._match_text_seq("ASOF", "JOIN")):
             return None
-        table, table_place = self._placed(self._parse_table)
+        table, table_place = self._parse_with_place(self._parse_table)
         if not self._match_text_seq("MATCH_CONDITION"):
             self.raise_error("Expected MATCH_CONDITION of an ASOF JOIN")
         if not self._match(TokenType.L_PAREN):
             self.raise_error("Expected ( before the condition of MATCH_CONDITION")
-        match, match_place = self._placed(self._parse_disjunction)
+        match, match_place = self._parse_with_place(self._parse_disjunction)
         self._match_r_paren()
         if self._match(TokenType.USING):
             self.raise_error("Expected ON: an ASOF JOIN has no USING")
         if not self._match(TokenType.ON):
             self.raise_error("Expected ON with the equalities of an ASOF JOIN")
-        on, on_place = self._placed(self._parse_disjunction)
+        on, on_place = self._parse_with_place(self._parse_disjunction)
         join = self.expression(exp.Join(this=table, method="ASOF", side=side, match_condition=match, on=on))
         join.meta[_PLACES] = AsofPlaces((first.start, on_place[1]), table_place, match_place, on_place)
         return join
 
-    def _placed(self, parse: Any) -> tuple[Any, tuple[int, int]]:
+    def _parse_with_place(self, parse: Any) -> tuple[Any, tuple[int, int]]:
         start = self._curr
         found = parse()
         end = self._prev

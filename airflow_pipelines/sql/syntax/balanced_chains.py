@@ -13,7 +13,7 @@ LONG = 16
 """The number of conditions from which a chain is balanced."""
 
 
-def balanced(tree: exp.Expr) -> exp.Expr:
+def balance_chains(tree: exp.Expr) -> exp.Expr:
     """Return the tree with its long chains balanced; only the root may be a new node.
 
     :param tree: a tree as parsed

@@ -14,7 +14,7 @@ from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
-from airflow_pipelines.sql.syntax.balanced_chains import balanced
+from airflow_pipelines.sql.syntax.balanced_chains import balance_chains
 from airflow_pipelines.sql.syntax.window_tables import WindowTableParser
 from airflow_pipelines.sql.syntax.words_as_names import mark_names, may_be_name, with_names
 
@@ -223,7 +223,7 @@ def _parse_with(parser: _Parser, tokens: Sequence[Token], text: str) -> exp.Expr
     tree = trees[0] if trees else None
     if not isinstance(tree, exp.Expr):
         raise SyntaxFailure(0, 0, "Nothing to parse")
-    return balanced(tree)
+    return balance_chains(tree)
 
 
 def operand_size(tokens: Sequence[Token], text: str) -> int:

@@ -84,7 +84,7 @@ class WindowTableParser(AsofParser):
             name = self._take_name()
             name = _NAMES.get(name, name) if name else None
             if self._match_text_seq("TABLE"):
-                tree, place = self._placed(self._parse_windowed)
+                tree, place = self._parse_with_place(self._parse_windowed)
                 pieces["data"] = place
                 if self._match(TokenType.PARTITION_BY):
                     keys += self._parse_key_places()
@@ -97,7 +97,7 @@ class WindowTableParser(AsofParser):
                 else:
                     pieces["timecol"] = found[0]
             else:
-                tree, place = self._placed(self._parse_disjunction)
+                tree, place = self._parse_with_place(self._parse_disjunction)
                 free = [each for each in _ARGUMENTS[function] if each not in pieces and each not in {"data", "timecol"}]
                 if name is None and not free:
                     self.raise_error(f"{function} has too many arguments")
@@ -129,7 +129,7 @@ class WindowTableParser(AsofParser):
     def _parse_key_places(self) -> list[Place]:
         places = []
         while True:
-            _, place = self._placed(self._parse_column)
+            _, place = self._parse_with_place(self._parse_column)
             places.append(place)
             if not self._match(TokenType.COMMA, advance=False) or self._argument_follows():
                 return places

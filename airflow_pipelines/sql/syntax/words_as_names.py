@@ -117,7 +117,7 @@ def with_names(tokens: Sequence[Token]) -> list[Token]:
     :param tokens: tokens after :func:`mark_names`
     """
     return [
-        _quoted(token) if token.token_type is TokenType.VAR and token.text.upper() in _QUOTED and not is_called else token
+        _quote(token) if token.token_type is TokenType.VAR and token.text.upper() in _QUOTED and not is_called else token
         for token, is_called in zip(tokens, _are_called(tokens), strict=True)
     ]
 
@@ -126,7 +126,7 @@ def _are_called(tokens: Sequence[Token]) -> list[bool]:
     return [_kind(tokens, at + 1) is TokenType.L_PAREN for at in range(len(tokens))]
 
 
-def _quoted(token: Token) -> Token:
+def _quote(token: Token) -> Token:
     return Token(TokenType.IDENTIFIER, token.text, token.line, token.col, token.start, token.end, token.comments)
 
 

@@ -24,7 +24,7 @@ from airflow_pipelines.engine.operators.matching_rows import matching_rows
 from airflow_pipelines.engine.operators.operator import Operator
 from airflow_pipelines.engine.operators.registry import register
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
-from airflow_pipelines.engine.outdated import Outdated, outdated
+from airflow_pipelines.engine.outdated import Outdated, find_outdated
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.snapshot import Holdings, Snapshot
 from airflow_pipelines.engine.spark.sessions import SparkSessions
@@ -220,7 +220,7 @@ def reopened(running: Running) -> None:
     running.circuit.close()
     running.circuit = Circuit(running.program, running.sessions, running.store)
     holdings = Holdings.of_manifest(manifest)
-    assert outdated(running.program, running.circuit.wiring, holdings, frozenset(running.program.schemas)) == Outdated()
+    assert find_outdated(running.program, running.circuit.wiring, holdings, frozenset(running.program.schemas)) == Outdated()
     running.circuit.restore(Snapshot.from_manifest(manifest, running.store))
     assert running.circuit.refresh() == frozenset()
 

@@ -13,7 +13,7 @@ from airflow_pipelines.compiler.adhoc import run_adhoc
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.spark.collecting import collected
-from airflow_pipelines.engine.spark.intervals import shown, shown_in_order
+from airflow_pipelines.engine.spark.intervals import format_intervals, shown_in_order
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from tests.engine.compared import Compared
 from tests.engine.programs import Running
@@ -91,7 +91,7 @@ def test_intervals_are_shown_and_asked_for(sessions: SparkSessions) -> None:
         (2, None, None, None, None, None, None),
     )
     delta = step.view_deltas["same"]
-    first, second = sorted(shown(delta.to_arrow(), delta.schema).to_pylist(), key=lambda row: int(row["k"]))
+    first, second = sorted(format_intervals(delta.to_arrow(), delta.schema).to_pylist(), key=lambda row: int(row["k"]))
     assert first["d"] == "P1DT0.000001S"
     assert (first["h"], first["y"], first["n"], first["s"]) == ("P1DT6H", "-P2Y3M", ["P3M", None], {"d": "-P1D"})
     assert [second[name] for name in ("d", "h", "y", "n", "s")] == [None] * 5

@@ -11,7 +11,7 @@ from airflow_pipelines.engine.spark.collecting import Collector, collected
 from airflow_pipelines.engine.spark.jobs import started_jobs
 from airflow_pipelines.engine.spark.local_rows import local_rows
 from airflow_pipelines.engine.spark.result_connection import AbortedError, ResultConnection, ResultTooLargeError
-from airflow_pipelines.engine.spark.result_stream import streamed
+from airflow_pipelines.engine.spark.result_stream import stream_tables
 from airflow_pipelines.engine.spark.sessions import IN_TASKS_CONF, SMALL_CONF, SparkSessions, sibling
 
 pytestmark = pytest.mark.core
@@ -36,7 +36,7 @@ def test_values_of_all_types_are_those_of_a_job(sessions: SparkSessions, in_task
     expected = collected(in_tasks.sql(ALL_TYPES + left_out))
     before = started_jobs(context)
     frame = sessions.small.sql(ALL_TYPES + left_out)
-    tables = [collected(frame), pa.concat_tables(streamed(frame))]
+    tables = [collected(frame), pa.concat_tables(stream_tables(frame))]
     assert started_jobs(context) == before
     for table in tables:
         assert table.schema.equals(expected.schema, check_metadata=True)
@@ -48,7 +48,7 @@ def test_many_rows_come_in_several_batches(sessions: SparkSessions) -> None:
     session = sibling(sessions.small, SMALL_CONF)
     session.createDataFrame(pa.table({"k": range(25_000)})).createOrReplaceTempView("many")
     before = started_jobs(session.sparkContext)
-    tables = list(streamed(session.sql("SELECT k + 1 AS k FROM many WHERE k >= 1000")))
+    tables = list(stream_tables(session.sql("SELECT k + 1 AS k FROM many WHERE k >= 1000")))
     assert started_jobs(session.sparkContext) == before
     assert [table.num_rows for table in tables] == [10_000, 10_000, 4_000]
     assert pa.concat_tables(tables)["k"].to_pylist() == list(range(1_001, 25_001))
@@ -69,7 +69,7 @@ def test_limits_and_cancellations_hold(sessions: SparkSessions) -> None:
     with pytest.raises(AbortedError):
         Collector(connection).collected(frame)
     with pytest.raises(AbortedError):
-        list(streamed(frame, connection))
+        list(stream_tables(frame, connection))
 
 
 def test_an_expression_that_fails_is_sparks_error(sessions: SparkSessions) -> None:

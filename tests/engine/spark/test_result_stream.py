@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 
 from airflow_pipelines.engine.spark.collecting import collected
 from airflow_pipelines.engine.spark.result_connection import AbortedError, ResultConnection
-from airflow_pipelines.engine.spark.result_stream import WINDOW_BYTES, _next_window, streamed
+from airflow_pipelines.engine.spark.result_stream import WINDOW_BYTES, _next_window, stream_tables
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 
 pytestmark = pytest.mark.core
@@ -51,7 +51,7 @@ FROM range(0, 25000, 1, 7)
 )
 def test_streamed_rows_are_the_collected_ones(sessions: SparkSessions, sql: str) -> None:
     for session in (sessions.small, sessions.large):
-        tables = list(streamed(session.sql(sql)))
+        tables = list(stream_tables(session.sql(sql)))
         assert max(table.num_rows for table in tables) <= 10_000
         assert pa.concat_tables(tables).equals(collected(session.sql(sql)))
 
@@ -62,7 +62,7 @@ def test_no_more_than_a_window_runs_before_somebody_wants_it(sessions: SparkSess
     group = str(uuid4())
     context.setJobGroup(group, "a test")
     try:
-        stream = streamed(sessions.large.sql("SELECT id FROM range(0, 1000, 1, 100)"))
+        stream = stream_tables(sessions.large.sql("SELECT id FROM range(0, 1000, 1, 100)"))
         assert next(stream).num_rows == 10
         tracker = context.statusTracker()
         jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
@@ -83,7 +83,7 @@ def test_rows_of_files_begin_with_a_batch_of_their_own(sessions: SparkSessions, 
     group, tracker = str(uuid4()), context.statusTracker()
     context.setJobGroup(group, "a test")
     try:
-        stream = streamed(rows.selectExpr("id * 2 AS x").where("x >= 10"))
+        stream = stream_tables(rows.selectExpr("id * 2 AS x").where("x >= 10"))
         first = next(stream)
         jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
         stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
@@ -93,7 +93,7 @@ def test_rows_of_files_begin_with_a_batch_of_their_own(sessions: SparkSessions, 
         context._jsc.clearJobGroup()  # type: ignore[attr-defined]
     # No partition is read twice that gives other rows then, and none has to have a first batch.
     for frame, count in ((rows.groupBy("id").count(), 40_000), (rows.selectExpr("rand() AS r"), 40_000), (rows.where("id < 0"), 0)):
-        assert sum(table.num_rows for table in streamed(frame)) == count
+        assert sum(table.num_rows for table in stream_tables(frame)) == count
 
 
 def test_a_limit_reads_no_more_partitions_than_it_needs(sessions: SparkSessions, tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_limit_reads_no_more_partitions_than_it_needs(sessions: SparkSessions,
     try:
         frame = session.sql("SELECT id FROM limited_rows WHERE id >= 10 LIMIT 5")
         # As ad-hoc queries bring their results into canonical form.
-        tables = list(streamed(frame.selectExpr("id + 0 AS id")))
+        tables = list(stream_tables(frame.selectExpr("id + 0 AS id")))
         assert [table.num_rows for table in tables] == [5]
         jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
         stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
@@ -123,7 +123,7 @@ def test_windows_follow_the_size_of_the_rows() -> None:
 
 
 def test_an_error_in_a_late_row_comes_after_the_rows_before_it(sessions: SparkSessions) -> None:
-    stream = streamed(sessions.large.sql("SELECT 1 / (id - 9500) AS x FROM range(0, 10000, 1, 100)"))
+    stream = stream_tables(sessions.large.sql("SELECT 1 / (id - 9500) AS x FROM range(0, 10000, 1, 100)"))
     assert next(stream).num_rows == 100
     with pytest.raises(PySparkException, match="DIVIDE_BY_ZERO"):
         list(stream)
@@ -131,10 +131,10 @@ def test_an_error_in_a_late_row_comes_after_the_rows_before_it(sessions: SparkSe
 
 def test_a_stream_that_nobody_waits_for_ends(sessions: SparkSessions) -> None:
     connection = ResultConnection()
-    stream = streamed(sessions.large.sql("SELECT id, repeat('a', 1000) AS x FROM range(0, 100000, 1, 2)"), connection)
+    stream = stream_tables(sessions.large.sql("SELECT id, repeat('a', 1000) AS x FROM range(0, 100000, 1, 2)"), connection)
     next(stream)
     connection.abort()
     with pytest.raises(AbortedError):
         list(stream)
     with pytest.raises(AbortedError):
-        next(streamed(sessions.small.sql("SELECT 1"), connection))
+        next(stream_tables(sessions.small.sql("SELECT 1"), connection))

@@ -86,7 +86,7 @@ def test_what_was_saved_is_loaded(store: CheckpointStore, files: Files) -> None:
 
 def test_list_entries_have_the_wire_fields(store: CheckpointStore, files: Files) -> None:
     info = store.save(contents(4, files.add("a", b"12345")))
-    assert store.listed()[0].to_wire() == {
+    assert store.list_checkpoints()[0].to_wire() == {
         "uuid": str(info.uuid),
         "identifier": None,
         "fingerprint": 2**63 + 5,
@@ -109,7 +109,7 @@ def test_ids_grow_even_when_the_clock_goes_back(store: CheckpointStore, monkeypa
 
 def test_no_checkpoint(store: CheckpointStore) -> None:
     assert store.latest() is None
-    assert store.listed() == []
+    assert store.list_checkpoints() == []
     with pytest.raises(KeyError):
         store.load(UUID(int=7))
 
@@ -120,15 +120,15 @@ def test_the_newest_two_are_kept_with_their_files(store: CheckpointStore, files:
     files.add("journalled")
     files.add("orphan")
     store.garbage_collect({"journalled"})
-    assert [info.steps for info in store.listed()] == [4, 3]
+    assert [info.steps for info in store.list_checkpoints()] == [4, 3]
     assert files.names() == {"shared", "own3", "own4", "journalled"}
-    assert all(store.load(info.uuid) for info in store.listed())
+    assert all(store.load(info.uuid) for info in store.list_checkpoints())
 
 
 def test_the_recovery_point_is_unlisted_and_newest_wins(store: CheckpointStore, files: Files) -> None:
     store.save(contents(1))
     store.save_recovery_point(contents(2, files.add("r")))
-    assert [info.steps for info in store.listed()] == [1]
+    assert [info.steps for info in store.list_checkpoints()] == [1]
     latest = store.latest()
     assert latest is not None
     assert not latest.listed
@@ -170,7 +170,7 @@ def test_a_damaged_manifest_is_named(store: CheckpointStore, damage: Callable[[b
     with pytest.raises(StorageError, match=f"{info.uuid}.json is damaged") as raised:
         store.latest()
     assert (raised.value.problem, raised.value.path) == (StorageProblem.DAMAGED, path)
-    assert store.listed() == [older]
+    assert store.list_checkpoints() == [older]
 
 
 def test_a_manifest_in_the_place_of_another_is_damage(store: CheckpointStore) -> None:
@@ -197,7 +197,7 @@ def test_a_manifest_of_an_earlier_release_opens(store: CheckpointStore, files: F
     del document["udf_python"]
     path.write_text(json.dumps(document))
     assert store.load(info.uuid).contents == saved
-    assert store.listed() == [info]
+    assert store.list_checkpoints() == [info]
     del document["counters"]
     path.write_text(json.dumps(document))
     with pytest.raises(StorageError, match=r"a field cannot be read .KeyError: 'counters'"):
@@ -242,12 +242,12 @@ def test_a_kill_anywhere_in_a_checkpoint_leaves_the_one_before_or_the_new_one(tm
         assert latest.contents.step in (3, 4)
         assert not finished or latest.contents.step == 4
         seen.add(latest.contents.step)
-        for info in store.listed():
+        for info in store.list_checkpoints():
             store.load(info.uuid)
         # And the next writer gets on with it.
         store.save(dataclasses.replace(latest.contents, step=5))
         store.garbage_collect(())
-        assert store.listed()[0].steps == 5
+        assert store.list_checkpoints()[0].steps == 5
         shutil.rmtree(folder)
 
     assert at_every_boundary(prepare, save_the_fourth, check) > 30

@@ -30,7 +30,7 @@ def made_at(seconds: float, number: int = 0) -> UUID:
 )
 def test_a_copy_goes_only_when_both_limits_allow_it(ages: list[int], count: int, days: int) -> None:
     uuids = [made_at(NOW - age * DAY_S, number) for number, age in enumerate(ages)]
-    outdated = Retention(count, days).outdated(uuids, NOW)
+    outdated = Retention(count, days).find_outdated(uuids, NOW)
     for place, (uuid, age) in enumerate(zip(uuids, ages, strict=True)):
         newer = len(uuids) - 1 - place
         assert (uuid in outdated) == (age > days and newer >= max(count, 1))

@@ -66,7 +66,7 @@ def test_the_newest_of_all_buckets_is_pulled_unless_the_local_store_has_a_newer_
     second = store.save(contents(2, files.add("b"))).uuid
     RemoteCheckpoints(config, bucket).push(store, files, second)
     assert standing_by.pull_newest() == second
-    assert [info.uuid for info in fresh.listed()] == [second, first]
+    assert [info.uuid for info in fresh.list_checkpoints()] == [second, first]
     fresh.save_recovery_point(contents(3))
     assert standing_by.pull_newest() is None
 
@@ -79,7 +79,7 @@ def test_only_the_wanted_checkpoint_is_pulled(tmp_path: Path) -> None:
         RemoteCheckpoints(config).push(store, files, uuid)
     fresh, fresh_files = local(tmp_path / "two")
     assert sources(SyncConfig(config.bucket, start_from_checkpoint=str(first)), fresh, fresh_files).pull_newest() == first
-    assert [info.uuid for info in fresh.listed()] == [first]
+    assert [info.uuid for info in fresh.list_checkpoints()] == [first]
 
 
 @pytest.mark.parametrize("owner", [json.dumps({"owner": "pipeline-2"}), "no owner at all"])
@@ -113,4 +113,4 @@ def test_what_is_pulled_can_be_broken_off(tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         CheckpointSources(config, Owner("pipeline-1", "one"), fresh, fresh_files, print, check).pull_newest()
-    assert fresh.listed() == []
+    assert fresh.list_checkpoints() == []

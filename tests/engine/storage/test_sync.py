@@ -103,7 +103,7 @@ def test_copies_are_compared_by_hash_and_not_by_size(tmp_path: Path) -> None:
     fresh, fresh_files = local(tmp_path / "two")
     with pytest.raises(SyncError, match=f"batches/{one} is damaged: its content is not what its name says. Start from another"):
         RemoteCheckpoints(config).pull(fresh, fresh_files, uuid)
-    assert fresh.listed() == []
+    assert fresh.list_checkpoints() == []
     assert one not in fresh_files.names()
 
     by_size = SyncConfig(str(bucket), ignore_checksum=True)

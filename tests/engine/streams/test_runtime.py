@@ -51,7 +51,7 @@ def _runtime(steps: int) -> tuple[StreamRuntime, _Worker]:
 
 def _step(runtime: StreamRuntime) -> None:
     runtime.step(0, (), None)
-    runtime.published()
+    runtime.mark_published()
 
 
 def test_the_end_is_shown_once_when_sinks_have_committed_after_it() -> None:
@@ -77,7 +77,7 @@ def test_the_end_is_not_shown_before_its_step_is_published() -> None:
     assert not runtime.has_end_to_show
     with pytest.raises(StreamStateLostError):
         runtime.changes(print)
-    runtime.published()
+    runtime.mark_published()
     assert runtime.has_end_to_show
 
 

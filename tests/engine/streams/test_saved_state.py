@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.batch_views import BatchViews
-from airflow_pipelines.engine.compaction import compacted
+from airflow_pipelines.engine.compaction import compact_trace
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.spark.sessions import SparkSessions
@@ -108,7 +108,7 @@ def test_a_page_that_came_back_after_a_merge_is_there_once(sessions: SparkSessio
 
     def merge() -> None:
         for name in (PAGES, REST):
-            state.traces[name] = state.traces[name].compact(lambda part: compacted(part, context))
+            state.traces[name] = state.traces[name].compact(lambda part: compact_trace(part, context))
 
     state.change({("a", 0, 0, 0): (b"1", 1, None), ("a", 1, 0, 0): (b"x", None, None)}, [], b"one")
     state.change({("a", 1, 0, 0): (b"y", None, 5)}, [("a", 0, 0, 0)], b"two")

@@ -33,7 +33,7 @@ class Waterline:
         """Return the waterline after a step with these values."""
         rows = self._rows(*values)
         delta = Batch.in_memory(weighted(spark_schema(self._schema)), rows.append_column(WEIGHT, pa.array([1] * rows.num_rows)))
-        self._waterlines = self._bounds.advanced(self._waterlines, {"t": delta})
+        self._waterlines = self._bounds.advance(self._waterlines, {"t": delta})
         waterline: str | None = self._waterlines.get("t", {}).get("x")
         return waterline
 

@@ -101,8 +101,8 @@ def test_what_a_flavor_does_not_read(flavor: JsonFlavor, record: dict[str, Any],
 
 def test_base58_keeps_zeros() -> None:
     for data in (b"", b"\0", b"\0\0\x01", b"\xff" * 40):
-        assert BinaryForm.BASE58.read(json.loads(BinaryForm.BASE58.written(data))) == data
-    assert BinaryForm.BASE58.written(b"hello world") == '"StV1DL6CwTryKyV"'
+        assert BinaryForm.BASE58.read(json.loads(BinaryForm.BASE58.write(data))) == data
+    assert BinaryForm.BASE58.write(b"hello world") == '"StV1DL6CwTryKyV"'
 
 
 def test_update_formats() -> None:

@@ -110,7 +110,7 @@ def test_prepared_statements_are_read_where_they_are_executed() -> None:
     assert select.reads == ("t",)
     assert text[slice(*select.place(0, 1))] == "EXECUTE p(1 + 2, 'abcd')"
     at = select.query.text.index("(LEFT")
-    assert select.written(text, *select.query.origin(at, at + 30)) == "(cast('abcd' as varchar(3))"
+    assert select.find_written(text, *select.query.origin(at, at + 30)) == "(cast('abcd' as varchar(3))"
     assert parse_adhoc("prepare p as select 1") == []
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from airflow_pipelines.sql.syntax.balanced_chains import LONG, balanced
+from airflow_pipelines.sql.syntax.balanced_chains import LONG, balance_chains
 from airflow_pipelines.sql.syntax.dialect import DIALECT, parse_tokens, tokenise
 
 
@@ -40,7 +40,7 @@ def test_a_chain_is_as_deep_as_the_logarithm_of_its_length() -> None:
 def test_short_chains_stay_as_they_are() -> None:
     text = "SELECT " + " AND ".join(["a"] * (LONG - 1))
     tree = unbalanced(text)
-    assert balanced(tree.copy()) == tree
+    assert balance_chains(tree.copy()) == tree
     assert depth(tree) == LONG - 1
 
 
@@ -63,7 +63,7 @@ def conditions(draw: st.DrawFn, level: int = 1) -> str:
 def test_the_text_stays_the_same(condition: str, query: str) -> None:
     tree = unbalanced(query.format(condition))
     before = tree.sql(dialect=DIALECT)
-    after = balanced(tree)
+    after = balance_chains(tree)
     assert after.sql(dialect=DIALECT) == before
     assert [column.name for column in after.find_all(exp.Column, bfs=False)] == [
         column.name for column in unbalanced(before).find_all(exp.Column, bfs=False)

@@ -55,7 +55,7 @@ def _query_joined(joined: Batch, context: Context) -> Delta:
 
 def queried_delta_of(node: Linear, context: Context) -> Delta:
     """Return the delta of a node by a query, even if it could be joined in the driver."""
-    changed = context.changed()
+    changed = context.find_changed()
     mode = context.mode(node.reads & changed, node.rereads)
     if mode is Mode.NARROW or (mode is Mode.SMALL and not context.is_tiny(node.rereads)):
         small = context.printer(Mode.SMALL)

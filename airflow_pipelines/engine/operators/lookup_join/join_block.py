@@ -66,7 +66,7 @@ def join_block(node: Linear, context: Context) -> JoinBlock | None:
     """
     if not isinstance(node, Select):
         return None
-    graph, changed = node.join_graph, context.changed()
+    graph, changed = node.join_graph, context.find_changed()
     if len(node.sources) < 2 or node.temporal_filters or graph.columns is None or not graph.is_complete or not graph.equalities:
         return None
     delta = [batch for source in node.sources for name in source.node.reads & changed for batch in context.relations[name].delta]

@@ -58,7 +58,7 @@ class Matches:
 
         :raises ArrowInvalid: if one is too large for its type
         """
-        stored = [chunk for part in self.pairs for chunk in _taken(part.column(WEIGHT), part.found)]
+        stored = [chunk for part in self.pairs for chunk in _take(part.column(WEIGHT), part.found)]
         return pc.multiply_checked(self.column(WEIGHT), pa.chunked_array(stored, pa.int64()))
 
     def where(self, mask: npt.NDArray[np.bool_]) -> Matches:
@@ -102,16 +102,16 @@ class Matches:
 
     def _pieces(self, name: str) -> Iterator[pa.Array]:
         if name not in self.types:
-            yield from _taken(self.known[name], np.concatenate([np.zeros(0, np.int64), *(part.asked for part in self.pairs)]))
+            yield from _take(self.known[name], np.concatenate([np.zeros(0, np.int64), *(part.asked for part in self.pairs)]))
             return
         schema = pa.schema([(name, self.types[name])])
         for part in self.pairs:
-            for chunk in _taken(part.column(self.columns[name]), part.found):
+            for chunk in _take(part.column(self.columns[name]), part.found):
                 # Files have other names and types inside of nested values.
                 yield from cast_to_schema(pa.table([chunk], [name]), schema)[name].chunks
 
 
-def _taken(column: pa.ChunkedArray, places: npt.NDArray[np.int64]) -> Iterator[pa.Array]:
+def _take(column: pa.ChunkedArray, places: npt.NDArray[np.int64]) -> Iterator[pa.Array]:
     for at in range(0, len(places), _VALUES_AT_A_TIME):
         yield from column.take(pa.array(places[at : at + _VALUES_AT_A_TIME])).chunks
 

@@ -18,7 +18,7 @@ from airflow_pipelines.contract.problems import QUERY_FAILED_HEADER, Problem
 from airflow_pipelines.engine.spark.failures import spark_complaint
 from airflow_pipelines.engine.spark.intervals import shown_in_order
 from airflow_pipelines.engine.spark.java_errors import SPARK_ERRORS, is_out_of_memory
-from airflow_pipelines.engine.spark.result_stream import streamed
+from airflow_pipelines.engine.spark.result_stream import stream_tables
 from airflow_pipelines.host.api.routers.common import Runner, is_read_only, left
 from airflow_pipelines.host.queries.queries import Answer, Query
 from airflow_pipelines.host.queries.rendering import Format, NotRepresentableError, counted, format_of
@@ -109,7 +109,7 @@ def _stream(result: AdhocResult, query: Query, wanted: Format) -> Iterator[bytes
     if frame is None:
         yield from wanted.render(iter([counted(result.count)]))
         return
-    yield from _render((_make_readable(table, frame) for table in streamed(frame, query.connection)), wanted, EvaluationFailed)
+    yield from _render((_make_readable(table, frame) for table in stream_tables(frame, query.connection)), wanted, EvaluationFailed)
 
 
 def _render(tables: Iterator[pa.Table], wanted: Format, failure: type[Problem]) -> Iterator[bytes]:

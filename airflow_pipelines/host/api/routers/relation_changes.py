@@ -15,8 +15,8 @@ from airflow_pipelines.connectors.followed_changes import AnswerHead
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.snapshot import Snapshot
-from airflow_pipelines.engine.spark.intervals import shown
-from airflow_pipelines.engine.spark.result_stream import streamed
+from airflow_pipelines.engine.spark.intervals import format_intervals
+from airflow_pipelines.engine.spark.result_stream import stream_tables
 from airflow_pipelines.engine.spark.schemas import spark_schema
 from airflow_pipelines.host.api.routers.common import Runner, check_contents, left, listenable
 from airflow_pipelines.host.outputs.change_log import Place, Since
@@ -91,7 +91,7 @@ class _Answer:
         """Return the columns of the answer, with the answer's description as metadata."""
         kinds = {column.name: str(column.type) for column in self.schema.columns}
         head = AnswerHead(str(self.live.endpoints.outputs.change_logs.place(until)), whole, rows, behind, kinds)
-        columns = shown(self.schema.arrow.empty_table(), spark_schema(self.schema)).schema
+        columns = format_intervals(self.schema.arrow.empty_table(), spark_schema(self.schema)).schema
         fields = [*(pa.field(field.name, field.type) for field in columns), pa.field(WEIGHT, pa.int64())]
         return pa.schema(fields, metadata=head.to_metadata())
 
@@ -106,8 +106,8 @@ class _Answer:
     def contents(self, snapshot: Snapshot, query: queries.Query) -> Iterator[pa.Table]:
         """Yield the rows of a snapshot, whose files are kept as long as the snapshot is."""
         frame = self.live.circuit.relation(self.name, snapshot)
-        for table in streamed(frame, query.connection):
-            rows = shown(table, frame.schema)
+        for table in stream_tables(frame, query.connection):
+            rows = format_intervals(table, frame.schema)
             yield rows.append_column(WEIGHT, pa.repeat(pa.scalar(1, pa.int64()), rows.num_rows))
 
 

@@ -37,7 +37,7 @@ class _Encoding:
     narrow: Sequence[str]
     head: bytes
 
-    def encoded(self, row: dict[str, Any]) -> bytes:
+    def encode(self, row: dict[str, Any]) -> bytes:
         """Encode a row as a record.
 
         :raises FormatFailure: when its values do not fit into the schema

@@ -39,7 +39,7 @@ class _Encoding:
     fill: Fill
     head: bytes
 
-    def encoded(self, row: dict[str, Any]) -> bytes:
+    def encode(self, row: dict[str, Any]) -> bytes:
         """Encode a row as a message.
 
         :raises FormatFailure: when its values do not fit into the type
@@ -95,7 +95,7 @@ class ProtobufEncodings:
             # The schema is registered also if the messages do not contain its number.
             subject = self._options.subject(kind.full_name, topic, part)
             number = registry.register(subject, _register_file(kind.file, registry))
-        head = b"" if self._options.skip_schema_id else struct.pack(">bI", 0, number) + indexes.written(indexes_of(kind))
+        head = b"" if self._options.skip_schema_id else struct.pack(">bI", 0, number) + indexes.encode_indexes(indexes_of(kind))
         return _Encoding(GetMessageClass(kind), fill, head)
 
 

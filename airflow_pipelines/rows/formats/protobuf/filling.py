@@ -81,8 +81,8 @@ def fill_of(field: FieldDescriptor, column: ColumnType, where: str) -> Fill:
         return _map(field, column, where)
     if field.is_repeated:
         if column.component is None:
-            raise _refused(field, column, where)
-        return _repeated(name, _item(field, column.component, where), where)
+            raise _make_failure(field, column, where)
+        return _fill_repeated(name, _item(field, column.component, where), where)
     item = _item(field, column, where)
     if item.into is not None:
         into = item.into
@@ -102,20 +102,20 @@ def fill_of(field: FieldDescriptor, column: ColumnType, where: str) -> Fill:
     return fill
 
 
-def _repeated(name: str, item: _Item, where: str) -> Fill:
+def _fill_repeated(name: str, item: _Item, where: str) -> Fill:
     if item.into is not None:
         into = item.into
 
         def fill_messages(message: Any, values: Any) -> None:
             items = getattr(message, name)
             for value in values:
-                into(items.add(), _given(value, where))
+                into(items.add(), _require_value(value, where))
 
         return fill_messages
     plain = item.plain or _as_it_is
 
     def fill(message: Any, values: Any) -> None:
-        getattr(message, name).extend([plain(_given(value, where)) for value in values])
+        getattr(message, name).extend([plain(_require_value(value, where)) for value in values])
 
     return fill
 
@@ -123,7 +123,7 @@ def _repeated(name: str, item: _Item, where: str) -> Fill:
 def _map(field: FieldDescriptor, column: ColumnType, where: str) -> Fill:
     name = field.name
     if column.key is None or column.value is None:
-        raise _refused(field, column, where)
+        raise _make_failure(field, column, where)
     parts = field.message_type.fields_by_name
     key, item = _item(parts["key"], column.key, where).plain or _as_it_is, _item(parts["value"], column.value, where)
     plain, into = item.plain or _as_it_is, item.into
@@ -132,9 +132,9 @@ def _map(field: FieldDescriptor, column: ColumnType, where: str) -> Fill:
         entries = getattr(message, name)
         for each, value in pairs:
             if into is None:
-                entries[key(each)] = plain(_given(value, where))
+                entries[key(each)] = plain(_require_value(value, where))
             else:
-                into(entries[key(each)], _given(value, where))
+                into(entries[key(each)], _require_value(value, where))
 
     return fill
 
@@ -143,7 +143,7 @@ def _item(field: FieldDescriptor, column: ColumnType, where: str) -> _Item:
     if field.message_type is not None:
         return _Item(into=_message(field, field.message_type, column, where))
     if column.name not in _TAKEN.get(field.type, ()) and not (column.is_interval and field.type == FieldDescriptor.TYPE_STRING):
-        raise _refused(field, column, where)
+        raise _make_failure(field, column, where)
     if field.enum_type is not None:
         return _Item(plain=_enum(field.enum_type))
     if column.is_variant:
@@ -157,12 +157,12 @@ def _message(field: FieldDescriptor, kind: Descriptor, column: ColumnType, where
     known = WELL_KNOWN.get(kind.full_name)
     if known is not None:
         if column.name not in known.columns:
-            raise _refused(field, column, where)
+            raise _make_failure(field, column, where)
         return known.write
     if is_wrapped(kind, column):
         return fill_of(kind.fields[0], column, where)
     if column.fields is None:
-        raise _refused(field, column, where)
+        raise _make_failure(field, column, where)
     return fill_fields(kind, column.fields, f"{where}, field")
 
 
@@ -215,7 +215,7 @@ def _enum(kind: EnumDescriptor) -> Callable[[Any], Any]:
     return number
 
 
-def _given(value: Any, where: str) -> Any:
+def _require_value(value: Any, where: str) -> Any:
     if value is None:
         raise FormatFailure(
             f"a row does not fit into format 'protobuf': {where} holds a NULL, which no array and no map of Protobuf has; "
@@ -232,7 +232,7 @@ def _as_it_is(value: Any) -> Any:
     return value
 
 
-def _refused(field: FieldDescriptor, column: ColumnType, where: str) -> FormatFailure:
+def _make_failure(field: FieldDescriptor, column: ColumnType, where: str) -> FormatFailure:
     return FormatFailure(
         f"option 'message' of format 'protobuf': {where} has the type {column.spark_ddl()}, which field {field.name!r} of "
         f"{field.containing_type.full_name} does not take"

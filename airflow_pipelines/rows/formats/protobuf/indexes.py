@@ -13,7 +13,7 @@ _MOST: Final = 32
 """The maximum depth of nested types."""
 
 
-def written(indexes: Sequence[int]) -> bytes:
+def encode_indexes(indexes: Sequence[int]) -> bytes:
     """Encode message indexes.
 
     :param indexes: the number of a type in its file, then in the type before it

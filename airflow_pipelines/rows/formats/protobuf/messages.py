@@ -87,7 +87,7 @@ def protobuf_messages(schema: RelationSchema, options: ProtobufOptions, now: Now
     :raises FormatFailure: when the options have no such type
     """
     is_debezium = options.update_format == "debezium"
-    debezium = DebeziumChanges(schema, RowReader(schema), _fields_of, _completed) if is_debezium else None
+    debezium = DebeziumChanges(schema, RowReader(schema), _fields_of, _complete) if is_debezium else None
     types = partial(ProtobufSchema, type_of_column=_types_of(schema), debezium=debezium)
     find = _OfOneType(options, types) if options.has_types else _OfRegistry(options, types)
     # Debezium writes a tombstone after each deletion, so that a topic may forget the key.
@@ -169,7 +169,7 @@ def _is_wrapper(field: FieldDescriptor) -> bool:
     return field.message_type is not None and field.message_type.file.name == _WRAPPERS
 
 
-def _completed(row: Any, values: Mapping[str, Any]) -> Any:
+def _complete(row: Any, values: Mapping[str, Any]) -> Any:
     """Replace the values of some fields of a row."""
     completed = type(row)()
     completed.CopyFrom(row)

@@ -64,7 +64,7 @@ class RegisteredTypes:
         """Add a file that another one imports, and the files that it imports."""
         if reference.name in files or is_well_known(reference.name):
             return
-        schema = self._registry.referred(reference, what)
+        schema = self._registry.fetch_referenced(reference, what)
         called = f"{reference.subject} {reference.version}"
         file = self._parse_compiled(schema, called)
         file.name = reference.name

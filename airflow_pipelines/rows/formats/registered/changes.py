@@ -22,7 +22,7 @@ _LETTERS: Final = {_INSERT: "I", _UPDATE: "U", _DELETE: "D"}
 class RowEncoding(Protocol):
     """An encoding of rows as one kind of record."""
 
-    def encoded(self, row: dict[str, Any]) -> bytes:
+    def encode(self, row: dict[str, Any]) -> bytes:
         """Encode a row as a record, with everything before it.
 
         :param row: Python values of Arrow by column
@@ -84,9 +84,9 @@ class RegisteredChanges:
             yield self._message(row, _UPDATE if is_part else _INSERT if weight > 0 else _DELETE, self._value)
 
     def _message(self, row: dict[str, Any], operation: str, value: RowEncoding) -> WrittenMessage:
-        key = None if self._key is None else self._key.encoded(row)
+        key = None if self._key is None else self._key.encode(row)
         if self._is_jdbc:
-            return WrittenMessage(key, None if operation == _DELETE else value.encoded(row))
+            return WrittenMessage(key, None if operation == _DELETE else value.encode(row))
         if self._options.cdc_field is not None:
             row[self._options.cdc_field] = _LETTERS[operation]
-        return WrittenMessage(key, value.encoded(row), ((OPERATION, operation.encode()),))
+        return WrittenMessage(key, value.encode(row), ((OPERATION, operation.encode()),))

@@ -95,7 +95,7 @@ class SchemaRegistry:
             raise RecordProblem(f"the schema registry at {self.shown} has no schema with the number {number}")
         return _schema(answer)
 
-    def referred(self, reference: Reference, what: str) -> RegisteredSchema:
+    def fetch_referenced(self, reference: Reference, what: str) -> RegisteredSchema:
         """Request a schema to which another one refers.
 
         :param reference: the reference
@@ -118,7 +118,7 @@ class SchemaRegistry:
         :returns: its number
         :raises FormatFailure: when the registry refuses it; :class:`TransientFormatFailure` when it does not answer
         """
-        return self._told(_versions(subject), subject, schema, "id")
+        return self._post_schema(_versions(subject), subject, schema, "id")
 
     def version(self, subject: str, schema: RegisteredSchema) -> int:
         """Request the version of a registered schema within its subject.
@@ -127,7 +127,7 @@ class SchemaRegistry:
         :param schema: the schema
         :raises FormatFailure: when the registry refuses to answer; :class:`TransientFormatFailure` when it does not answer
         """
-        return self._told(_versions(subject).removesuffix("/versions"), subject, schema, "version")
+        return self._post_schema(_versions(subject).removesuffix("/versions"), subject, schema, "version")
 
     @property
     def shown(self) -> str:
@@ -136,7 +136,7 @@ class SchemaRegistry:
             str(httpx.URL(url).copy_with(query=None, fragment=None, username=None, password=None)) for url in self._urls
         )
 
-    def _told(self, path: str, subject: str, schema: RegisteredSchema, wanted: str) -> int:
+    def _post_schema(self, path: str, subject: str, schema: RegisteredSchema, wanted: str) -> int:
         answer = self._ask("POST", path, wanted, schema.to_json())
         if answer is None:
             raise FormatFailure(f"the schema registry at {self.shown} has no place for subject {subject!r}. Check 'registry_urls'")

@@ -132,10 +132,10 @@ class Accumulators:
             case "max" | "min":
                 return self._extreme(call, argument_types[0].upper())
             case "count_if":
-                return self._number(_filtered(call))
+                return self._number(_parenthesize(call))
             case "all" | "some":
-                truths = self._number(_filtered(call))
-                lies = self._number(f"NOT ({_filtered(call)})")
+                truths = self._number(_parenthesize(call))
+                lies = self._number(f"NOT ({_parenthesize(call)})")
                 answer = f"{lies} = 0" if call.function == "all" else f"{truths} > 0"
                 return f"(CASE WHEN {truths} + {lies} > 0 THEN {answer} END)"
             case _:
@@ -150,7 +150,7 @@ class Accumulators:
         return self._number(" AND ".join(there) or None)
 
     def _sum(self, call: LinearCall, kind: str, result_type: str) -> str | None:
-        text = _filtered(call)
+        text = _parenthesize(call)
         decimal = _DECIMAL.fullmatch(kind)
         if kind in _NARROW:
             value, weight, type_ = f"CAST({text} AS BIGINT)", WEIGHT, "BIGINT"
@@ -175,7 +175,7 @@ class Accumulators:
     def _extreme(self, call: LinearCall, kind: str) -> str | None:
         if not self.append_only or not (kind in _SORTED or _DECIMAL.fullmatch(kind)):
             return None
-        text = f"{call.function.upper()}({_filtered(call)})"
+        text = f"{call.function.upper()}({_parenthesize(call)})"
         for accumulator in self.found:
             if accumulator.text == text:
                 return accumulator.name
@@ -220,7 +220,7 @@ def _is_summed(function: str, precision: int, scale: int) -> bool:
     return kept and (function == "sum" or is_exact(precision, scale))
 
 
-def _filtered(call: LinearCall) -> str:
+def _parenthesize(call: LinearCall) -> str:
     return f"({_value(call)})"
 
 

@@ -168,7 +168,7 @@ def _of_rows(block: Block, keys: Sequence[exp.Expr], calls: Sequence[exp.Expr], 
             # Only SOME and EVERY accept an untyped NULL, and not from a column.
             value, kind = exp.cast(value.copy(), "boolean"), "boolean"
         over[call] = _apply_to(function, values.column(value if condition is None else _when(condition, value), kind))
-    rows = block.select([*_named(keys), *values.outputs()])
+    rows = block.select([*_name_keys(keys), *values.outputs()])
     return _Rows(rows, values.types(), over, gaining=block.builder.is_append_only(rows))
 
 
@@ -188,11 +188,11 @@ def _of_equal_arguments(
             tree = _when(exp.GT(this=counts[-1], expression=exp.Literal.number(0)), tree)
         over[call] = value.function(this=values.column(tree, kind))
     groups = Groups(distinct([*keys, *argument]), distinct(counts))
-    scan = block.builder.stage(one_aggregate(block, groups, [*_named(keys), *values.outputs()], None))
+    scan = block.builder.stage(one_aggregate(block, groups, [*_name_keys(keys), *values.outputs()], None))
     return _Rows(scan, values.types(), over)
 
 
-def _named(keys: Sequence[exp.Expr]) -> Outputs:
+def _name_keys(keys: Sequence[exp.Expr]) -> Outputs:
     return [(f"k{at}", key) for at, key in enumerate(keys)]
 
 

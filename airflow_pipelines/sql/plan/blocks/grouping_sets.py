@@ -114,10 +114,10 @@ def over_sets(tree: exp.Expr, keys: Sequence[exp.Expr], sets: Sequence[frozenset
     :param sets: the sets, as positions of keys
     :param number: the expression that gives the number of the row's set
     """
-    return _shown(tree, dict(zip(keys, in_sets(keys, sets, number), strict=True)), keys, sets, number, called=False)
+    return _rewrite_tree(tree, dict(zip(keys, in_sets(keys, sets, number), strict=True)), keys, sets, number, called=False)
 
 
-def _shown(
+def _rewrite_tree(
     tree: exp.Expr,
     named: Mapping[exp.Expr, exp.Expr],
     keys: Sequence[exp.Expr],
@@ -136,7 +136,7 @@ def _shown(
     copy = tree.copy()
     for child in list(copy.iter_expressions()):
         over = isinstance(tree, exp.Window) and child.arg_key == "this"
-        child.replace(_shown(child, named, keys, sets, number, called=over))
+        child.replace(_rewrite_tree(child, named, keys, sets, number, called=over))
     return copy
 
 

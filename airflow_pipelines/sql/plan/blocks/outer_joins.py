@@ -15,7 +15,7 @@ from airflow_pipelines.sql.plan.blocks.query_blocks import (
     common_type,
     is_key_type,
     key_types,
-    unqualified,
+    print_unqualified,
 )
 from airflow_pipelines.sql.plan.builder import Builder
 from airflow_pipelines.sql.plan.expressions import NotIncremental, conjuncts, is_generator, sql, substitute
@@ -124,4 +124,4 @@ def _reads_only(tree: exp.Expr, names: Mapping[ColumnRef, str]) -> bool:
 
 
 def _inside(tree: exp.Expr, names: Mapping[ColumnRef, str]) -> str:
-    return unqualified(substitute(tree, {column(place): exp.column(name, quoted=True) for place, name in names.items()}))
+    return print_unqualified(substitute(tree, {column(place): exp.column(name, quoted=True) for place, name in names.items()}))

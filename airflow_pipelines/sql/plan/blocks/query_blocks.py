@@ -62,14 +62,14 @@ class Block:
     def current(self, tree: exp.Expr) -> exp.Expr:
         """Return a copy of a tree of the query in terms of the present sources."""
 
-        def moved(node: exp.Expr) -> exp.Expr:
+        def move_column(node: exp.Expr) -> exp.Expr:
             if isinstance(node, exp.Column) and node.table:
                 place = self.current_columns.get((node.table, node.name))
                 if place is not None:
                     return column(place)
             return node
 
-        return tree.copy().transform(moved, copy=False)
+        return tree.copy().transform(move_column, copy=False)
 
     def text(self, tree: exp.Expr) -> str:
         """Return a tree of the query as Spark SQL over the present sources."""
@@ -199,7 +199,7 @@ def is_number(kind: str) -> bool:
     return kind in {"tinyint", "smallint", "int", "bigint", "float", "double"} or kind.startswith("decimal")
 
 
-def unqualified(tree: exp.Expr) -> str:
+def print_unqualified(tree: exp.Expr) -> str:
     """Return the text of an expression over one source's columns, without the source's name."""
     return sql(tree.copy().transform(_bare_column, copy=False))
 

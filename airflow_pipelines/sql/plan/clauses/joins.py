@@ -59,7 +59,7 @@ def _add_entry(source: exp.Expr, block: Block, scope: Scope) -> None:
             raise NotIncremental("an outer join in parentheses has no incremental rule yet")
     if source.args.get("pivots"):
         require_only(source, {"this", "alias", "pivots", "joins"})
-        turned = scope.named(source.name) if isinstance(source, exp.Table) else scope.linear(source.this)
+        turned = scope.resolve(source.name) if isinstance(source, exp.Table) else scope.linear(source.this)
         with planning(source.args["pivots"][0]):
             block.add(*plan_pivot(block.builder, turned, _alias(source), source.args["pivots"]))
     elif isinstance(source, exp.Subquery) and isinstance(source.this, exp.Table):
@@ -70,7 +70,7 @@ def _add_entry(source: exp.Expr, block: Block, scope: Scope) -> None:
         block.add(_alias(source), scope.linear(source.this))
     elif isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier):
         require_only(source, {"this", "alias", "joins"})
-        block.add(_alias(source), scope.named(source.name))
+        block.add(_alias(source), scope.resolve(source.name))
     elif isinstance(source, exp.Lateral) and isinstance(source.this, exp.Query):
         join_lateral(block, scope, source, None, outer=False)
     elif isinstance(source, exp.Lateral):
@@ -122,13 +122,13 @@ def _join(join: exp.Join, block: Block, scope: Scope, waiting: list[exp.Expr]) -
     right = Block(block.builder, block.required)
     _add_entry(join.this, right, scope)
     if condition is not None:
-        condition = _answered(condition, block, right, scope)
+        condition = _unnest_condition(condition, block, right, scope)
         require_scalar(condition)
     outer_join(block, right, sort if sort in {"SEMI", "ANTI"} else side, condition, join)
     return waiting
 
 
-def _answered(condition: exp.Expr, left: Block, right: Block, scope: Scope) -> exp.Expr:
+def _unnest_condition(condition: exp.Expr, left: Block, right: Block, scope: Scope) -> exp.Expr:
     """Unnest the subqueries in the condition of an outer join, each on the side whose columns it reads."""
     parts = []
     for part in conjuncts(condition):

@@ -76,7 +76,7 @@ def _pivot(block: Block, alias: str, rows: Linear, pivot: exp.Pivot, columns: Co
     placed = all(kind in _PLACED or kind.startswith("decimal") for kind in kinds)
     trees: list[exp.Expr] = list(keys)
     for condition in conditions:
-        trees += [_placed(condition, item) if placed else _filter_all_rows(condition, item) for item in items]
+        trees += [_filter_pivot_rows(condition, item) if placed else _filter_all_rows(condition, item) for item in items]
     outputs: Outputs = [(name, tree) for (name, _), tree in zip(columns, trees, strict=True)]
     calls = distinct(call for tree in trees for call in aggregate_calls(tree))
     return block.builder.stage(aggregate(block, Groups(keys, calls), outputs, None))
@@ -98,7 +98,7 @@ def _has_value(block: Block, columns: Sequence[exp.Expr], value: exp.Expr) -> ex
     return exp.and_(*parts, copy=False)
 
 
-def _placed(condition: exp.Expr, item: exp.Expr) -> exp.Expr:
+def _filter_pivot_rows(condition: exp.Expr, item: exp.Expr) -> exp.Expr:
     """Return an expression over the rows of one pivot value; it is NULL if there is no such row."""
     there = exp.GT(this=exp.CountIf(this=condition.copy()), expression=exp.Literal.number(0))
     return exp.Case(ifs=[exp.If(this=there, true=_filter_aggregates(condition, item))])

@@ -49,7 +49,7 @@ def plan_select(tree: exp.Select, scope: Scope) -> Node | Scan:
     names = tuple(name for name, _ in outputs)
     # Without LIMIT, ORDER BY has no meaning for a relation.
     limit = row_limit_of(tree, outputs)
-    block = Block(scope.builder, _wanted(tree))
+    block = Block(scope.builder, _find_columns(tree))
     apply_conditions(block, scope, plan_from(tree, block, scope))
     node = _plan_projection(tree, block, scope, [*outputs, *(limit.sort_columns if limit is not None else [])])
     if tree.args.get("distinct"):
@@ -130,7 +130,7 @@ def _outputs(tree: exp.Select) -> Outputs:
     return [(name if first[name] == at else f"{name}__{at}", item) for at, (name, item) in enumerate(outputs)]
 
 
-def _wanted(tree: exp.Select) -> frozenset[ColumnRef]:
+def _find_columns(tree: exp.Select) -> frozenset[ColumnRef]:
     """Return the columns of any source that a SELECT reads, including its subqueries."""
     return frozenset((found.table, found.name) for found in tree.find_all(exp.Column) if found.table)
 

@@ -69,7 +69,7 @@ def intersect_all(builder: Builder, left: Linear, right: Linear) -> Select:
     :param left: one node
     :param right: the other node, with the same number of columns
     """
-    return _repeated(builder, _group_by_sides(builder, left, right, "{l} > 0 AND {r} > 0", copies="LEAST({l}, {r})"))
+    return _repeat_rows(builder, _group_by_sides(builder, left, right, "{l} > 0 AND {r} > 0", copies="LEAST({l}, {r})"))
 
 
 def except_all(builder: Builder, left: Linear, right: Linear) -> Select:
@@ -79,7 +79,7 @@ def except_all(builder: Builder, left: Linear, right: Linear) -> Select:
     :param left: the rows
     :param right: the rows to leave out
     """
-    return _repeated(builder, _group_by_sides(builder, left, right, "{l} > {r}", copies="{l} - {r}"))
+    return _repeat_rows(builder, _group_by_sides(builder, left, right, "{l} > {r}", copies="{l} - {r}"))
 
 
 def _group_by_sides(builder: Builder, left: Linear, right: Linear, having: str, copies: str | None = None) -> Aggregate:
@@ -120,7 +120,7 @@ def _group_rows(
     return Aggregate(block, keys, types, calls, tuple(accumulators.found), (*items, *extra), having, inputs)
 
 
-def _repeated(builder: Builder, counted: Aggregate) -> Select:
+def _repeat_rows(builder: Builder, counted: Aggregate) -> Select:
     """Repeat each row as often as its column ``__copies`` says."""
     scan = builder.stage(counted)
     items = tuple(Item(name, f"`s`.{quote(name)}") for name in scan.columns if name != "__copies")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.sql.plan.blocks.query_blocks import Block, ColumnRef, column, is_key_type, key_types, unqualified
+from airflow_pipelines.sql.plan.blocks.query_blocks import Block, ColumnRef, column, is_key_type, key_types, print_unqualified
 from airflow_pipelines.sql.plan.expressions import NotIncremental, distinct, planning, require_row_or_group, sql, substitute
 from airflow_pipelines.sql.plan.ir.affected_keys import KeyedSource, Shape
 
@@ -116,7 +116,7 @@ def _add(block: Block, level: _Level, added: dict[ColumnRef, str]) -> None:
     node, names = block.as_node()
     source = block.builder.name("s")
     trees: dict[exp.Expr, exp.Expr] = {column(place): column((source, name)) for place, name in names.items()}
-    keys = tuple(unqualified(substitute(key, trees)) for key in level.keys)
+    keys = tuple(print_unqualified(substitute(key, trees)) for key in level.keys)
     kinds = key_types(block.builder, node, keys) if keys else ()
     usable = tuple(key for key, kind in zip(keys, kinds, strict=True) if is_key_type(kind))
     items = [f"{quote(source)}.{quote(name)} AS {quote(name)}" for name in names.values()]

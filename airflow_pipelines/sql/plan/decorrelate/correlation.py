@@ -119,7 +119,7 @@ def correlation(whole: exp.Query, scope: Scope, outer: frozenset[str]) -> Correl
         raise NotIncremental("a subquery that reads columns of a query further out has no incremental rule", whole)
     path = _core(whole, free_names)
     for select in path:
-        scope = scope.entered(select)
+        scope = scope.enter(select)
     core = path[-1]
     conditions = list(conjuncts(core.args["where"].this)) if core.args.get("where") is not None else []
     for join in core.args.get("joins") or []:

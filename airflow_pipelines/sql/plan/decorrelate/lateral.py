@@ -31,7 +31,7 @@ def join_lateral(block: Block, scope: Scope, lateral: exp.Lateral, condition: ex
         query = query.this
     if not isinstance(query, exp.Query):
         raise NotIncremental("this form of LATERAL has no incremental rule")
-    alias, names = _named(lateral, query)
+    alias, names = _read_names(lateral, query)
     if not free_sources(query):
         _join_plain(block, scope.linear(query), alias, names, condition, lateral, outer=outer)
         return
@@ -61,7 +61,7 @@ def join_lateral(block: Block, scope: Scope, lateral: exp.Lateral, condition: ex
     block.replace_by_keyed(pieces, text, columns, Shape.SUBQUERY)
 
 
-def _named(lateral: exp.Lateral, query: exp.Expr) -> tuple[str, list[str]]:
+def _read_names(lateral: exp.Lateral, query: exp.Expr) -> tuple[str, list[str]]:
     """Return the name of a lateral subquery and the names of its columns."""
     alias = lateral.args.get("alias")
     if alias is None or alias.this is None:

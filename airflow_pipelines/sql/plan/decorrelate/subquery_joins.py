@@ -10,7 +10,7 @@ from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.blocks.group_by import aggregate
 from airflow_pipelines.sql.plan.blocks.groups import Groups
 from airflow_pipelines.sql.plan.blocks.outer_joins import equal_pairs
-from airflow_pipelines.sql.plan.blocks.query_blocks import Block, ColumnRef, column, is_key_type, key_types, unqualified
+from airflow_pipelines.sql.plan.blocks.query_blocks import Block, ColumnRef, column, is_key_type, key_types, print_unqualified
 from airflow_pipelines.sql.plan.decorrelate.correlation import Correlation, is_plain
 from airflow_pipelines.sql.plan.decorrelate.subquery_predicates import equalities
 from airflow_pipelines.sql.plan.expressions import NotIncremental, distinct, sql, substitute
@@ -221,7 +221,7 @@ class SubqueryJoins:
         """Return the block's columns that an expression reads, under their names in the block's node."""
         found = distinct(tree.find_all(exp.Column))
         return tuple(
-            unqualified(exp.column(names[(part.table, part.name)]))
+            print_unqualified(exp.column(names[(part.table, part.name)]))
             for part in found
             if isinstance(part, exp.Column) and (part.table, part.name) in names
         )

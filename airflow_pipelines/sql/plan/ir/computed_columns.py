@@ -48,7 +48,7 @@ def computed_columns(node: Linear) -> ComputedColumns | None:
         case Scan():
             return ComputedColumns(node.relation, {name: name for name in node.columns}, None)
         case Select() if _is_chain(node):
-            passed = _passed(node)
+            passed = _find_passed_columns(node)
             items = tuple(item for item in node.items if item.name not in passed)
             block = _narrow(node, items) if items or _changes_rows(node) else None
             (relation,) = node.reads
@@ -80,10 +80,10 @@ def _names(node: Select) -> dict[str, str]:
     return {f"{quote(source.alias)}.{quote(name)}": name for name in source.node.columns}
 
 
-def _passed(node: Linear) -> dict[str, str]:
+def _find_passed_columns(node: Linear) -> dict[str, str]:
     if not isinstance(node, Select):
         return {name: name for name in node.columns}
-    names, below = _names(node), _passed(node.sources[0].node)
+    names, below = _names(node), _find_passed_columns(node.sources[0].node)
     found = {item.name: names[item.text] for item in node.items if item.text in names}
     return {name: below[column] for name, column in found.items() if column in below}
 

@@ -38,7 +38,7 @@ def formerly(name: str) -> Mapping[str, str]:
     return {_NAME: name}
 
 
-def described(value: Any) -> Any:
+def describe_node(value: Any) -> Any:
     """Return a node, or a part of one, as JSON for a layout.
 
     A renamed class gives its first name in the class variable ``layout_name``.
@@ -53,7 +53,7 @@ def described(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, tuple):
-        return [described(part) for part in value]
+        return [describe_node(part) for part in value]
     if isinstance(value, str):
         # Earlier releases had the plain division here, which gives the same contents.
         return with_plain_quotients(value)
@@ -73,4 +73,4 @@ def layout_reads(node: Node) -> frozenset[str]:
 
 
 def _field(value: Any, part: Field[Any]) -> Any:
-    return "" if part.metadata.get(_PLACE) is _Place.BLANK else described(getattr(value, part.name))
+    return "" if part.metadata.get(_PLACE) is _Place.BLANK else describe_node(getattr(value, part.name))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from airflow_pipelines.sql.plan.blocks.query_blocks import is_key_type, unqualified
+from airflow_pipelines.sql.plan.blocks.query_blocks import is_key_type, print_unqualified
 from airflow_pipelines.sql.plan.builder import Builder
 from airflow_pipelines.sql.plan.expression_trees import parse_condition, parse_expression
 from airflow_pipelines.sql.plan.expressions import conjuncts, function_name
@@ -63,7 +63,7 @@ def _ranking(node: Node) -> str | None:
         return None
     if not isinstance(last, exp.Window) or function_name(last.this) not in _RANKS:
         return None
-    return unqualified(last)
+    return print_unqualified(last)
 
 
 def _greatest_rank(stage: Stage, stages: Sequence[Stage]) -> int | None:

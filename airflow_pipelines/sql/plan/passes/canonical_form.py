@@ -86,7 +86,7 @@ class _CanonicalForm:
             case Aggregate():
                 return self._aggregate(node, columns)
             case AffectedKeys():
-                return self._keyed(node, columns)
+                return self._rewrite_affected_keys(node, columns)
             case AppendOnlyTopK():
                 source, changed = self._with_canonical_columns(node.source)
                 _check([node.rank, *node.keys], changed)
@@ -170,7 +170,7 @@ class _CanonicalForm:
         name = function_name(call) if call is not None else None
         return name in _SUMMING or (name in _CHOOSING and call is not None and isinstance(call.this, exp.Column))
 
-    def _keyed(self, node: AffectedKeys, columns: ColumnTypes) -> tuple[AffectedKeys, Set[str]]:
+    def _rewrite_affected_keys(self, node: AffectedKeys, columns: ColumnTypes) -> tuple[AffectedKeys, Set[str]]:
         changed: set[str] = set()
         sources = []
         for source in node.sources:

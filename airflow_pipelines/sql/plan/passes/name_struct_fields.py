@@ -22,7 +22,7 @@ def name_struct_fields(tree: exp.Expr, _builder: Builder) -> exp.Expr:
         # Where all have names, Spark's plans of both functions differ in what they share.
         has_names = all(isinstance(part, exp.Alias) for part in parts)
         if _is_struct(node) and not has_names and not any(part.find(exp.Star) for part in parts):
-            node.replace(_named(parts))
+            node.replace(_name_fields(parts))
     return tree
 
 
@@ -33,7 +33,7 @@ def _is_struct(node: exp.Expr) -> bool:
     return function_name(node) == "struct"
 
 
-def _named(parts: list[exp.Expr]) -> exp.Expr:
+def _name_fields(parts: list[exp.Expr]) -> exp.Expr:
     arguments: list[exp.Expr] = []
     for number, part in enumerate(parts, 1):
         arguments += [exp.Literal.string(_field_name(part, number)), part.unalias()]

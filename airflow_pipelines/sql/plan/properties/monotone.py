@@ -129,7 +129,7 @@ class _Checker:
     def _source(self, tree: exp.Expr, visible: _Visible) -> RecursiveRead | None:
         match tree:
             case exp.Table() if isinstance(tree.this, exp.Identifier) and len(tree.parts) == 1:
-                read = self._named(tree, visible)
+                read = self._resolve_table(tree, visible)
             case exp.Subquery() | exp.Lateral() if isinstance(tree.this, exp.Query | exp.Table):
                 inner = tree.this
                 read = self._source(inner, visible) if isinstance(inner, exp.Table) else self.query(inner, visible)
@@ -144,7 +144,7 @@ class _Checker:
             self._refuse(read, "under TABLESAMPLE")
         return read
 
-    def _named(self, table: exp.Table, visible: _Visible) -> RecursiveRead | None:
+    def _resolve_table(self, table: exp.Table, visible: _Visible) -> RecursiveRead | None:
         name = table.name
         if name in visible:
             return visible[name]

@@ -86,7 +86,7 @@ def _propagates(tree: exp.Expr, columns: Set[str]) -> bool:
         return False
     if _is_propagating(tree):
         return True
-    raise NotIncremental(f"{_shown(tree)} may distinguish representations of a value that the plan stores in one form only")
+    raise NotIncremental(f"{_shorten(tree)} may distinguish representations of a value that the plan stores in one form only")
 
 
 def _lambda_of(tree: exp.Expr) -> exp.Lambda | None:
@@ -146,6 +146,6 @@ def _is_division(tree: exp.Expr) -> bool:
     return isinstance(tree, exp.Div) or function_name(tree) == "try_divide"
 
 
-def _shown(tree: exp.Expr) -> str:
+def _shorten(tree: exp.Expr) -> str:
     text = sql(tree)
     return text if len(text) <= 60 else f"{text[:57]}..."

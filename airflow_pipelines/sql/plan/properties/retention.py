@@ -39,7 +39,7 @@ def retention_rules(
     """
     found = []
     for stage in stages:
-        closed = _closed(stage.node, analysis)
+        closed = _find_closed_conditions(stage.node, analysis)
         if closed:
             found.append(RetentionRule(stage.relation, " OR ".join(closed), of_state=True))
     for relation in sorted({name for stage in stages for name in stage.rereads} - shown - markers.keys()):
@@ -66,13 +66,13 @@ def _own(relation: str, stages: Sequence[Stage], late_columns: Mapping[str, Sequ
 
 
 @singledispatch
-def _closed(node: Any, analysis: WaterlineAnalysis) -> list[str]:
+def _find_closed_conditions(node: Any, analysis: WaterlineAnalysis) -> list[str]:
     """Return the conditions, over a node's state columns, for states that never change again; nodes without a rule have none."""
     del node, analysis
     return []
 
 
-@_closed.register
+@_find_closed_conditions.register
 def _(node: Aggregate, analysis: WaterlineAnalysis) -> list[str]:
     return [f"{name} < {text}" for name, text in analysis.keys(node).items()]
 

@@ -110,8 +110,8 @@ class StatementParts:
         tokens = cursor.tokens[cursor.index : end]
         if not tokens:
             raise cursor.failure(f"Expected an expression after {what}")
-        edits = self.translated(tokens[0].start, tokens[-1].end + 1)
-        tree = self.parsed(edits, tokens[0].start)
+        edits = self.translate_part(tokens[0].start, tokens[-1].end + 1)
+        tree = self.parse_part(edits, tokens[0].start)
         if tree.find(exp.Query) is not None:
             span = cursor.span(tokens[0].start, tokens[-1].end + 1)
             raise cursor.failure_at(span, f"{what} is one expression of constants and cannot have a query", COMPILATION_ERROR)
@@ -124,7 +124,7 @@ class StatementParts:
         cursor.index = end
         return edits.text
 
-    def translated(self, start: int, end: int) -> Edited:
+    def translate_part(self, start: int, end: int) -> Edited:
         """Return a query or expression of the program as Spark is to read it.
 
         :param start: its offset in the program
@@ -138,7 +138,7 @@ class StatementParts:
             span = cursor.span(start + refused.start, start + refused.end)
             raise cursor.failure_at(span, refused.message, COMPILATION_ERROR) from refused
 
-    def parsed(self, edits: Edited, offset: int) -> exp.Expr:
+    def parse_part(self, edits: Edited, offset: int) -> exp.Expr:
         """Return the tree of a translated text.
 
         :param edits: the text with its edits

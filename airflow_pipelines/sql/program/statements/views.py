@@ -67,8 +67,8 @@ def read_view(parts: StatementParts, kind: ViewKind) -> ParsedView:
     if not tokens or cursor.peek() not in QUERY_STARTS:
         raise cursor.failure("Expected a query after AS")
     start, end = tokens[0].start, tokens[-1].end + 1
-    edits = parts.translated(start, end)
-    tree = parts.parsed(edits, start)
+    edits = parts.translate_part(start, end)
+    tree = parts.parse_part(edits, start)
     if not isinstance(tree, exp.Query):
         raise cursor.failure("Expected a query after AS")
     view = ViewDeclaration(

@@ -105,7 +105,7 @@ def _call(window: exp.Window, walker: TokenWalker, places: list[SelectText]) -> 
     if walker.word(over + 1) != "(":
         content, tokens = (over + 1, over + 2), (over + 1, over + 2)
     while place is not None and content[1] - content[0] == 1:
-        named = _named(walker.name(content[0]), walker, place)
+        named = _find_definition(walker.name(content[0]), walker, place)
         select = window.find_ancestor(exp.Select)
         found = [part for part in (select.args.get("windows") or [] if select else []) if part.name == walker.name(content[0])]
         if named is None or not found:
@@ -114,7 +114,7 @@ def _call(window: exp.Window, walker: TokenWalker, places: list[SelectText]) -> 
     return _Call(walker.word(at), at, close, window, definition, tokens, content)
 
 
-def _named(name: str, walker: TokenWalker, place: SelectText) -> Tokens | None:
+def _find_definition(name: str, walker: TokenWalker, place: SelectText) -> Tokens | None:
     """Return the tokens of a definition in the WINDOW clause."""
     for piece in split(walker, place.clauses.get("window", (0, 0))):
         if walker.name(piece[0]) == name and walker.word(piece[0] + 2) == "(":
@@ -128,7 +128,7 @@ def _edits(call: _Call, ties: tuple[str, ...], walker: TokenWalker) -> list[Edit
     start, end = _bounds(spec)
     ordered = call.definition.args.get("order") is not None
     whole = (start, end) == ("UNBOUNDED PRECEDING", "UNBOUNDED FOLLOWING") or (spec is None and not ordered)
-    given = _given(call, ties)
+    given = _find_given_ties(call, ties)
     added = tuple(tie for tie in ties if tie not in given)
     if call.name in _POSITIONS or (rows and not whole):
         return _append_keys(call, added, walker, ordered, "")
@@ -149,14 +149,16 @@ def _bounds(spec: exp.Expr | None) -> tuple[str, str]:
     if spec is None:
         return "UNBOUNDED PRECEDING", "CURRENT ROW"
 
-    def bound(value: object, side: object) -> str:
+    def print_bound(value: object, side: object) -> str:
         shown = value.sql() if isinstance(value, exp.Expr) else str(value or "CURRENT ROW")
         return f"{shown} {side or ''}".strip().upper()
 
-    return bound(spec.args.get("start"), spec.args.get("start_side")), bound(spec.args.get("end"), spec.args.get("end_side"))
+    return print_bound(spec.args.get("start"), spec.args.get("start_side")), print_bound(
+        spec.args.get("end"), spec.args.get("end_side")
+    )
 
 
-def _given(call: _Call, ties: tuple[str, ...]) -> set[str]:
+def _find_given_ties(call: _Call, ties: tuple[str, ...]) -> set[str]:
     """Return the tie breakers that the definition already partitions or sorts by."""
     order = call.definition.args.get("order")
     keys = [*(call.definition.args.get("partition_by") or []), *(part.this for part in (order.expressions if order else []))]

@@ -12,13 +12,13 @@ from airflow_pipelines.rows.formats.protobuf import indexes
 
 @given(st.lists(st.integers(0, 2**31), min_size=1, max_size=32), st.binary(max_size=3), st.binary(max_size=3))
 def test_what_is_written_is_read(way: list[int], before: bytes, after: bytes) -> None:
-    written = indexes.written(way)
+    written = indexes.encode_indexes(way)
     assert indexes.read(before + written + after, len(before)) == (tuple(way), len(before) + len(written))
 
 
 def test_the_first_type_is_a_single_zero() -> None:
-    assert indexes.written([0]) == b"\0"
-    assert indexes.written([1, 0]) == b"\4\2\0"
+    assert indexes.encode_indexes([0]) == b"\0"
+    assert indexes.encode_indexes([1, 0]) == b"\4\2\0"
     # Others may write it like any other.
     assert indexes.read(b"\2\0", 0) == ((0,), 2)
 

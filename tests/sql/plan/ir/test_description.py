@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pytest
 
-from airflow_pipelines.sql.plan.ir.description import DERIVED, REMARK, described, formerly
+from airflow_pipelines.sql.plan.ir.description import DERIVED, REMARK, describe_node, formerly
 from airflow_pipelines.sql.plan.ir.full import CHOSEN, Full
 
 
@@ -28,12 +28,12 @@ class Renamed:
 
 def test_a_description_has_first_names_and_nothing_that_follows() -> None:
     expected = ["First", {"relation": "t", "pieces": ["one"], "why": ""}]
-    assert described(Renamed("t", (Kind.ONE,), "because", 3)) == expected
+    assert describe_node(Renamed("t", (Kind.ONE,), "because", 3)) == expected
     assert Renamed("t", size=3) == Renamed("t"), "derived fields do not tell nodes apart"
 
 
 def test_the_reason_of_a_full_node_is_blank() -> None:
-    assert described(Full("SELECT 1", ("t",), CHOSEN)) == [
+    assert describe_node(Full("SELECT 1", ("t",), CHOSEN)) == [
         "Full",
         {"query": "SELECT 1", "reads": ["t"], "reason": "", "needs": []},
     ]
@@ -41,4 +41,4 @@ def test_the_reason_of_a_full_node_is_blank() -> None:
 
 def test_other_values_are_refused() -> None:
     with pytest.raises(TypeError, match="list"):
-        described(Renamed("t", parts=[Kind.ONE]))  # type: ignore[arg-type]
+        describe_node(Renamed("t", parts=[Kind.ONE]))  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ import pytest
 
 from airflow_pipelines.rows.zsets import Merge
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate, Call, ColumnTotal, KeptValue, Total
-from airflow_pipelines.sql.plan.ir.description import described
+from airflow_pipelines.sql.plan.ir.description import describe_node
 from airflow_pipelines.sql.plan.ir.linear import Item, Scan, Select, Source
 from airflow_pipelines.sql.plan.ir.stage import Stage
 from airflow_pipelines.sql.plan.passes.calls_over_rows import calls_over_rows, derive_calls_over_rows
@@ -43,6 +43,6 @@ def test_what_is_derived_is_no_part_of_the_layout() -> None:
     assert isinstance(derived.node, Aggregate)
     assert derived.node.over_rows is not None
     assert derived == stage
-    assert described(derived.node) == described(stage.node)
+    assert describe_node(derived.node) == describe_node(stage.node)
     linear = Stage("v", (("k", "int"), ("c0", "bigint")), _node(("COUNT(*)", "bigint", "__a0")))
     assert derive_calls_over_rows(linear, {}).node.over_rows is None  # type: ignore[union-attr]

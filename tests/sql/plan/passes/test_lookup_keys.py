@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys, KeyedSource, Shape
-from airflow_pipelines.sql.plan.ir.description import described
+from airflow_pipelines.sql.plan.ir.description import describe_node
 from airflow_pipelines.sql.plan.ir.linear import Item, Linear, Scan, Select, Source, UnionAll
 from airflow_pipelines.sql.plan.ir.lookup import Lookup
 from airflow_pipelines.sql.plan.ir.stage import Stage
@@ -59,4 +59,4 @@ def test_stored_answers_are_looked_up_in_the_stage_itself() -> None:
     assert finished.sources[0].lookup == Lookup("t", ("id",), frozenset(T.columns))
     # What is derived is no part of the node's identity, nor of its layout.
     assert finished == node
-    assert described(finished) == described(node)
+    assert describe_node(finished) == describe_node(node)

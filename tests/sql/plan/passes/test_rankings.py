@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_pipelines.sql.plan.ir.append_only_top_k import AppendOnlyTopK
-from airflow_pipelines.sql.plan.ir.description import described
+from airflow_pipelines.sql.plan.ir.description import describe_node
 from airflow_pipelines.sql.plan.ir.linear import Scan
 from airflow_pipelines.sql.plan.ir.ranking import OrderColumn, RankFunction, Ranking
 from airflow_pipelines.sql.plan.ir.stage import Stage
@@ -68,4 +68,4 @@ def test_the_ranking_is_no_part_of_the_layout() -> None:
     assert isinstance(finished, AppendOnlyTopK)
     assert finished.ranking is not None
     assert finished == node
-    assert described(finished) == described(node)
+    assert describe_node(finished) == describe_node(node)
