@@ -157,7 +157,7 @@ class LocalJob:
 
     def _commit(self, snapshot: Snapshot) -> None:
         self._checkpoint = snapshot
-        self._runner.committed()
+        self._runner.notify_checkpoint_complete()
         self._last_checkpoint = time.monotonic()
 
     def _write_savepoint(self, directory: str) -> str:

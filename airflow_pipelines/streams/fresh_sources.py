@@ -33,7 +33,7 @@ def without_moved_sources(snapshot: Snapshot, plan: Plan, warn: Callable[[str], 
                     f"The source {chain.head.name!r} reads {operator.source.places[0]}, and its position in the snapshot is one in"
                     f" {before[0]}: it begins anew."
                 )
-    return _changed(snapshot, lambda task: _without_operators(task, moved)) if moved else snapshot
+    return _change_tasks(snapshot, lambda task: _without_operators(task, moved)) if moved else snapshot
 
 
 def with_event_time_of(snapshot: Snapshot, plan: Plan) -> Snapshot:
@@ -81,7 +81,7 @@ def _reset_event_time(snapshot: Snapshot, chains: Collection[Chain]) -> Snapshot
         channels = None if heads.intersection(task.watermarks) else task.channels
         return replace(task, watermarks=watermarks, operators=operators, channels=channels)
 
-    return _changed(snapshot, begun_anew)
+    return _change_tasks(snapshot, begun_anew)
 
 
 def _find_places(snapshot: Snapshot, uid: str) -> tuple[str, ...]:
@@ -101,5 +101,5 @@ def _without_operators(task: TaskSnapshot, uids: Set[str]) -> TaskSnapshot:
     )
 
 
-def _changed(snapshot: Snapshot, change: Callable[[TaskSnapshot], TaskSnapshot]) -> Snapshot:
+def _change_tasks(snapshot: Snapshot, change: Callable[[TaskSnapshot], TaskSnapshot]) -> Snapshot:
     return replace(snapshot, tasks={head: [change(task) for task in tasks] for head, tasks in snapshot.tasks.items()})

@@ -19,7 +19,7 @@ from airflow_pipelines.streams.known_splits import KnownSplits
 from airflow_pipelines.streams.loop import ChainTask, Channel, TaskPart
 from airflow_pipelines.streams.operators.base import TaskSettings
 from airflow_pipelines.streams.operators.source import Read, SourceOperator
-from airflow_pipelines.streams.restoring import refuse_unclaimed, task_snapshot, unclaimed
+from airflow_pipelines.streams.restoring import make_unclaimed_error, refuse_unclaimed, task_snapshot
 from airflow_pipelines.streams.snapshots import Snapshot, TaskSnapshot
 from airflow_pipelines.streams.state.pages import PageId, StoredPage
 from airflow_pipelines.streams.watermark_watch import WatermarkWatch
@@ -86,7 +86,7 @@ class LocalRunner:
         for uid, page_id, page in pages:
             chain = chains.get(uid)
             if chain is None:
-                raise unclaimed([uid])
+                raise make_unclaimed_error([uid])
             index = group_to_task(page_id[0], chain.parallelism, chain.max_parallelism)
             self._tasks[chain.number][index].load(uid, page_id, page)
 
@@ -243,11 +243,11 @@ class LocalRunner:
                 snapshot.max_parallelism[step.uid] = chain.max_parallelism
         return snapshot
 
-    def committed(self) -> None:
+    def notify_checkpoint_complete(self) -> None:
         """Handle that the last snapshot is durable: sinks make their output visible, and sources may forget what they gave."""
         for tasks in self._tasks.values():
             for task in tasks:
-                task.committed()
+                task.notify_checkpoint_complete()
 
     def finish(self) -> None:
         """Commit what the last step wrote, and close all functions, sources and sinks."""
@@ -257,7 +257,7 @@ class LocalRunner:
             for tasks in self._tasks.values():
                 for task in tasks:
                     task.snapshot()
-        self.committed()
+        self.notify_checkpoint_complete()
         self.close()
 
     def close(self) -> None:

@@ -425,10 +425,10 @@ class ChainTask:
         for uid, each in marks.items():
             self._stores[uid].restore_marks(each)
 
-    def committed(self) -> None:
+    def notify_checkpoint_complete(self) -> None:
         """Notify all operators that the last snapshot is durable."""
         for operator in self.operators.values():
-            operator.committed()
+            operator.notify_checkpoint_complete()
 
     def close(self) -> None:
         """Close all operators, also if one of them raises.

@@ -127,7 +127,7 @@ class ChildProcess:
             return self.connection.recv()
         raise EOFError
 
-    def ended(self) -> ProcessEndedError:
+    def diagnose_end(self) -> ProcessEndedError:
         """Return the error to raise when the connection has ended. Wait a moment for the end of the process, and kill it otherwise.
 
         :returns: an error that says how the process ended

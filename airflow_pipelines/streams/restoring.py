@@ -23,10 +23,10 @@ def refuse_unclaimed(snapshot: Snapshot, plan: Plan) -> None:
     }
     with_state = sorted(uid for uid in kept if _has_state(snapshot, uid))
     if with_state:
-        raise unclaimed(with_state)
+        raise make_unclaimed_error(with_state)
 
 
-def unclaimed(uids: list[str]) -> StreamProgramError:
+def make_unclaimed_error(uids: list[str]) -> StreamProgramError:
     """Return the error for state that no operator takes.
 
     :param uids: the uids of the operators that had the state

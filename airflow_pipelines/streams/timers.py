@@ -162,12 +162,12 @@ class Timers:
         else:
             waiting.append((entry, namespace))
 
-    def heated(self, entry: Entry) -> None:
+    def add_timers(self, entry: Entry) -> None:
         """Add the timers of an entry that becomes hot."""
         for domain, timestamp, namespace in entry.timers:
             self._push(domain, timestamp, entry, namespace)
 
-    def cooled(self, entry: Entry) -> None:
+    def remove_timers(self, entry: Entry) -> None:
         """Remove the timers of an entry that goes to rest."""
         timers, entry.timers = entry.timers, NO_TIMERS
         for domain, timestamp, namespace in timers:

@@ -7,7 +7,7 @@ from py4j.protocol import Py4JJavaError
 
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.spark import java_errors
-from airflow_pipelines.host.api.routers.query import EvaluationFailed, _told
+from airflow_pipelines.host.api.routers.query import EvaluationFailed, _convert_errors
 
 
 class JavaError(Py4JJavaError):
@@ -21,7 +21,7 @@ class JavaError(Py4JJavaError):
 
 
 def problem_of(error: Exception) -> Problem:
-    with pytest.raises(Problem) as raised, _told(EvaluationFailed):
+    with pytest.raises(Problem) as raised, _convert_errors(EvaluationFailed):
         raise error
     return raised.value
 

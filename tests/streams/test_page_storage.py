@@ -40,7 +40,7 @@ def test_a_storage_is_what_a_dict_would_be(storage):
     for page_id, page in expected.items():
         assert page_id in storage
         assert storage.read(page_id) == page.data
-        assert storage.stored(page_id) == page
+        assert storage.read_stored(page_id) == page
     assert (9, 0, 0) not in storage
     assert storage.read((9, 0, 0)) is None
 

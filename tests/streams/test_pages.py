@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.state.page_layout import EXPIRY, NEVER, find
-from airflow_pipelines.streams.state.page_update import FEW, updated
+from airflow_pipelines.streams.state.page_update import FEW, update_page
 from airflow_pipelines.streams.state.pages import (
     PageRows,
     Row,
     StoredPage,
-    framed,
+    frame_entry,
     kept_in,
     key_hashes,
     key_in,
@@ -24,13 +24,13 @@ TIMES = st.one_of(st.just(NEVER), st.integers(-(2**63), NEVER - 1))
 
 
 def row(key, kept, times=(NEVER, NEVER, NEVER), bits=None):
-    return Row(key_hashes(key)[1] if bits is None else bits, framed(key, kept), times)
+    return Row(key_hashes(key)[1] if bits is None else bits, frame_entry(key, kept), times)
 
 
 def page_of(rows):
     page = PageRows()
     page.extend(rows)
-    return page.stored()
+    return page.assemble()
 
 
 @given(
@@ -42,11 +42,11 @@ def test_a_changed_page_is_what_a_dict_would_be(before, changes):
     rows = PageRows.of(page.data)
     rows.change({key: None if kept is None else row(key, *kept) for key, kept in changes.items()})
     expected = {key: kept for key, kept in {**before, **changes}.items() if kept is not None}
-    assert rows.kept() == {key: kept for key, (kept, _) in expected.items()}
+    assert rows.get_contents() == {key: kept for key, (kept, _) in expected.items()}
     if not expected:
         assert len(rows) == 0
         return
-    changed = rows.stored()
+    changed = rows.assemble()
     assert len(changed.data) <= rows.size()
     for key in {*before, *changes}:
         assert find(changed.data, key_hashes(key)[1], key) == (expected[key][0] if key in expected else None)
@@ -72,19 +72,19 @@ def test_a_few_changes_give_the_same_page_whether_it_is_taken_apart_or_not(befor
     given_changes = {key: None if kept is None else row(key, *kept) for key, kept in changes.items()}
     rows = PageRows.of(page.data)
     rows.change(given_changes)
-    copied = updated(page.data, given_changes, now)
+    copied = update_page(page.data, given_changes, now)
     columns = PageRows.of(page.data).times
     fits = all(
         kept is not None and all(time == NEVER or columns[number] is not None for number, time in enumerate(kept[1]))
         for kept in changes.values()
     )
-    if not fits or len(changes) > FEW or (now is not None and rows.expired(now)):
+    if not fits or len(changes) > FEW or (now is not None and rows.find_expired(now)):
         assert copied is None
         return
     again = PageRows.of(copied.data)
     assert (again.bits, again.data) == (rows.bits, rows.data)
-    assert again.stored() == rows.stored()
-    assert copied.due == rows.stored().due
+    assert again.assemble() == rows.assemble()
+    assert copied.due == rows.assemble().due
 
 
 def test_keys_with_one_hash_are_told_apart_and_a_hash_is_not_found_across_two_others():
@@ -118,7 +118,7 @@ def test_columns_of_times_cost_nothing_where_there_are_none():
 
 def test_what_has_expired_is_known_without_decoding():
     rows = PageRows.of(page_of([row(b"a", b"", (NEVER, NEVER, 10)), row(b"b", b""), row(b"c", b"", (NEVER, NEVER, 11))]).data)
-    assert (rows.expired(9), rows.expired(10), rows.expired(11)) == ([], [0], [0, 2])
+    assert (rows.find_expired(9), rows.find_expired(10), rows.find_expired(11)) == ([], [0], [0, 2])
 
 
 def test_pages_of_another_layout_are_refused():

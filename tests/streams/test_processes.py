@@ -105,8 +105,8 @@ def test_exit_code_and_last_lines_are_in_the_error(child: ChildProcess) -> None:
     child.connection.send(("exit", 7))
     with pytest.raises(EOFError):
         child.connection.recv()
-    assert not child.is_alive or child.ended()
-    text = str(child.ended())
+    assert not child.is_alive or child.diagnose_end()
+    text = str(child.diagnose_end())
     assert "ended with exit code 7" in text
     assert "about to end" in text
 
@@ -115,7 +115,7 @@ def test_a_signal_is_named(child: ChildProcess) -> None:
     child.connection.send(("signal", "SIGKILL"))
     with pytest.raises(EOFError):
         child.connection.recv()
-    text = str(child.ended())
+    text = str(child.diagnose_end())
     assert "SIGKILL" in text
     assert "memory" in text
 
@@ -124,7 +124,7 @@ def test_a_crash_says_where(child: ChildProcess) -> None:
     child.connection.send(("signal", "SIGSEGV"))
     with pytest.raises(EOFError):
         child.connection.recv()
-    text = str(child.ended())
+    text = str(child.diagnose_end())
     assert "SIGSEGV" in text
     assert "child_process.py" in text
 

@@ -84,7 +84,7 @@ def create_app(fleet: Fleet, token: str, shut_down: Callable[[], None], may_shut
         return JSONResponse(failure.body(), http_status(failure.code))
 
     @app.exception_handler(ClientDisconnect)
-    async def left(_: Request, _failure: ClientDisconnect) -> JSONResponse:
+    async def answer_disconnect(_: Request, _failure: ClientDisconnect) -> JSONResponse:
         return JSONResponse(Problem(ErrorCode.CLIENT_DISCONNECTED, "The request broke off.").body(), 400)
 
     @app.exception_handler(RequestValidationError)
@@ -94,7 +94,7 @@ def create_app(fleet: Fleet, token: str, shut_down: Callable[[], None], may_shut
         return JSONResponse(Problem(ErrorCode.INVALID_PARAM, f"{place}: {first['msg']}").body(), 400)
 
     @app.exception_handler(Exception)
-    async def unexpected(_: Request, failure: Exception) -> JSONResponse:
+    async def answer_unexpected(_: Request, failure: Exception) -> JSONResponse:
         # The full error goes to the host's log; a stack of Java frames is no answer.
         text = (failure_text(failure).splitlines() or [""])[0]
         # The server closes the connection after this. Without the header, the caller would send its next call into a closed one.

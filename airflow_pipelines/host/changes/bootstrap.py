@@ -204,7 +204,7 @@ class _Sources:
         )
 
 
-def compared(old: Program, new: Program) -> PipelineDiff:
+def compare_programs(old: Program, new: Program) -> PipelineDiff:
     """Return the difference between two programs, regardless of the saved state.
 
     :param old: the program before

@@ -100,7 +100,7 @@ def planned_change(bootstrap: BootstrapPlan, saved: SavedProgram, new: NewProgra
         ChangePlan(
             relations=dict(_compare_relations(bootstrap.diff, before, saved.declarations(), after, declarations)),
             evaluated=expected,
-            dropped=_dropped(bootstrap, saved),
+            dropped=_count_dropped(bootstrap, saved),
             refusals=tuple(Refusal(problem.code.value, problem.message) for problem in bootstrap.refusals),
             operators=bootstrap.streams.operators,
             files=file_changes(identity.source, new.source),
@@ -120,8 +120,8 @@ def _compare_relations(
             RelationChange(
                 kind,
                 change,
-                _declared(name, before.tables if tables else before.views, old_texts),
-                _declared(name, after.tables if tables else after.views, new_texts),
+                _make_declaration(name, before.tables if tables else before.views, old_texts),
+                _make_declaration(name, after.tables if tables else after.views, new_texts),
             ),
         )
 
@@ -145,7 +145,7 @@ def _changes(diff: PipelineDiff, before: Fingerprints, after: Fingerprints) -> d
     return {name: (kinds[name], change) for name, change in found.items() if not is_hidden(name)}
 
 
-def _declared(name: str, hashes: Mapping[str, str], texts: Mapping[str, str]) -> Declaration | None:
+def _make_declaration(name: str, hashes: Mapping[str, str], texts: Mapping[str, str]) -> Declaration | None:
     return Declaration(texts.get(name, ""), hashes[name]) if name in hashes else None
 
 
@@ -170,7 +170,7 @@ def _plan_evaluations(bootstrap: BootstrapPlan, saved: SavedProgram, new: Progra
     return found
 
 
-def _dropped(bootstrap: BootstrapPlan, saved: SavedProgram) -> dict[str, int]:
+def _count_dropped(bootstrap: BootstrapPlan, saved: SavedProgram) -> dict[str, int]:
     """Return the number of storage entries that are dropped, by relation: contents and states of removed and changed relations."""
     identity = saved.identity.fingerprints
     relations = {*identity.tables, *identity.views, SYSTEM_VIEW}

@@ -29,13 +29,13 @@ class CheckpointRequests:
             self._next += 1
             return number
 
-    def started(self) -> None:
+    def note_start(self) -> None:
         """Note that a checkpoint is being written."""
         with self._lock:
             self._delayed = None
             self._started_at = datetime.now(UTC)
 
-    def delayed(self, reasons: list[str]) -> None:
+    def note_delay(self, reasons: list[str]) -> None:
         """Note that a checkpoint has to wait.
 
         :param reasons: the reasons, in wire form
@@ -44,13 +44,13 @@ class CheckpointRequests:
             since = datetime.now(UTC) if self._delayed is None else self._delayed[1]
             self._delayed = (reasons, since)
 
-    def succeeded(self, number: int) -> None:
+    def note_success(self, number: int) -> None:
         """Note that the request ``number`` led to a checkpoint."""
         with self._lock:
             self._success = number
             self._started_at = None
 
-    def failed(self, number: int, error: str) -> None:
+    def note_failure(self, number: int, error: str) -> None:
         """Note that the request ``number`` did not lead to a checkpoint."""
         with self._lock:
             self._failure = {"sequence_number": number, "error": error, "failed_at": stamp(datetime.now(UTC))}

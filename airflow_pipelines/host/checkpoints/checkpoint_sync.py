@@ -88,7 +88,7 @@ class CheckpointSync:
         :raises Problem: if there is nothing to copy, or no target
         """
         config = self._require_config()
-        chosen = self._newest() if uuid is None else self._named(uuid)
+        chosen = self._newest() if uuid is None else self._find_named(uuid)
         self._start(config, chosen, self._retention.but(retention_min_count, retention_min_age_days), periodic=False)
         return chosen
 
@@ -140,7 +140,7 @@ class CheckpointSync:
             raise Problem(ErrorCode.CHECKPOINT_PUSH_ERROR, "There is no checkpoint to sync yet: make one first.")
         return newest.uuid
 
-    def _named(self, uuid: UUID) -> UUID:
+    def _find_named(self, uuid: UUID) -> UUID:
         there = [info.uuid for info in self._durability.checkpoints.list_checkpoints()]
         if uuid not in there:
             raise Problem(
@@ -169,14 +169,14 @@ class CheckpointSync:
             text = self._log.redact(str(error))
             with self._lock:
                 self._failure = {"uuid": str(copy.uuid), "error": text}
-                self._ended(copy.uuid, text)
+                self._note_end(copy.uuid, text)
             return
         with self._lock:
             if copy.periodic:
                 self._periodic = copy.uuid
             else:
                 self._success = copy.uuid
-            self._ended(copy.uuid, None)
+            self._note_end(copy.uuid, None)
         self._synced(copy.uuid)
         self._remove_outdated(remote, copy)
 
@@ -193,7 +193,7 @@ class CheckpointSync:
         self._log.info("checkpoint %s synced to %s (%d files sent)", copy.uuid, remote.url, sent)
         return remote
 
-    def _ended(self, uuid: UUID, error: str | None) -> None:
+    def _note_end(self, uuid: UUID, error: str | None) -> None:
         self._outcomes[uuid] = error
         while len(self._outcomes) > OUTCOMES:
             del self._outcomes[next(iter(self._outcomes))]

@@ -147,7 +147,7 @@ class Durability:
         :raises StorageError: if the local state cannot be used
         :raises SyncError: if the state in a store of copies cannot be used
         """
-        return self._saved(self._start(expected, sources)) if self.options.storage else None
+        return self._load_saved(self._start(expected, sources)) if self.options.storage else None
 
     def go_back(self, uuid: UUID) -> tuple[SavedState | None, Path | None]:
         """Return an older checkpoint to start from, and the folder with the newer state, if there was any.
@@ -155,16 +155,16 @@ class Durability:
         :raises StorageError: if there is no such checkpoint, or it is damaged
         """
         start, aside = self._starts.choose(uuid)
-        return self._saved(start), aside
+        return self._load_saved(start), aside
 
-    def pulled(self, uuid: UUID) -> SavedState | None:
+    def load_pulled(self, uuid: UUID) -> SavedState | None:
         """Return a checkpoint to start from that was pulled into the store and is the newest there.
 
         :raises StorageError: if it is damaged
         """
-        return self._saved(self._starts.load_pulled(uuid))
+        return self._load_saved(self._starts.load_pulled(uuid))
 
-    def _saved(self, start: Start) -> SavedState | None:
+    def _load_saved(self, start: Start) -> SavedState | None:
         base, journal = start.base, start.journal
         self._has_checkpoint = self.checkpoints.latest_listed() is not None
         self._set_aside = files_set_aside(self.folder)
@@ -290,7 +290,7 @@ class Durability:
         """Write the unlisted recovery point in place of the journal. It needs storage; :attr:`journals` may be False."""
         self._rebase(self.checkpoints.save_recovery_point(contents))
 
-    def listed(self) -> list[dict[str, Any]]:
+    def list_checkpoints(self) -> list[dict[str, Any]]:
         """Return the listed checkpoints in wire form, newest first."""
         return [info.to_wire() for info in self.checkpoints.list_checkpoints()]
 

@@ -79,7 +79,7 @@ class Standby:
         self._log.info("activated: looking for a newer checkpoint for the last time")
         self._pull_if_possible()
 
-    def activated(self, expected: UUID | None) -> SavedState | None:
+    def activate(self, expected: UUID | None) -> SavedState | None:
         """Return the state to start from, and mark the storage: from here on it may have state that no copy has.
 
         :param expected: a checkpoint that is known to have been made over this storage
@@ -89,8 +89,8 @@ class Standby:
         if self._pulled is None:
             saved = self._durability.saved_state(expected, self._sources)
         else:
-            saved = self._durability.pulled(self._pulled)
-        self._state.record(RuntimeStatus.STANDBY, checkpoints=self._durability.listed())
+            saved = self._durability.load_pulled(self._pulled)
+        self._state.record(RuntimeStatus.STANDBY, checkpoints=self._durability.list_checkpoints())
         # After a kill before this point, the pipeline stands by again if it is started so.
         write_atomically(self._durability.folder / MARKER, b"")
         return saved

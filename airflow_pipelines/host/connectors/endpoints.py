@@ -104,7 +104,7 @@ class Endpoints:
         :param step: the newest step
         :param counters: the counters of the pipeline
         """
-        return Mark(step, counters, self.inputs.processed())
+        return Mark(step, counters, self.inputs.count_processed())
 
     def count_delivered(self, records: int, steps: int) -> None:
         """Note that the results of everything consumed so far have been delivered.

@@ -103,7 +103,7 @@ class ConnectorInput:
         self._lagging: Lagging | None = None
         self._thread = threading.Thread(target=self._run, name=f"input {endpoint.name}", daemon=True)
 
-    def restored(self, was_started: bool) -> None:
+    def note_restored(self, was_started: bool) -> None:
         """Note that the connector goes on from saved state. If it had been started, it does not wait for labels again."""
         if was_started:
             self.endpoint.waiting = False
@@ -137,13 +137,13 @@ class ConnectorInput:
 
     def take(self) -> list[InputChunk]:
         """Remove and return the chunks for one step: at least one if there is any, and no more rows than the connector's limit."""
-        return self._taken(self._step_records)
+        return self._take_chunks(self._step_records)
 
     def take_all(self) -> list[InputChunk]:
         """Remove and return all waiting chunks, regardless of the connector's limit, up to the end of a transaction of its own."""
-        return self._taken(math.inf)
+        return self._take_chunks(math.inf)
 
-    def _taken(self, most: float) -> list[InputChunk]:
+    def _take_chunks(self, most: float) -> list[InputChunk]:
         taken: list[InputChunk] = []
         records = 0
         with self._condition:
@@ -268,7 +268,9 @@ class ConnectorInput:
         wait_s = self._back_off.next_s()
         self.endpoint.health.trouble = message
         self.endpoint.metrics.transport_errors.add(ConnectorError("transport", message))
-        self._log.limited(self.endpoint.name, "connector %s: %s; it is tried again in %.1f s", self.endpoint.name, message, wait_s)
+        self._log.warn_limited(
+            self.endpoint.name, "connector %s: %s; it is tried again in %.1f s", self.endpoint.name, message, wait_s
+        )
         self._arrived(0, 0)
         with self._condition:
             self._condition.wait_for(lambda: self._closed, wait_s)
@@ -281,7 +283,7 @@ class ConnectorInput:
             try:
                 transport.close()
             except Exception as error:  # noqa: BLE001  it is broken already
-                self._log.limited(self.endpoint.name, "connector %s: while closing: %s", self.endpoint.name, error)
+                self._log.warn_limited(self.endpoint.name, "connector %s: while closing: %s", self.endpoint.name, error)
 
     def _lag(self) -> Lag | None:
         lagging = self._lagging
@@ -306,19 +308,19 @@ class ConnectorInput:
             changes, refused = allowed_changes(given, self._table)
             for part in refused:
                 endpoint.metrics.parse_errors.extend([ConnectorError("parse", part.reason)], part.count)
-                self._log.limited(endpoint.name, "connector %s: %d records: %s", endpoint.name, part.count, part.reason)
+                self._log.warn_limited(endpoint.name, "connector %s: %d records: %s", endpoint.name, part.count, part.reason)
             if changes is not chunk.changes:
                 chunk = replace(chunk, changes=changes, records=chunk.records - sum(part.count for part in refused))
         if chunk.num_parse_errors:
             endpoint.metrics.parse_errors.extend(chunk.parse_errors, chunk.num_parse_errors)
             for error in chunk.parse_errors:
-                self._log.limited(endpoint.name, "connector %s: record %d: %s", endpoint.name, error.index, error.message)
+                self._log.warn_limited(endpoint.name, "connector %s: record %d: %s", endpoint.name, error.index, error.message)
         with self._condition:
             self._has_read, self._reached = True, chunk.position
             self._queue.append(chunk)
             self._queued += chunk.records
             self._queued_bytes += chunk.size_bytes
-            endpoint.received(chunk.records, chunk.size_bytes)
+            endpoint.count_received(chunk.records, chunk.size_bytes)
             endpoint.metrics.end_of_input = chunk.end_of_input
         if chunk.end_of_input:
             self._log.info("connector %s: end of input after %d records", endpoint.name, endpoint.metrics.total_records)

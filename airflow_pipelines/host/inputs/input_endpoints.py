@@ -37,7 +37,7 @@ class InputEndpoints:
         self._endpoints[reader.endpoint.name] = reader.endpoint
         self._readers[reader.endpoint.name] = reader
 
-    def pushed(self, name: str, table: str) -> InputEndpoint:
+    def get_push_endpoint(self, name: str, table: str) -> InputEndpoint:
         """Return the input of rows pushed into ``table`` under ``name``. It is created on first use."""
         return self._endpoints.setdefault(name, InputEndpoint(name, table))
 
@@ -90,9 +90,9 @@ class InputEndpoints:
         """
         if name in self._endpoints:
             self._endpoints[name].restore(state, same=name in kept)
-            self._readers[name].restored(was_started=not state.waiting and name in kept)
+            self._readers[name].note_restored(was_started=not state.waiting and name in kept)
         elif not state.declared and state.table in relations:
-            self.pushed(name, state.table).restore(state, same=True)
+            self.get_push_endpoint(name, state.table).restore(state, same=True)
 
     def start(self) -> None:
         """Start the connectors' threads; they read once the pipeline is active."""
@@ -120,16 +120,18 @@ class InputEndpoints:
 
         :param wanted: selects the connectors
         """
-        return self._taken(wanted, ConnectorInput.take)
+        return self._take_from(wanted, ConnectorInput.take)
 
     def take_all(self, wanted: Wanted) -> dict[InputEndpoint, list[InputChunk]]:
         """Remove and return all chunks that each connector has read.
 
         :param wanted: selects the connectors
         """
-        return self._taken(wanted, ConnectorInput.take_all)
+        return self._take_from(wanted, ConnectorInput.take_all)
 
-    def _taken(self, wanted: Wanted, take: Callable[[ConnectorInput], list[InputChunk]]) -> dict[InputEndpoint, list[InputChunk]]:
+    def _take_from(
+        self, wanted: Wanted, take: Callable[[ConnectorInput], list[InputChunk]]
+    ) -> dict[InputEndpoint, list[InputChunk]]:
         taken = {reader.endpoint: take(reader) for reader in self._readers.values() if wanted(reader.endpoint)}
         return {endpoint: chunks for endpoint, chunks in taken.items() if chunks}
 
@@ -182,11 +184,11 @@ class InputEndpoints:
             states[name] = replace(states[name], waiting=reader.waiting_for_labels)
         return states
 
-    def processed(self) -> dict[InputEndpoint, int]:
+    def count_processed(self) -> dict[InputEndpoint, int]:
         """Return the number of records of each input that steps have taken."""
         return {endpoint: endpoint.metrics.processed_records for endpoint in self.all}
 
-    def completed(self) -> dict[InputEndpoint, int]:
+    def count_completed(self) -> dict[InputEndpoint, int]:
         """Return for each input the number of records whose results all outputs have delivered."""
         return {endpoint: endpoint.metrics.completed_records for endpoint in self.all}
 

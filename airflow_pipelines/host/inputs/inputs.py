@@ -70,7 +70,7 @@ class InputEndpoint:
         """True if the endpoint came from a request, so that it never counts for completion."""
         return self.connector is None
 
-    def received(self, records: int, size_bytes: int) -> None:
+    def count_received(self, records: int, size_bytes: int) -> None:
         """Count rows that arrived."""
         self.metrics.total_records += records
         self.metrics.total_bytes += size_bytes

@@ -36,7 +36,7 @@ class Push:
     number: int = 0
     committed: Future[int] = field(default_factory=Future)
 
-    def done(self, step: int) -> None:
+    def complete(self, step: int) -> None:
         """Tell the waiting request that ``step`` has the rows."""
         # The waiting client may have gone, which cancels the future.
         with suppress(InvalidStateError):
@@ -176,7 +176,7 @@ class Intake:
             return
         self._received(push.records, push.size_bytes)
         if push.endpoint is not None:
-            push.endpoint.received(push.records, push.size_bytes)
+            push.endpoint.count_received(push.records, push.size_bytes)
         push.number = self._next
         self._next += 1
         self._accepted.append(push)

@@ -49,7 +49,7 @@ class PushKeys:
         """True if keys came after the newest checkpoint, maybe with rows that changed nothing."""
         return self._has_unsaved
 
-    def saved(self) -> None:
+    def note_saved(self) -> None:
         """Note that a checkpoint has all keys."""
         self._has_unsaved = False
 
@@ -99,7 +99,7 @@ class PushKeys:
             self._forget_oldest()
             self._has_unsaved = True
 
-    def kept(self) -> dict[str, int]:
+    def collect_kept(self) -> dict[str, int]:
         """Return the keys that a checkpoint keeps; older ones are dropped."""
         with self._lock:
             self._forget_oldest()

@@ -118,8 +118,8 @@ def report_rejected(log: PipelineLog, found: Iterable[Rejected], taken: StepInpu
             source, before = sources[part.change]
             text = f"{part.count} changes of table {rejected.table} were left out: {rejected.reason}, for example {part.first}"
             if source is None:
-                log.limited(f"rejected {rejected.table}", "an ad-hoc statement: %s", text)
+                log.warn_limited(f"rejected {rejected.table}", "an ad-hoc statement: %s", text)
                 continue
             row = source.metrics.processed_records + source.metrics.collected_records + before + part.first_row
-            log.limited(f"rejected {source.name}", "connector %s: row %d: %s", source.name, row, text)
+            log.warn_limited(f"rejected {source.name}", "connector %s: row %d: %s", source.name, row, text)
             source.metrics.parse_errors.extend([ConnectorError("rejected", f"row {row}: {text}", row)], part.count)

@@ -53,7 +53,7 @@ class PipelineMetrics:
             for name, delta in deltas.items():
                 self._counters[name] += delta
 
-    def collected(self, records: int, size_bytes: int) -> None:
+    def set_collected(self, records: int, size_bytes: int) -> None:
         """Set the rows and bytes that the transaction in progress has collected; its step has not come yet."""
         self._collected = (records, size_bytes)
 

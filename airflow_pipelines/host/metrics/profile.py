@@ -67,7 +67,7 @@ def circuit_profile(circuit: Circuit, recent: Iterable[StepStats]) -> dict[str, 
     }
 
 
-def zipped(profile: dict[str, Any], dataflow: dict[str, Any]) -> bytes:
+def zip_profile(profile: dict[str, Any], dataflow: dict[str, Any]) -> bytes:
     """Return a profile as a ZIP file: the profile and the dataflow graph as JSON, and each physical plan as text.
 
     :param profile: the result of :func:`circuit_profile`

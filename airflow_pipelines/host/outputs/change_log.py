@@ -215,9 +215,9 @@ class ChangeLogs:
         :param relation: the relation
         """
         with self._lock:
-            return self._followed(relation)
+            return self._follow(relation)
 
-    async def changed(self, relation: str, step: int, wait_s: float) -> Since | None:
+    async def wait_for_changes(self, relation: str, step: int, wait_s: float) -> Since | None:
         """Return the changes in a relation after a step, once there are any or the time is over; None if they are not known.
 
         :param relation: the relation
@@ -233,7 +233,7 @@ class ChangeLogs:
             while True:
                 event.clear()
                 with self._lock:
-                    found = self._followed(relation).since(step)
+                    found = self._follow(relation).since(step)
                 left = deadline - time.monotonic()
                 if found is None or found.steps or left <= 0 or self._closed:
                     return found
@@ -250,7 +250,7 @@ class ChangeLogs:
         self._closed = True
         self._wake()
 
-    def _followed(self, relation: str) -> ChangeLog:
+    def _follow(self, relation: str) -> ChangeLog:
         log = self._logs.get(relation)
         if log is None:
             log = self._logs[relation] = ChangeLog(self._newest)

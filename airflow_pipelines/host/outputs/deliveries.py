@@ -60,7 +60,7 @@ class Deliveries:
         """Drop all marks, because no output buffers anything."""
         self._marks.clear()
 
-    def reached(self, mark: Mark, first_kept: int) -> Mark | None:
+    def add_mark(self, mark: Mark, first_kept: int) -> Mark | None:
         """Add a mark, and determine the progress of all outputs.
 
         :param mark: the mark of the newest step

@@ -118,7 +118,7 @@ class DeliveryQueue:
             parts = list(self._parts)
             delivered = self.delivered
         # Files are written without the lock, which would hold up the delivery.
-        flushed = [part.kept(self._store) for part in parts]
+        flushed = [part.to_kept(self._store) for part in parts]
         on_disk = {part.number: part for part, _ in flushed}
         with self._condition:
             # The files are kept as long as the queue refers to them.

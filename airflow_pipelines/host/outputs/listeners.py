@@ -108,7 +108,7 @@ class Listener:
             yield self._empty
             while True:
                 self._filled.clear()
-                chunk, closed = self._taken()
+                chunk, closed = self._take()
                 if chunk is not None:
                     data, snapshot = chunk
                     yield frame_chunk(self._next(), data, self.format, snapshot=snapshot)
@@ -137,7 +137,7 @@ class Listener:
         }
         return {**wire, "encode_errors": self.metrics.encode_errors.to_wire(), "transport_errors": []} if errors else wire
 
-    def _taken(self) -> tuple[tuple[EgressData, bool] | None, bool]:
+    def _take(self) -> tuple[tuple[EgressData, bool] | None, bool]:
         """Remove and return the next chunk, if there is one, and True if the stream ends after the queued chunks."""
         with self._condition:
             chunk = self._queue.popleft() if self._queue else None

@@ -100,7 +100,7 @@ class OutputEndpoint:
         self._resumed_step: int | None = None
         self._sink: Sink
         if delivery is Delivery.IN_STEP:
-            self._sink = InStepSink(open_transport, self._written, self._fail)
+            self._sink = InStepSink(open_transport, self._count_written, self._fail)
         else:
             limits = QueueLimits(options.max_queued_records, options.queued_bytes)
             self._queue = DeliveryQueue(limits, services.store)
@@ -112,7 +112,7 @@ class OutputEndpoint:
                 lambda: ThreadProperties.of_this_thread(services.session.sparkContext).apply,
                 open_transport,
                 self._opening.write,
-                self._written,
+                self._count_written,
                 self._fail,
                 self._trouble,
                 services.wake,
@@ -385,7 +385,7 @@ class OutputEndpoint:
             then = "A restart loses all rows, for there is no storage: put the target right, restart, and push them again."
         return f"output {self.name} has failed: {self.health.fatal}. {then}"
 
-    def _written(self, records: int, size_bytes: int) -> None:
+    def _count_written(self, records: int, size_bytes: int) -> None:
         self.metrics.transmitted_records += records
         self.metrics.transmitted_bytes += size_bytes
         errors, count = self._left_out.take()
@@ -394,7 +394,7 @@ class OutputEndpoint:
             known = self.metrics.encode_errors
             listed = [replace(each, index=known.count + each.index, message=self._log.redact(each.message)) for each in errors]
             known.extend(listed, count)
-            self._log.limited(self.name, "output %s: %d rows are left out, the last: %s", self.name, count, listed[-1].message)
+            self._log.warn_limited(self.name, "output %s: %d rows are left out, the last: %s", self.name, count, listed[-1].message)
 
     def _fail(self, error: Exception) -> None:
         self._left_out.clear()
@@ -411,5 +411,5 @@ class OutputEndpoint:
         self._left_out.clear()
         self.health.trouble = self._log.redact(str(failure))
         self.metrics.transport_errors.add(ConnectorError("transport", self.health.trouble))
-        self._log.limited(self.name, "output %s: %s; it is tried again in %.1f s", self.name, self.health.trouble, wait_s)
+        self._log.warn_limited(self.name, "output %s: %s; it is tried again in %.1f s", self.name, self.health.trouble, wait_s)
         self._services.wake()

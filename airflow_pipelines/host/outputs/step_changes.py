@@ -69,7 +69,7 @@ class StepChanges:
         flushed = self.delta.flush(store)
         return replace(self, delta=replace(flushed, table=None)) if flushed.files else self
 
-    def kept(self, store: BatchStore) -> tuple[StepChanges, KeptStep]:
+    def to_kept(self, store: BatchStore) -> tuple[StepChanges, KeptStep]:
         """Return the same changes on disk, and the state of them for a checkpoint.
 
         :param store: the store of the files
@@ -80,7 +80,7 @@ class StepChanges:
 
     @classmethod
     def from_kept(cls, kept: KeptStep, store: BatchStore) -> StepChanges:
-        """Return the changes that :meth:`kept` described.
+        """Return the changes that :meth:`to_kept` described.
 
         :raises StorageError: if a file is missing or damaged; names the file
         """

@@ -88,7 +88,7 @@ class BodyQueue:
         """True if the thread will put no more parts."""
         return self._ended
 
-    async def begun(self) -> None:
+    async def wait_for_data(self) -> None:
         """Wait until there is something to send.
 
         :raises Exception: the failure of the thread, if it occurred before anything had to be sent

@@ -137,22 +137,22 @@ class Queries:
         """
         query = self._admit(HELD_BYTES if holds else 1)
         heads: list[T] = []
-        begun = asyncio.ensure_future(query.body.begun())
+        begun = asyncio.ensure_future(query.body.wait_for_data())
         gone = asyncio.ensure_future(left())
         self._threads.submit(self._carry_out, query, work, heads)
         try:
             waited: set[asyncio.Future[Any]] = {begun, gone}
             await asyncio.wait(waited, timeout=self._limits.time_s, return_when=asyncio.FIRST_COMPLETED)
             if not begun.done():
-                raise self._left() if gone.done() else self._late()
+                raise self._make_disconnect_problem() if gone.done() else self._late()
             begun.result()
         except BaseException as failure:
-            self._cancel_soon(query, failure if isinstance(failure, Problem) else self._left())
+            self._cancel_soon(query, failure if isinstance(failure, Problem) else self._make_disconnect_problem())
             raise
         finally:
             gone.cancel()
             begun.cancel()
-        return Reply(heads[0], self._parts(query), lambda: self._cancel_soon(query, self._left()))
+        return Reply(heads[0], self._parts(query), lambda: self._cancel_soon(query, self._make_disconnect_problem()))
 
     def cancel(self, problem: Problem) -> None:
         """Cancel all current requests."""
@@ -197,10 +197,10 @@ class Queries:
             failure = self._too_large()
             query.cancel(failure)
         except StalledError:
-            failure = self._stalled()
+            failure = self._make_stalled_problem()
             query.cancel(failure)
         except AbortedError:
-            failure = query.problem or self._left()
+            failure = query.problem or self._make_disconnect_problem()
         except Exception as error:  # noqa: BLE001  belongs to the request
             failure = query.problem or error
         finally:
@@ -222,7 +222,7 @@ class Queries:
             raise late from None
         finally:
             if not query.body.ended:
-                self._cancel_soon(query, self._left())
+                self._cancel_soon(query, self._make_disconnect_problem())
 
     def _cancel_soon(self, query: Query, reason: Problem) -> None:
         """Cancel a request without waiting: a JVM in trouble must not hold up other requests."""
@@ -236,7 +236,7 @@ class Queries:
             "(AIRFLOW_PIPELINES_QUERY_TIMEOUT_S). Ask for less, or make it a view.",
         )
 
-    def _stalled(self) -> Problem:
+    def _make_stalled_problem(self) -> Problem:
         return Problem(
             ErrorCode.AD_HOC_QUERY_ERROR,
             f"The request was cancelled: its client took nothing of the result for {self._limits.time_s:g} s, the limit for ad-hoc "
@@ -250,5 +250,5 @@ class Queries:
             "inserted or deleted (AIRFLOW_PIPELINES_QUERY_RESULT_BYTES). Change fewer rows at a time.",
         )
 
-    def _left(self) -> Problem:
+    def _make_disconnect_problem(self) -> Problem:
         return Problem(ErrorCode.AD_HOC_QUERY_ERROR, "The request was cancelled: its client has gone.")

@@ -124,18 +124,18 @@ def as_parquet(tables: Iterator[pa.Table]) -> Iterator[bytes]:
     with pq.ParquetWriter(sink, first.schema, compression="snappy") as writer:
         # The first rows are a row group of their own, so that the file begins with them.
         writer.write_table(first)
-        yield sink.taken()
+        yield sink.take()
         waiting, size = list[pa.Table](), 0
         for table in tables:
             waiting.append(table)
             size += table.nbytes
             if size >= ROW_GROUP_BYTES:
                 writer.write_table(pa.concat_tables(waiting))
-                yield sink.taken()
+                yield sink.take()
                 waiting, size = [], 0
         if waiting:
             writer.write_table(pa.concat_tables(waiting))
-    yield sink.taken()
+    yield sink.take()
 
 
 def as_arrow(tables: Iterator[pa.Table]) -> Iterator[bytes]:
@@ -144,11 +144,11 @@ def as_arrow(tables: Iterator[pa.Table]) -> Iterator[bytes]:
     sink = _Sink()
     with pa.ipc.new_stream(sink, first.schema) as writer:
         writer.write_table(first)
-        yield sink.taken()
+        yield sink.take()
         for table in tables:
             writer.write_table(table)
-            yield sink.taken()
-    yield sink.taken()
+            yield sink.take()
+    yield sink.take()
 
 
 def as_hash(tables: Iterator[pa.Table]) -> Iterator[bytes]:
@@ -194,7 +194,7 @@ def format_of(name: str) -> Format:
     return FORMATS[name]
 
 
-def counted(rows: int) -> pa.Table:
+def make_count_table(rows: int) -> pa.Table:
     """Return the result of a statement that changes rows: a table with one column ``count``."""
     return pa.table({"count": pa.array([rows], pa.uint64())})
 
@@ -218,7 +218,7 @@ class _Sink(io.RawIOBase):
     def tell(self) -> int:
         return self._position
 
-    def taken(self) -> bytes:
+    def take(self) -> bytes:
         """Remove and return everything written since the last call."""
         parts, self._parts = self._parts, []
         return b"".join(parts)

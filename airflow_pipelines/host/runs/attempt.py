@@ -58,9 +58,9 @@ class Attempt:
         run = run_id(deployment.deployment_id, number)
         self._storage = Path(deployment.storage)
         self._metrics = PipelineMetrics(run, self._storage)
-        self._intake = Intake(state.condition, self._received)
+        self._intake = Intake(state.condition, self._count_received)
         self.opening = opening = Opening(
-            deployment, sessions, references, state, approval, fence, self._metrics, log, self._arrived, number
+            deployment, sessions, references, state, approval, fence, self._metrics, log, self._note_arrival, number
         )
         self._transactions = Transactions(state.condition, self._intake, lambda: self._metrics.counters().transactions)
         self._checkpointer = Checkpointer(deployment, state, opening, self._intake, self._transactions, checkpoints, log)
@@ -108,11 +108,11 @@ class Attempt:
         """Release the storage folder."""
         self.opening.close_storage()
 
-    def _received(self, records: int, size_bytes: int) -> None:
+    def _count_received(self, records: int, size_bytes: int) -> None:
         self._metrics.add(input_records=records, input_bytes=size_bytes)
 
-    def _arrived(self, records: int, size_bytes: int) -> None:
-        self._received(records, size_bytes)
+    def _note_arrival(self, records: int, size_bytes: int) -> None:
+        self._count_received(records, size_bytes)
         self._state.notify()
 
 

@@ -69,7 +69,7 @@ class Checkpointer:
         number = self.requests.request()
         if self._transactions.current is not None:
             # The client sees at once that the checkpoint waits.
-            self.requests.delayed([TRANSACTION_IN_PROGRESS])
+            self.requests.note_delay([TRANSACTION_IN_PROGRESS])
         self._intake.submit(lambda: self._take_or_delay(live, number))
         return number
 
@@ -200,7 +200,7 @@ class Checkpointer:
         """
         numbers, self._delayed = self._delayed, []
         for number in numbers:
-            self.requests.failed(number, reason.message)
+            self.requests.note_failure(number, reason.message)
 
     def keep_last_step(self) -> None:
         """Save the steps before one that failed, so that a corrected program or row goes on from there, not from a checkpoint."""
@@ -217,27 +217,27 @@ class Checkpointer:
             self._take_requested(live, number)
             return
         self._delayed.append(number)
-        self.requests.delayed([TRANSACTION_IN_PROGRESS])
+        self.requests.note_delay([TRANSACTION_IN_PROGRESS])
 
     def _take_requested(self, live: LivePipeline, number: int) -> None:
-        self.requests.started()
+        self.requests.note_start()
         try:
             self._take(live)
         except Exception as error:  # noqa: BLE001  a checkpoint that fails is reported; the pipeline lives on
             self._log.failure("checkpoint %d failed: %s", number, failure_text(error), cause=error)
-            self.requests.failed(number, failure_text(error))
+            self.requests.note_failure(number, failure_text(error))
             # These failures mean that the run is replaced, or that the stream program has ended: the pipeline cannot go on.
             if isinstance(error, OvertakenError | StreamProgramFailure):
                 self._state.fail(error)
             return
-        self.requests.succeeded(number)
+        self.requests.note_success(number)
 
     def _take(self, live: LivePipeline) -> None:
         save_checkpoint(live)
         self._last = time.monotonic()
         if self._opening.sync is not None and not self._opening.sync.busy:
             live.durability.collect_garbage()
-        self._state.checkpointed(live.durability.listed())
+        self._state.record_checkpoints(live.durability.list_checkpoints())
 
     def _stopped_without(self, live: LivePipeline, failure: Exception) -> Problem:
         """Return the deployment error of a graceful stop whose checkpoint could not be written."""

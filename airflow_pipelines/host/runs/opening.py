@@ -113,7 +113,7 @@ class Opening:
         durability = self.durability = Durability(Path(deployment.storage), self.options)
         self._fence.begin(durability.check)
         self.sync = CheckpointSync(
-            self.options.sync, self.options.retention, durability, self._owner, self._log, self._state.synced
+            self.options.sync, self.options.retention, durability, self._owner, self._log, self._state.note_sync
         )
         program = front_end_for(deployment.source, self._sessions).compile(deployment.source)
         durability.journals_always = program.streams is not None or any(map(mirrors, program.connectors))
@@ -185,7 +185,7 @@ class Opening:
         self._log.info(
             "going back to checkpoint %s as asked; what was newer is in %s", chosen, aside or "nothing: it was the newest"
         )
-        self._state.record(RuntimeStatus.INITIALIZING, checkpoints=durability.listed())
+        self._state.record(RuntimeStatus.INITIALIZING, checkpoints=durability.list_checkpoints())
         return saved
 
     def _state_of_last_attempt(self, durability: Durability) -> SavedState | None:
@@ -210,7 +210,7 @@ class Opening:
         interval_s = self.options.sync.pull_interval_s
         standby = Standby(sources, interval_s, durability, self._state, self._fence, self._log)
         standby.wait()
-        return standby.activated(expected)
+        return standby.activate(expected)
 
     def _sources(self, durability: Durability) -> CheckpointSources | None:
         if self.options.sync is None or not self.options.storage:

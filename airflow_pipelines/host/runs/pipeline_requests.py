@@ -32,7 +32,7 @@ from airflow_pipelines.host.outputs.listeners import Listener
 from airflow_pipelines.host.runs.checkpointer import TRANSACTION_IN_PROGRESS, Checkpointer
 from airflow_pipelines.host.runs.figures import counters, figures
 from airflow_pipelines.host.runs.opening import Opening
-from airflow_pipelines.host.state.clock import described
+from airflow_pipelines.host.state.clock import describe_time
 from airflow_pipelines.host.state.failures import as_problem
 from airflow_pipelines.host.state.front_ends import front_end_for
 from airflow_pipelines.host.state.run_state import RunState
@@ -246,7 +246,7 @@ class PipelineRequests:
 
     def checkpoints(self) -> list[dict[str, Any]]:
         """Return the listed checkpoints, newest first."""
-        return [] if self._opening.durability is None else self._opening.durability.listed()
+        return [] if self._opening.durability is None else self._opening.durability.list_checkpoints()
 
     def sync(self) -> CheckpointSync:
         """Return the copies of checkpoints."""
@@ -286,7 +286,7 @@ class PipelineRequests:
         live = self._require_driven()
         if delta_ms is not None and delta_ms < 0:
             raise Problem(ErrorCode.INVALID_PARAM, f"The clock cannot go back: delta_ms is {delta_ms}.")
-        return self._set_clock(live, lambda: live.clock.advanced(None if delta_ms is None else delta_ms * 1000))
+        return self._set_clock(live, lambda: live.clock.advance(None if delta_ms is None else delta_ms * 1000))
 
     def set_clock(self, at_us: int) -> dict[str, Any]:
         """Move a clock that is driven by requests to a time, unless it is further already.
@@ -327,7 +327,7 @@ class PipelineRequests:
                 raise as_problem(failure) from failure
 
         self._intake.submit(task).result()
-        return described(reached[0])
+        return describe_time(reached[0])
 
     # Maintenance.
 

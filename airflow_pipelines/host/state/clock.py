@@ -71,9 +71,9 @@ class Clock:
         with self._lock:
             if self.options.http_driven:
                 if self._frozen is None:
-                    self._frozen = self._shown()
+                    self._frozen = self._read_shown()
                 return self._frozen
-        return self._shown()
+        return self._read_shown()
 
     def resume(self, reached: int | None) -> None:
         """Go on from the time of the last step, if the clock is driven by requests or starts at a time of its own."""
@@ -83,9 +83,9 @@ class Clock:
             if self.options.http_driven:
                 self._frozen = reached if self._frozen is None else max(reached, self._frozen)
             elif self.options.starts_at_us is not None:
-                self._shift += max(0, reached - self._shown())
+                self._shift += max(0, reached - self._read_shown())
 
-    def advanced(self, delta_us: int | None) -> int:
+    def advance(self, delta_us: int | None) -> int:
         """Move a clock that is driven by requests, by one tick if ``delta_us`` is None.
 
         :returns: the new time
@@ -113,7 +113,7 @@ class Clock:
         """
         if wake is None or self.options.http_driven:
             return None
-        return max(0.0, self._next_tick - time.monotonic(), (wake - self._shown()) / MICROSECONDS)
+        return max(0.0, self._next_tick - time.monotonic(), (wake - self._read_shown()) / MICROSECONDS)
 
     def tick(self, wake: int | None) -> int | None:
         """Return the time for the next step if a tick is due, else None.
@@ -134,9 +134,9 @@ class Clock:
         """
         if timer is None or self.options.http_driven:
             return None
-        return max(0.0, (timer - self._shown()) / MICROSECONDS)
+        return max(0.0, (timer - self._read_shown()) / MICROSECONDS)
 
-    def reached(self, timer: int | None) -> int | None:
+    def check_timer(self, timer: int | None) -> int | None:
         """Return the current time if a timer is due, else None. Unlike ticks, timers are as precise as the clock.
 
         :param timer: see :meth:`until`
@@ -144,14 +144,14 @@ class Clock:
         wait = self.until(timer)
         return self.now() if wait is not None and wait <= 0 else None
 
-    def _shown(self) -> int:
+    def _read_shown(self) -> int:
         return self._read_wall() + self._shift
 
     def _read_wall(self) -> int:
         return round(self._wall() * MICROSECONDS)
 
 
-def described(at_us: int) -> dict[str, Any]:
+def describe_time(at_us: int) -> dict[str, Any]:
     """Return a time in the form of the REST contract."""
     moment = _EPOCH + timedelta(microseconds=at_us)
     return {"now_ms": at_us // 1000, "now": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")}

@@ -18,7 +18,7 @@ from airflow_pipelines.program.messages import ProgramErrors
 from airflow_pipelines.program.streams import STREAM_PROGRAM
 
 
-def _kept(failure: StepError) -> str:
+def _describe_kept(failure: StepError) -> str:
     if failure.view == STREAM_PROGRAM:
         return "Nothing of the step was kept, except for what sinks had written by then that need no commit."
     return "Nothing of the step was kept."
@@ -43,7 +43,7 @@ def as_problem(failure: Exception, pipeline: str | None = None) -> Problem:
         if failing_row is not None:
             details |= {"relation": failing_row.relation, "row": dict(failing_row.row)}
             row = f", for example for the row {json.dumps(dict(failing_row.row), ensure_ascii=False)} of {failing_row.relation}"
-        text = f"The step failed while evaluating {failure.view}: {cause}{where}{row}. {_kept(failure)}"
+        text = f"The step failed while evaluating {failure.view}: {cause}{where}{row}. {_describe_kept(failure)}"
         return Problem(ErrorCode.WORKER_PANIC, text, details)
     if isinstance(failure, StreamProgramFailure):
         return Problem(ErrorCode.WORKER_PANIC, f"{str(failure).rstrip('.')}.")

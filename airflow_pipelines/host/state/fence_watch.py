@@ -54,5 +54,5 @@ class FenceWatch:
             raise
         except StorageError as error:
             # The storage may come back before anything has to be written. Otherwise the write fails with a reason.
-            self._log.limited("storage", "the storage cannot be used at the moment: %s", error)
+            self._log.warn_limited("storage", "the storage cannot be used at the moment: %s", error)
         self._looked = time.monotonic()

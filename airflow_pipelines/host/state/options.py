@@ -104,16 +104,16 @@ def _memory_limit(config: RuntimeConfig) -> int | None:
 
 
 def _sync(sync: Sync, references: References) -> SyncConfig:
-    def resolved(text: str | None) -> str | None:
+    def resolve_text(text: str | None) -> str | None:
         return None if text is None else str(references.resolve(text))
 
     return SyncConfig(
         bucket=str(references.resolve(sync.bucket)),
-        endpoint=resolved(sync.endpoint),
-        region=resolved(sync.region) or DEFAULT_REGION,
-        access_key=resolved(sync.access_key),
-        secret_key=resolved(sync.secret_key),
-        read_bucket=resolved(sync.read_bucket),
+        endpoint=resolve_text(sync.endpoint),
+        region=resolve_text(sync.region) or DEFAULT_REGION,
+        access_key=resolve_text(sync.access_key),
+        secret_key=resolve_text(sync.secret_key),
+        read_bucket=resolve_text(sync.read_bucket),
         start_from_checkpoint=sync.start_from_checkpoint,
         fail_if_no_checkpoint=sync.fail_if_no_checkpoint,
         pull_interval_s=sync.pull_interval or DEFAULT_PULL_INTERVAL_S,

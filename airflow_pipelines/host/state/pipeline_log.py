@@ -49,7 +49,7 @@ class PipelineLog:
         """Log an error that ends a connector or the incarnation; with ``cause``, also the stack of the cause."""
         self._logger.error(message, *args, exc_info=cause)
 
-    def limited(self, topic: str, message: str, *args: object) -> None:
+    def warn_limited(self, topic: str, message: str, *args: object) -> None:
         """Log a warning that may come in masses: at most ten per ``topic`` and ten seconds are written, then their number."""
         now = time.monotonic()
         with self._lock:

@@ -110,7 +110,7 @@ class StatusRecorder:
                 if self._closed:
                     return
                 transition = self._untold[0]
-            if not self._told(transition):
+            if not self._try_to_record(transition):
                 time.sleep(wait_s)
                 wait_s = min(2 * wait_s, LONGEST_WAIT_S)
                 continue
@@ -119,13 +119,13 @@ class StatusRecorder:
                 self._untold.popleft()
                 self._changed.notify_all()
 
-    def _told(self, transition: RuntimeTransition) -> bool:
+    def _try_to_record(self, transition: RuntimeTransition) -> bool:
         """Return True if a transition is finished: it is written, or never can be."""
         try:
             self._registry.record(transition)
         except (DBAPIError, NoConnectionError) as error:
             if not isinstance(error, DataError):
-                self._log.limited("store", "the store cannot be told the status; it is tried again: %s", type(error).__name__)
+                self._log.warn_limited("store", "the store cannot be told the status; it is tried again: %s", type(error).__name__)
                 return False
             self._log.failure("the store does not take the status %s", transition.status.value, cause=error)
         except SQLAlchemyError as error:

@@ -198,7 +198,7 @@ class RunState:
         """
         self._count_errors = count
 
-    def synced(self, checkpoint: UUID) -> None:
+    def note_sync(self, checkpoint: UUID) -> None:
         """Note that a copy of a checkpoint was made. Any thread may call it; the pipeline's own thread informs the store.
 
         :param checkpoint: the checkpoint
@@ -217,7 +217,7 @@ class RunState:
         """Set the failure of a requested operation, which ends the incarnation."""
         self._failure = failure
 
-    def checkpointed(self, checkpoints: list[dict[str, Any]]) -> None:
+    def record_checkpoints(self, checkpoints: list[dict[str, Any]]) -> None:
         """Record a checkpoint in the store.
 
         :param checkpoints: all current checkpoints

@@ -87,7 +87,7 @@ class LivePipeline:
             self._count(consumption, steps=0)
         self._finish(started)
         for push in taken.pushes:
-            push.done(self.circuit.snapshot.step)
+            push.complete(self.circuit.snapshot.step)
 
     def collect(self, taken: StepInput, transaction: Transaction) -> None:
         """Add the taken input to a transaction; nothing is evaluated or shown.
@@ -104,10 +104,10 @@ class LivePipeline:
         transaction.consumption = transaction.consumption.plus(consumption)
         for endpoint, part in consumption.parts.items():
             endpoint.collect(part)
-        self.metrics.collected(transaction.consumption.records, transaction.consumption.size_bytes)
+        self.metrics.set_collected(transaction.consumption.records, transaction.consumption.size_bytes)
         self.metrics.busy(time.monotonic() - started)
         for push in taken.pushes:
-            push.done(self.circuit.snapshot.step + 1)
+            push.complete(self.circuit.snapshot.step + 1)
 
     def commit(self, transaction: Transaction, clock: int | None = None) -> None:
         """Run one step over everything that a transaction has collected.
@@ -124,7 +124,7 @@ class LivePipeline:
             self._show(self.circuit.step_over(transaction.pending, clock), consumption)
         for endpoint in consumption.parts:
             endpoint.forget_collected()
-        self.metrics.collected(0, 0)
+        self.metrics.set_collected(0, 0)
         self._finish(started)
         took = (time.monotonic() - started) * 1000
         self.log.info("transaction %d: %d records, committed in %.0f ms", transaction.number, consumption.records, took)
@@ -143,7 +143,7 @@ class LivePipeline:
     def tick(self) -> int | None:
         """Return the time of a tick that is due, in microseconds since the epoch, or None."""
         tick = self.clock.tick(self.circuit.next_tick())
-        return self.clock.reached(self.circuit.next_timer()) if tick is None else tick
+        return self.clock.check_timer(self.circuit.next_timer()) if tick is None else tick
 
     def until_tick(self) -> float | None:
         """Return the seconds until a tick is due, or None if no tick would change anything."""
@@ -176,10 +176,10 @@ class LivePipeline:
         for output in self.endpoints.outputs.declared:
             lost = output.find_lost()
             if lost is not None and output.name not in self.deliveries.losses:
-                self.deliveries.lose(output.name, lost, self.endpoints.inputs.completed())
+                self.deliveries.lose(output.name, lost, self.endpoints.inputs.count_completed())
         first_kept = self.endpoints.outputs.first_kept
         if first_kept is not None:
-            mark = self.deliveries.reached(self.endpoints.mark(self.circuit.snapshot.step, self.metrics.counters()), first_kept)
+            mark = self.deliveries.add_mark(self.endpoints.mark(self.circuit.snapshot.step, self.metrics.counters()), first_kept)
             if mark is not None:
                 self.metrics.complete_until(mark.counters)
                 self.endpoints.count_delivered_until(mark)

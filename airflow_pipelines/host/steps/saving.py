@@ -17,8 +17,8 @@ def save_checkpoint(live: LivePipeline) -> CheckpointInfo:
     """
     started = time.monotonic()
     info = live.durability.save_checkpoint(_collect_contents(live))
-    _saved(live)
-    live.push_keys.saved()
+    _note_saved(live)
+    live.push_keys.note_saved()
     took = (time.monotonic() - started) * 1000
     live.log.info("checkpoint %s: step %d, %d bytes, %.0f ms", info.uuid, info.steps, info.size, took)
     return info
@@ -30,7 +30,7 @@ def save_recovery_point(live: LivePipeline) -> None:
     :param live: the pipeline
     """
     live.durability.save_recovery_point(_collect_contents(live))
-    _saved(live)
+    _note_saved(live)
     live.durability.collect_garbage()
 
 
@@ -43,7 +43,7 @@ def show_end_of_streams(live: LivePipeline) -> None:
         save_recovery_point(live)
     else:
         live.circuit.save_streams()
-        _saved(live)
+        _note_saved(live)
 
 
 def _collect_contents(live: LivePipeline) -> CheckpointContents:
@@ -63,11 +63,11 @@ def _collect_contents(live: LivePipeline) -> CheckpointContents:
         connectors=connectors,
         counters=live.metrics.counters(),
         initial_start_time=live.metrics.initial_start_time,
-        push_keys=live.push_keys.kept(),
+        push_keys=live.push_keys.collect_kept(),
     )
 
 
-def _saved(live: LivePipeline) -> None:
+def _note_saved(live: LivePipeline) -> None:
     """Note that everything done so far is durable."""
     if live.circuit.streams is not None:
         live.circuit.streams.committed()

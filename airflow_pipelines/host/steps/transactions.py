@@ -131,7 +131,7 @@ class Transactions:
                     "committed",
                     {"transaction_id": transaction.number},
                 )
-            transaction = transaction or self._opened()
+            transaction = transaction or self._open()
             transaction.by_api = Phase.STARTED
             self._condition.notify_all()
             return transaction.number
@@ -170,7 +170,7 @@ class Transactions:
         if all(chunk.transaction is None for chunks in taken.chunks.values() for chunk in chunks):
             return None
         with self._condition:
-            transaction = self._current or self._opened()
+            transaction = self._current or self._open()
             transaction.note(taken.chunks)
             return transaction
 
@@ -214,6 +214,6 @@ class Transactions:
                 },
             }
 
-    def _opened(self) -> Transaction:
+    def _open(self) -> Transaction:
         transaction = self._current = Transaction(self._last() + 1, self._intake.mark())
         return transaction

@@ -91,7 +91,7 @@ def stream_change(
         why_anew = moved.get(uid) or (_RELATION_ANEW if uid in anew else "")
         fate = _Fate(old, operator, why_anew)
         refusals += fate.refusals()
-        dropped |= fate.dropped()
+        dropped |= fate.find_dropped()
         change = fate.change()
         if operator is not None and uid in reopened and not why_anew:
             dropped.add(uid)
@@ -159,7 +159,7 @@ class _Fate:
             for text in found
         ]
 
-    def dropped(self) -> set[str | tuple[str, str]]:
+    def find_dropped(self) -> set[str | tuple[str, str]]:
         uid = self.old.operator.uid
         if self.new is None or self.why_anew or self._loses_keys:
             return {uid}
@@ -170,17 +170,17 @@ class _Fate:
         if old.kind == SOURCE_KIND:
             names = (_POSITION,)
         if self.new is None:
-            return self._changed(old.name, OperatorChangeKind.REMOVED, (), names, "it is no more")
+            return self._make_change(old.name, OperatorChangeKind.REMOVED, (), names, "it is no more")
         if self.why_anew:
-            return self._changed(self.new.name, OperatorChangeKind.STARTED_ANEW, (), names, self.why_anew)
+            return self._make_change(self.new.name, OperatorChangeKind.STARTED_ANEW, (), names, self.why_anew)
         lost = {name: "it has no keys any more" for name in names} if self._loses_keys else self._find_lost_states()
         if old.fingerprint == self.new.fingerprint and not lost:
             return None
         kept = tuple(name for name in names if name not in lost)
         reason = "; ".join(f"{name}: {why}" for name, why in lost.items())
-        return self._changed(self.new.name, OperatorChangeKind.MODIFIED, kept, tuple(lost), reason)
+        return self._make_change(self.new.name, OperatorChangeKind.MODIFIED, kept, tuple(lost), reason)
 
-    def _changed(
+    def _make_change(
         self, name: str, kind: OperatorChangeKind, kept: tuple[str, ...], dropped: tuple[str, ...], reason: str
     ) -> OperatorChange:
         """Return a change with the size of the state, which is known from the first checkpoint on; a position has no size."""

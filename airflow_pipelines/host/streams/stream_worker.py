@@ -55,7 +55,7 @@ class StreamWorker:
             "All steps are saved, but the stream program could not make visible what its sinks have written. The next start tries"
             " that again"
         ):
-            self._process.committed()
+            self._process.notify_checkpoint_complete()
 
     def metrics(self) -> Metrics | None:
         """See :class:`Worker`."""
@@ -99,7 +99,7 @@ def _as_step_errors() -> Iterator[None]:
     try:
         yield
     except ProgramFailedError as error:
-        raise StepError(STREAM_PROGRAM, error.failure.type, _told(error.failure), trace=_trace(error.failure)) from error
+        raise StepError(STREAM_PROGRAM, error.failure.type, _describe(error.failure), trace=_trace(error.failure)) from error
     except StreamProgramError as error:
         raise StepError(STREAM_PROGRAM, type(error).__name__.removesuffix("Error"), str(error)) from error
 
@@ -109,12 +109,12 @@ def _as_failures(what: str) -> Iterator[None]:
     try:
         yield
     except ProgramFailedError as error:
-        raise StreamProgramFailure(f"{what}: {error.failure.type}: {_told(error.failure)}", _trace(error.failure)) from error
+        raise StreamProgramFailure(f"{what}: {error.failure.type}: {_describe(error.failure)}", _trace(error.failure)) from error
     except StreamProgramError as error:
         raise StreamProgramFailure(f"{what}: {error}") from error
 
 
-def _told(failure: Failure) -> str:
+def _describe(failure: Failure) -> str:
     place = f" ({failure.place})" if failure.place else ""
     return f"{failure.message}{place}{''.join(f', {note}' for note in failure.notes)}"
 

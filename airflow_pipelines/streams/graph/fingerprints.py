@@ -92,7 +92,7 @@ def fingerprint(value: Any, own: OwnCode) -> str:
     """
     walk = _Walk(own)
     root = walk.digest(value)
-    return _hash("fingerprint", root, *walk.reached()).hex()[:32]
+    return _hash("fingerprint", root, *walk.hash_reached()).hex()[:32]
 
 
 class _Walk:
@@ -108,7 +108,7 @@ class _Walk:
         self._known: dict[int, bytes] = {}
         self._alive: list[Any] = []
 
-    def reached(self) -> list[bytes]:
+    def hash_reached(self) -> list[bytes]:
         """Return the hashes of the functions, classes and modules that are described only once.
 
         Their order depends only on the hashes themselves.
@@ -159,7 +159,7 @@ class _Walk:
             return self._builtin(value)
         wrapped = getattr(value, "__wrapped__", None)
         if wrapped is not None and kind.__module__ == "functools":
-            return _hash("wrapped", _qualified(kind), self.digest(wrapped))
+            return _hash("wrapped", _qualify_name(kind), self.digest(wrapped))
         return self._instance(value)
 
     # functions and classes
@@ -176,7 +176,7 @@ class _Walk:
         return _hash("own", value.__qualname__, code)
 
     def _digest_of_package(self, value: Any) -> bytes:
-        name = _qualified(value)
+        name = _qualify_name(value)
         if isinstance(value, FunctionType) and ("<" in value.__qualname__):
             return _hash("made by a package", name, self._function_values(value))
         return _hash("of a package", name)
@@ -186,7 +186,7 @@ class _Walk:
 
     def _function(self, function: FunctionType) -> bytes:
         code = function.__code__
-        used = {name: self._used(value, rest) for name, value, rest in _globals_of(code, function.__globals__)}
+        used = {name: self._hash_used(value, rest) for name, value, rest in _globals_of(code, function.__globals__)}
         imported = [self._digest_import(name) for name in sorted(imports_of(code))]
         return _hash("function", _text_of_code(code), self._function_values(function), _hash("uses", *_items(used)), *imported)
 
@@ -204,7 +204,7 @@ class _Walk:
         except ValueError:
             return _hash("empty")
 
-    def _used(self, value: Any, attributes: tuple[str, ...]) -> bytes:
+    def _hash_used(self, value: Any, attributes: tuple[str, ...]) -> bytes:
         """Return the hash of an object that code uses by its name, such as ``helpers.rates.total``."""
         for attribute in attributes:
             if not isinstance(value, ModuleType) or not self._own.has(value.__name__) or not hasattr(value, attribute):
@@ -283,7 +283,7 @@ class _Walk:
         except Exception:  # noqa: BLE001 (what cannot be pickled is known by its class and its attributes)
             return _hash("object", self.digest(kind), self.digest(getattr(value, "__dict__", None)))
         if isinstance(reduced, str):
-            return _hash("global", _qualified(kind), reduced)
+            return _hash("global", _qualify_name(kind), reduced)
         make, arguments, *rest = reduced
         state, items, pairs = (*rest, None, None, None)[:3]
         parts = (make, tuple(arguments), state, None if items is None else list(items), None if pairs is None else dict(pairs))
@@ -317,7 +317,7 @@ def _home(value: Any) -> str:
     return str(value.__globals__.get("__name__", "")) if isinstance(value, FunctionType) else str(value.__module__)
 
 
-def _qualified(value: Any) -> str:
+def _qualify_name(value: Any) -> str:
     module = str(getattr(value, "__module__", ""))
     # The module of an object of this package does not count, so that the package may move it.
     return value.__qualname__ if module.startswith(_PACKAGE) else f"{module}:{value.__qualname__}"

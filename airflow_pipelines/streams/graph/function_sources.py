@@ -30,7 +30,7 @@ def described_function(code: CodeType) -> str | None:
     if definition is None:
         return None
     body = [definition.body] if isinstance(definition, ast.Lambda) else _without_docstring(definition)
-    return f"{type(definition).__name__ == 'AsyncFunctionDef'}{_described(definition.args)}{_described(body)}"
+    return f"{type(definition).__name__ == 'AsyncFunctionDef'}{_describe(definition.args)}{_describe(body)}"
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def described_module(filename: str) -> DescribedModule | None:
     tree = _tree(filename)
     if tree is None:
         return None
-    return DescribedModule(_described(tree), frozenset(imports_of(compile(tree, filename, "exec", dont_inherit=True))))
+    return DescribedModule(_describe(tree), frozenset(imports_of(compile(tree, filename, "exec", dont_inherit=True))))
 
 
 def imports_of(code: CodeType) -> set[str]:
@@ -75,14 +75,14 @@ def imports_of(code: CodeType) -> set[str]:
     return found - {""}
 
 
-def _described(value: Any) -> str:
+def _describe(value: Any) -> str:
     if isinstance(value, ast.AST):
         fields = ((name, _field(value, name)) for name in value._fields if name not in _LEFT_OUT)
         # Leave empty fields out: a missing field may exist only in other releases of Python.
-        described = "".join(f" {name}={_described(field)}" for name, field in fields if field is not None and field != [])
+        described = "".join(f" {name}={_describe(field)}" for name, field in fields if field is not None and field != [])
         return f"({type(value).__name__}{described})"
     if isinstance(value, list):
-        return f"[{','.join(map(_described, value))}]"
+        return f"[{','.join(map(_describe, value))}]"
     return repr(value)
 
 

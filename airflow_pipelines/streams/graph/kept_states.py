@@ -60,7 +60,7 @@ def kept_states(
             job_parameters=settings.job_parameters,
         )
         try:
-            asked = _opened(opening, lambda: _make_recording(subtask), seconds)
+            asked = _record_states_in_thread(opening, lambda: _make_recording(subtask), seconds)
         except Exception as error:  # noqa: BLE001 (it matters only when the program runs)
             _log.warning(
                 "The states of the operator %r are not known before it runs, because open() raised %s: %s. A change of the program"
@@ -102,7 +102,9 @@ class _Recording(RuntimeContext):
         return state
 
 
-def _opened(functions: Sequence[Function], make: Callable[[], _Recording], seconds: float) -> Mapping[str, StateDescriptor] | None:
+def _record_states_in_thread(
+    functions: Sequence[Function], make: Callable[[], _Recording], seconds: float
+) -> Mapping[str, StateDescriptor] | None:
     """Return the states that functions ask for when they are opened.
 
     :returns: the states; None if a function keeps its context, so that it may ask for more later
@@ -113,7 +115,7 @@ def _opened(functions: Sequence[Function], make: Callable[[], _Recording], secon
 
     def open_all() -> None:
         try:
-            future.set_result(_asked(functions, make()))
+            future.set_result(_record_states(functions, make()))
         except BaseException as error:  # noqa: BLE001 (raised again where it is waited for)
             future.set_exception(error)
 
@@ -125,7 +127,7 @@ def _opened(functions: Sequence[Function], make: Callable[[], _Recording], secon
         raise TimeoutError(f"it takes more than {seconds:g} s") from None
 
 
-def _asked(functions: Sequence[Function], context: _Recording) -> Mapping[str, StateDescriptor] | None:
+def _record_states(functions: Sequence[Function], context: _Recording) -> Mapping[str, StateDescriptor] | None:
     declared, remembered = context.declared, weakref.ref(context)
     with contextlib.ExitStack() as stack:
         for function in functions:

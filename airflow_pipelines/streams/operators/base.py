@@ -162,7 +162,7 @@ class Operator(ABC):
         """
         return None
 
-    def committed(self) -> None:  # noqa: B027
+    def notify_checkpoint_complete(self) -> None:  # noqa: B027
         """Handle that the last snapshot is durable."""
 
     def close(self) -> None:  # noqa: B027

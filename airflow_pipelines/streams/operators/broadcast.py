@@ -95,7 +95,7 @@ class Broadcast(OperatorSpec):
 
     def own_states(self) -> Sequence[StateDescription]:
         """Return the broadcast states."""
-        return _described(self.descriptors)
+        return _describe_states(self.descriptors)
 
     def user_objects(self) -> Mapping[str, Any]:
         """Return the function."""
@@ -120,7 +120,7 @@ class KeyedBroadcast(OperatorSpec):
 
     def own_states(self) -> Sequence[StateDescription]:
         """Return the broadcast states."""
-        return _described(self.descriptors)
+        return _describe_states(self.descriptors)
 
     def timestamps(self) -> Timestamps:
         """Return that elements and timers determine the timestamps."""
@@ -131,7 +131,7 @@ class KeyedBroadcast(OperatorSpec):
         return {"function": self.function}
 
 
-def _described(descriptors: tuple[MapStateDescriptor, ...]) -> tuple[StateDescription, ...]:
+def _describe_states(descriptors: tuple[MapStateDescriptor, ...]) -> tuple[StateDescription, ...]:
     """Return descriptions of broadcast states. A prefix distinguishes their names from those of keyed states."""
     each = map(describe_state, descriptors)
     return tuple(replace(state, name=BROADCAST_PREFIX + state.name, kind="broadcast") for state in each)

@@ -45,10 +45,10 @@ class EventTime:
         self.is_idle = False
         self._has_news = True
         if self._assign is not None:
-            batch = Batch(batch.values, self._assigned(batch, self._assign))
+            batch = Batch(batch.values, self._assign_timestamps(batch, self._assign))
         return batch, self._select_later(self._generator.on_batch(batch, self._output))
 
-    def _assigned(self, batch: Batch, assign: Any) -> list[int | None]:
+    def _assign_timestamps(self, batch: Batch, assign: Any) -> list[int | None]:
         values = iter(batch.values)
         earlier = [MIN_TIMESTAMP if timestamp is None else timestamp for timestamp in batch.timestamps]
         try:

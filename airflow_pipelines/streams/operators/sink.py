@@ -85,7 +85,7 @@ class SinkOperator(Operator):
             self._prepared.append(prepared)
         return list(self._prepared) or None
 
-    def committed(self) -> None:
+    def notify_checkpoint_complete(self) -> None:
         """Commit the prepared output."""
         try:
             for prepared in self._prepared:

@@ -292,7 +292,7 @@ class SourceOperator(Operator):
         self._prepared = [(split.reader, kept[split.number][0]) for split in self._splits]
         return self._descriptions, kept, tuple(self._spec.source.places)
 
-    def committed(self) -> None:
+    def notify_checkpoint_complete(self) -> None:
         """Tell the readers up to which position everything is durable."""
         for reader, position in getattr(self, "_prepared", ()):
             reader.commit(position)

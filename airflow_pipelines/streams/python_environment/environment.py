@@ -84,7 +84,7 @@ def make_environment(needs: PythonNeeds, cache: Path, limit_seconds: float = INS
     cache.mkdir(parents=True, exist_ok=True)
     ready = cache / _compute_fingerprint(needs)
     if not _is_usable(ready, needs):
-        with _locked(ready.with_suffix(".lock"), limit_seconds):
+        with _hold_lock(ready.with_suffix(".lock"), limit_seconds):
             if not _is_usable(ready, needs):
                 _make(needs, ready, limit_seconds)
     return _environment(ready.resolve(), needs)
@@ -201,7 +201,7 @@ def _publish(folder: Path, ready: Path) -> None:
 
 
 @contextlib.contextmanager
-def _locked(file: Path, limit_seconds: float) -> Iterator[None]:
+def _hold_lock(file: Path, limit_seconds: float) -> Iterator[None]:
     """Hold the lock, so that only one process at a time creates an environment. If a process is killed, its lock is released."""
     deadline = time.monotonic() + limit_seconds
     with file.open("w") as opened:

@@ -104,11 +104,11 @@ def install(requirements: Requirements, python: Path, limit_seconds: float) -> N
         code, said = _run(command, limit_seconds)
     if code is None:
         raise PythonEnvironmentError(
-            f"{_named(requirements.text, requirements.text)} took more than {limit_seconds:g} s to install; the last that {name}"
+            f"{_describe(requirements.text, requirements.text)} took more than {limit_seconds:g} s to install; the last that {name}"
             f" said:\n{_cut_to_end(said)}"
         )
     if code != 0:
-        raise PythonEnvironmentError(f"{_named(requirements.text, said)} cannot be installed; {name} said:\n{_cut_to_end(said)}")
+        raise PythonEnvironmentError(f"{_describe(requirements.text, said)} cannot be installed; {name} said:\n{_cut_to_end(said)}")
 
 
 def _find_installer(python: Path) -> tuple[str, list[str]]:
@@ -151,7 +151,7 @@ def _end(process: subprocess.Popen[str]) -> None:
     os.killpg(process.pid, signal.SIGKILL)
 
 
-def _named(text: str, said: str) -> str:
+def _describe(text: str, said: str) -> str:
     """Return the part of a message that names the requirements to which the installer's output refers."""
     complaints = [
         line for line in said.splitlines() if re.search(r"error|cannot|could not|because|no matching", line, re.IGNORECASE)

@@ -85,7 +85,7 @@ class ReadingProcess:
             source = self._sources.get(reply.uid)
             if source is not None:
                 source.take(reply)
-        ended = self._process.ended()
+        ended = self._process.diagnose_end()
         with self._sources_lock:
             self._ended = ended
             for source in self._sources.values():

@@ -159,7 +159,7 @@ class Outbox:
         with self._arrived:
             self._idle = False
             self._elements += len(piece.values)
-            if not (self._pieces and _merged(self._pieces[-1], piece, self.message_elements)):
+            if not (self._pieces and _try_to_merge(self._pieces[-1], piece, self.message_elements)):
                 self._pieces.append(piece)
             if self._somebody_waits or self.room() <= 0:
                 self._notify()
@@ -223,7 +223,7 @@ class Outbox:
                 self._arrived.wait_for(lambda: self._idle or self._is_over or self.room() <= 0, _GATHER_SECONDS)
             self._somebody_waits = False
             self._most = 0
-            return self._taken(most)
+            return self._take_pieces(most)
 
     def _wait(self, condition: Callable[[], bool]) -> None:
         self._somebody_waits = True
@@ -237,7 +237,7 @@ class Outbox:
     def _is_over(self) -> bool:
         return self._ended or self._failure is not None or self._closed
 
-    def _taken(self, most: int) -> Taken | None:
+    def _take_pieces(self, most: int) -> Taken | None:
         if self._closed:
             return None
         taken = Taken(begins=self._begins)
@@ -277,7 +277,7 @@ def _elements(piece: Found) -> int:
     return len(piece.values) if isinstance(piece, Piece) else 0
 
 
-def _merged(last: Found, piece: Piece, most: int) -> bool:
+def _try_to_merge(last: Found, piece: Piece, most: int) -> bool:
     """Append elements to others of the same split, if they fit into one message. Return True if this was done."""
     if not isinstance(last, Piece) or last.split != piece.split or len(last.values) + len(piece.values) > most:
         return False

@@ -98,7 +98,7 @@ class ReadingServer:
             case OpenSource(uid, position):
                 source = self._sources.get(uid)
                 if source is not None:
-                    self._open[uid] = _OpenSource(source, position, self._reply, self._told)
+                    self._open[uid] = _OpenSource(source, position, self._reply, self._make_failure)
             case ReadSource(uid, most):
                 self._read(uid, most)
             case CommitSource(uid, position):
@@ -125,7 +125,7 @@ class ReadingServer:
             self._folders = (*request.folders, bound.folder)
             self._sources = sources_of(bound)
         except BaseException as error:  # noqa: BLE001 (told to whoever wants to read)
-            self._failure = self._told(error)
+            self._failure = self._make_failure(error)
 
     def _read(self, uid: str, most: int) -> None:
         if uid in self._open:
@@ -134,7 +134,7 @@ class ReadingServer:
         failure = self._failure or Failure("KeyError", f"the program has no source with the uid {uid!r}")
         self._reply(SourceFailed(uid, failure))
 
-    def _told(self, error: BaseException) -> Failure:
+    def _make_failure(self, error: BaseException) -> Failure:
         return failure_of(error, self._folders)
 
     def _reply(self, reply: Reply) -> None:

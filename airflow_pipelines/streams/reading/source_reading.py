@@ -110,7 +110,7 @@ class SourceReading:
         source = self._source.source
         if self._start is None:
             with self._noting("looking for its splits"):
-                descriptions = _listed(self._source.name, source.splits(self._source.parallelism))
+                descriptions = _list_splits(self._source.name, source.splits(self._source.parallelism))
             position = SourcePosition(source.position_kind, self._to_bytes(descriptions))
         else:
             position = SourcePosition.from_bytes(self._start, self._source.name, source.position_kind)
@@ -301,7 +301,7 @@ class SourceReading:
             raise
 
 
-def _listed(name: str, splits: Sequence[Any] | None) -> list[Any]:
+def _list_splits(name: str, splits: Sequence[Any] | None) -> list[Any]:
     if splits is None:
         raise StreamProgramError(f"splits() of the source {name!r} returned None: it must return a sequence of descriptions.")
     return list(splits)

@@ -10,7 +10,7 @@ from airflow_pipelines.streams.errors import NoKeyError
 from airflow_pipelines.streams.keys import is_plain, plain_key
 from airflow_pipelines.streams.pickled import to_bytes
 from airflow_pipelines.streams.state.page_layout import NEVER
-from airflow_pipelines.streams.state.pages import Row, framed
+from airflow_pipelines.streams.state.pages import Row, frame_entry
 
 EVENT_TIME = 0
 PROCESSING_TIME = 1
@@ -146,14 +146,14 @@ class EntryCodec:
                 to_bytes(value, f"The state {slot!r} of the key {key!r}")
             raise
         if not timers and expiry == NEVER:
-            return Row(bits, framed(entry.data, data))
+            return Row(bits, frame_entry(entry.data, data))
         event = processing = _NONE
         for domain, timestamp, _ in timers:
             if domain == EVENT_TIME:
                 event = min(event, timestamp)
             else:
                 processing = min(processing, timestamp)
-        return Row(bits, framed(entry.data, data), (_clamp_time(event), _clamp_time(processing), expiry))
+        return Row(bits, frame_entry(entry.data, data), (_clamp_time(event), _clamp_time(processing), expiry))
 
     def _sweep(self, entry: Entry) -> int:
         expiry = NEVER
@@ -175,7 +175,7 @@ def _clamp_time(timestamp: float) -> int:
     return NEVER if timestamp == _NONE else max(-NEVER - 1, min(NEVER - 1, math.floor(timestamp)))
 
 
-def restored(data: bytes, kept: bytes, changes: dict[Entry, None]) -> Entry:
+def restore_entry(data: bytes, kept: bytes, changes: dict[Entry, None]) -> Entry:
     """Decode an entry.
 
     :param data: the canonical bytes of its key

@@ -23,10 +23,10 @@ class _Expiring(Slotted):
         self._ttl = ttl
         self._clock = clock
 
-    def _expired(self, stamped: Stamped) -> bool:
+    def _is_expired(self, stamped: Stamped) -> bool:
         return stamped[0] + self._ttl.milliseconds <= self._clock.now
 
-    def _kept(self) -> Any:
+    def _get_contents(self) -> Any:
         entry = self._store.entry
         kept = entry.values.get(self._slot)
         if kept is not None and not entry.is_changed:
@@ -50,10 +50,10 @@ class ExpiringValue(_Expiring, SlottedValue):
 
     def value(self) -> Any:
         """Return the value."""
-        kept = self._kept()
+        kept = self._get_contents()
         if kept is None:
             return None
-        if self._expired(kept):
+        if self._is_expired(kept):
             self._keep(None)
             return kept[1] if self._ttl.expired_is_visible else None
         if self._ttl.refreshed_on_read:
@@ -72,10 +72,10 @@ class ExpiringList(_Expiring, ListState):
 
     def get(self) -> list[Any]:
         """Return the elements."""
-        kept: list[Stamped] = self._kept() or []
+        kept: list[Stamped] = self._get_contents() or []
         if not kept:
             return []
-        alive = [each for each in kept if not self._expired(each)]
+        alive = [each for each in kept if not self._is_expired(each)]
         visible = kept if self._ttl.expired_is_visible else alive
         if self._ttl.refreshed_on_read:
             alive = [(self._clock.now, value) for _, value in alive]
@@ -88,7 +88,7 @@ class ExpiringList(_Expiring, ListState):
 
     def add_all(self, values: Iterable[Any]) -> None:
         """Append elements."""
-        kept = self._kept() or []
+        kept = self._get_contents() or []
         self._keep([*kept, *((self._clock.now, value) for value in values)])
 
     def update(self, values: Iterable[Any]) -> None:
@@ -103,11 +103,11 @@ class ExpiringMap(_Expiring, MapState):
 
     def get(self, key: Any) -> Any:
         """Return a value of the map."""
-        kept = self._kept()
+        kept = self._get_contents()
         stamped = None if kept is None else kept.get(key)
         if stamped is None:
             return None
-        if self._expired(stamped):
+        if self._is_expired(stamped):
             self.remove(key)
             return stamped[1] if self._ttl.expired_is_visible else None
         if self._ttl.refreshed_on_read:
@@ -116,27 +116,27 @@ class ExpiringMap(_Expiring, MapState):
 
     def put(self, key: Any, value: Any) -> None:
         """Set a value."""
-        kept = self._kept() or {}
+        kept = self._get_contents() or {}
         kept[key] = (self._clock.now, value)
         self._keep(kept)
 
     def remove(self, key: Any) -> None:
         """Remove a value."""
-        kept = self._kept() or {}
+        kept = self._get_contents() or {}
         kept.pop(key, None)
         self._keep(kept)
 
     def contains(self, key: Any) -> bool:
         """Return True if there is a value for the key."""
-        kept = self._kept()
+        kept = self._get_contents()
         stamped = None if kept is None else kept.get(key)
-        return stamped is not None and (self._ttl.expired_is_visible or not self._expired(stamped))
+        return stamped is not None and (self._ttl.expired_is_visible or not self._is_expired(stamped))
 
     def _items(self) -> list[tuple[Any, Any]]:
-        kept: dict[Any, Stamped] = self._kept() or {}
+        kept: dict[Any, Stamped] = self._get_contents() or {}
         if not kept:
             return []
-        alive = {key: each for key, each in kept.items() if not self._expired(each)}
+        alive = {key: each for key, each in kept.items() if not self._is_expired(each)}
         visible = kept if self._ttl.expired_is_visible else alive
         result = [(key, value) for key, (_, value) in visible.items()]
         if self._ttl.refreshed_on_read:

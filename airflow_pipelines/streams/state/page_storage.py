@@ -33,7 +33,7 @@ class PageStorage(ABC):
         """
 
     @abstractmethod
-    def stored(self, page_id: PageId) -> StoredPage:
+    def read_stored(self, page_id: PageId) -> StoredPage:
         """Return a page in the form of snapshots.
 
         :param page_id: the id of an existing page
@@ -91,7 +91,7 @@ class MemoryPages(PageStorage):
         page = self._pages.get(page_id)
         return None if page is None else page.data
 
-    def stored(self, page_id: PageId) -> StoredPage:
+    def read_stored(self, page_id: PageId) -> StoredPage:
         """Return a page in the form of snapshots."""
         return self._pages[page_id]
 
@@ -143,7 +143,7 @@ class SpilledPages(PageStorage):
         spilled = self._spilled.get(page_id)
         return None if spilled is None else self._file.read(spilled[0])
 
-    def stored(self, page_id: PageId) -> StoredPage:
+    def read_stored(self, page_id: PageId) -> StoredPage:
         """Return a page in the form of snapshots."""
         page = self._recent.get(page_id)
         if page is None:

@@ -13,7 +13,7 @@ FEW = 4
 _TIME = struct.Struct("<q")
 
 
-def updated(page: bytes, changes: Mapping[bytes, Row | None], now: int | None) -> StoredPage | None:
+def update_page(page: bytes, changes: Mapping[bytes, Row | None], now: int | None) -> StoredPage | None:
     """Return a page with some entries added or replaced.
 
     :param page: the bytes of the page

@@ -50,7 +50,7 @@ class Row(NamedTuple):
     """An entry in its stored form.
 
     :param bits: the second hash of its key
-    :param data: the canonical bytes of its key and its contents, in the form of :func:`framed`
+    :param data: the canonical bytes of its key and its contents, in the form of :func:`frame_entry`
     :param times: the timestamps of its next timers in event time and in processing time, and of its first expiry; ``NEVER`` for
         none
     """
@@ -60,7 +60,7 @@ class Row(NamedTuple):
     times: tuple[int, int, int] = (NEVER, NEVER, NEVER)
 
 
-def framed(key: bytes, kept: bytes) -> bytes:
+def frame_entry(key: bytes, kept: bytes) -> bytes:
     """Return the bytes of an entry.
 
     :param key: the canonical bytes of its key
@@ -125,7 +125,7 @@ class PageRows:
     def __len__(self) -> int:
         return len(self.bits)
 
-    def kept(self) -> dict[bytes, bytes]:
+    def get_contents(self) -> dict[bytes, bytes]:
         """Return the contents of all entries, by key.
 
         :returns: the bytes of the contents by canonical key
@@ -216,7 +216,7 @@ class PageRows:
                 elif time != NEVER:
                     self.times[column] = [*[NEVER] * (len(self.bits) - 1), time]
 
-    def expired(self, now: int) -> list[int]:
+    def find_expired(self, now: int) -> list[int]:
         """Return the entries in which a value has expired.
 
         :param now: processing time in ms
@@ -228,7 +228,7 @@ class PageRows:
     def size(self) -> int:
         """Return the size of the page in bytes.
 
-        :returns: the length of the result of :meth:`stored`
+        :returns: the length of the result of :meth:`assemble`
         """
         columns = sum(times is not None for times in self.times)
         return BITS + (8 + 8 * columns) * len(self.bits) + sum(map(len, self.data))
@@ -251,7 +251,7 @@ class PageRows:
             part.times = [None if times is None else [times[number] for number in numbers] for times in self.times]
         return parts
 
-    def stored(self) -> StoredPage:
+    def assemble(self) -> StoredPage:
         """Assemble the page.
 
         :returns: its bytes, and the timestamps of its next timers

@@ -9,7 +9,7 @@ from airflow_pipelines.streams.state.due_pages import DuePages
 from airflow_pipelines.streams.state.page_layout import find
 from airflow_pipelines.streams.state.page_storage import PageStorage
 from airflow_pipelines.streams.state.page_tree import DEEPEST, PageTree
-from airflow_pipelines.streams.state.page_update import updated
+from airflow_pipelines.streams.state.page_update import update_page
 from airflow_pipelines.streams.state.pages import PageId, PageRows, Row, StoredPage
 
 PAGE_BYTES = 8 * 1024
@@ -136,7 +136,7 @@ class PagesAtRest:
         :returns: True if it was done; otherwise the caller has to rewrite the whole page
         """
         page = self._storage.read(page_id)
-        new = None if page is None else updated(page, changes, now)
+        new = None if page is None else update_page(page, changes, now)
         if new is None or len(new.data) > PAGE_BYTES:
             return False
         self._keep(page_id, new)
@@ -153,7 +153,7 @@ class PagesAtRest:
             return
         levels = _count_split_levels(page_id, rows)
         if not levels:
-            self._keep(page_id, rows.stored())
+            self._keep(page_id, rows.assemble())
             return
         group, depth, bits = page_id
         for number, part in enumerate(rows.parts(depth, levels)):
@@ -213,14 +213,14 @@ class PagesAtRest:
 
         :returns: pages by their ids
         """
-        return {page_id: self._storage.stored(page_id) for page_id in self._storage.ids()}
+        return {page_id: self._storage.read_stored(page_id) for page_id in self._storage.ids()}
 
     def changes(self) -> PageChanges:
         """Return the changes since the last call, or since the pages were loaded.
 
         :returns: the pages
         """
-        changes = PageChanges({page_id: self._storage.stored(page_id) for page_id in self._written}, set(self._gone))
+        changes = PageChanges({page_id: self._storage.read_stored(page_id) for page_id in self._written}, set(self._gone))
         self._written.clear()
         self._created.clear()
         self._gone.clear()

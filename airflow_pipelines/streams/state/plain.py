@@ -88,13 +88,13 @@ class PlainMap(Slotted, MapState):
 
     __slots__ = ()
 
-    def _kept(self) -> dict[Any, Any]:
+    def _get_contents(self) -> dict[Any, Any]:
         kept: dict[Any, Any] = self._store.entry.values.get(self._slot, {})
         return kept
 
     def get(self, key: Any) -> Any:
         """Return a value of the map."""
-        value = self._kept().get(key)
+        value = self._get_contents().get(key)
         if value.__class__ not in ATOMIC:
             entry = self._store.entry
             if not entry.is_changed:
@@ -125,10 +125,10 @@ class PlainMap(Slotted, MapState):
 
     def contains(self, key: Any) -> bool:
         """Return True if there is a value for the key."""
-        return key in self._kept()
+        return key in self._get_contents()
 
     def _items(self) -> list[tuple[Any, Any]]:
-        kept = self._kept()
+        kept = self._get_contents()
         if not set(map(type, kept.values())) <= ATOMIC:
             entry = self._store.entry
             if not entry.is_changed:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from airflow_pipelines.streams.keys import canonical_bytes
 from airflow_pipelines.streams.state.descriptors import StateDescriptor
-from airflow_pipelines.streams.state.entries import EVENT_TIME, NO_ENTRY, PROCESSING_TIME, Entry, EntryCodec, Sweeper, restored
+from airflow_pipelines.streams.state.entries import EVENT_TIME, NO_ENTRY, PROCESSING_TIME, Entry, EntryCodec, Sweeper, restore_entry
 from airflow_pipelines.streams.state.page_layout import NEVER
 from airflow_pipelines.streams.state.page_storage import MemoryPages, PageStorage
 from airflow_pipelines.streams.state.page_tree import place, place_of_key
@@ -32,14 +32,14 @@ _OBJECT_BYTES = 400
 class TimerListener(Protocol):
     """A listener for entries with timers that become hot or go to rest."""
 
-    def heated(self, entry: Entry) -> None:
+    def add_timers(self, entry: Entry) -> None:
         """Handle that an entry with timers becomes hot.
 
         :param entry: the entry
         """
         ...
 
-    def cooled(self, entry: Entry) -> None:
+    def remove_timers(self, entry: Entry) -> None:
         """Handle that an entry with timers goes to rest.
 
         :param entry: the entry
@@ -126,9 +126,9 @@ class KeyedStore:
         return entry
 
     def _heat(self, data: bytes, kept: bytes) -> Entry:
-        entry = self._entries[data] = restored(data, kept, self._changes)
+        entry = self._entries[data] = restore_entry(data, kept, self._changes)
         if entry.timers and self.timers is not None:
-            self.timers.heated(entry)
+            self.timers.add_timers(entry)
         return entry
 
     def _heat_waiting(self, page_id: PageId, data: bytes, key: Any) -> Entry:
@@ -147,7 +147,7 @@ class KeyedStore:
         :param entry: its entry
         """
         if self.timers is not None and entry.timers:
-            self.timers.cooled(entry)
+            self.timers.remove_timers(entry)
         self._forget(entry)
         page_id, _ = self._pages.locate(entry.data)
         if page_id in self._pages:
@@ -182,7 +182,7 @@ class KeyedStore:
                 self.evict()
 
     def _iterate_page(self, page_id: PageId, hot: Iterable[bytes]) -> Iterator[Entry]:
-        at_rest = self._pages.rows(page_id).kept()
+        at_rest = self._pages.rows(page_id).get_contents()
         waiting = self._waiting.get(page_id, {})
         keys = {*at_rest, *waiting, *(data for data in hot if self._pages.locate(data)[0] == page_id)}
         for data in sorted(keys, key=place_of_key):
@@ -288,7 +288,7 @@ class KeyedStore:
             if entry.is_changed:
                 self._wait(page_id, data, row)
             if entry.timers and self.timers is not None:
-                self.timers.cooled(entry)
+                self.timers.remove_timers(entry)
         del self._entries[data]
         entry.forget()
 
@@ -319,9 +319,9 @@ class KeyedStore:
 
     def _sweep(self, rows: PageRows, now: int) -> None:
         swept: dict[bytes, Row | None] = {}
-        for number in rows.expired(now):
+        for number in rows.find_expired(now):
             data = key_in(rows.data[number])
-            entry = restored(data, kept_in(rows.data[number]), {})
+            entry = restore_entry(data, kept_in(rows.data[number]), {})
             swept[data] = self._codec.row(entry, rows.bits[number])
         if swept:
             rows.change(swept)

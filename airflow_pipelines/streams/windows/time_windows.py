@@ -174,7 +174,7 @@ class _Sessions:
             self._gap_of = gap
         else:
             self._gap_of = None
-            self._gap = self._checked(milliseconds(gap))
+            self._gap = self._check_gap(milliseconds(gap))
 
     @classmethod
     def with_gap(cls, size: Any) -> Self:
@@ -195,7 +195,7 @@ class _Sessions:
         return cls(session_window_time_gap_extractor)
 
     @staticmethod
-    def _checked(gap: int) -> int:
+    def _check_gap(gap: int) -> int:
         if gap <= 0:
             raise StreamProgramError(f"The gap of a session is {gap} ms: it must be more than 0.")
         return gap
@@ -207,7 +207,7 @@ class _Sessions:
         :param timestamp: ms
         :returns: the window
         """
-        gap = self._gap if self._gap_of is None else self._checked(milliseconds(self._gap_of(element)))
+        gap = self._gap if self._gap_of is None else self._check_gap(milliseconds(self._gap_of(element)))
         return (TimeWindow(timestamp, timestamp + gap),)
 
     def merge_candidates(self, windows: Collection[TimeWindow], new: TimeWindow) -> Collection[TimeWindow]:

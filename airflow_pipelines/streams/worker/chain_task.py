@@ -71,7 +71,7 @@ class _Run:
                     self._run_rounds()
             finally:
                 calls.close()
-            done = self._done()
+            done = self._make_done()
         except BaseException:
             self._close_quietly()
             raise
@@ -86,14 +86,14 @@ class _Run:
         for number in range(self._job.rounds.number):
             read, output = run_round(self._task, self._job.inputs[number], self._job.rounds)
             self._read += read
-            self._given.append(self._packed(output))
+            self._given.append(self._pack_output(output))
             self._outputs.append([] if self._fed.ports is None else self._fed.ports.take())
 
-    def _packed(self, output: RoundOutput) -> list[tuple[int, int, Packed]]:
+    def _pack_output(self, output: RoundOutput) -> list[tuple[int, int, Packed]]:
         positions = {link: position for position, link in enumerate(self._task.exchanges)}
         return [(positions[link], target, _pack(given)) for link, target, given in output]
 
-    def _done(self) -> ChainDone:
+    def _make_done(self) -> ChainDone:
         parts = list(self._task.parts())
         return ChainDone(
             self._given,

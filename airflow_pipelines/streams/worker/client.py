@@ -151,9 +151,9 @@ class WorkerProcess:
         :raises ProgramFailedError: if some state cannot be pickled
         """
         with self._lock:
-            return self._asked(StateChanges, (TakeChanges(),), take=take)
+            return self._exchange(StateChanges, (TakeChanges(),), take=take)
 
-    def committed(self) -> None:
+    def notify_checkpoint_complete(self) -> None:
         """Tell the program that the changes that were taken last are durable, so that it may make its output visible.
 
         :raises ProgramFailedError: if a sink fails to do so
@@ -170,7 +170,7 @@ class WorkerProcess:
         if not self._lock.acquire(blocking=False):
             return None
         try:
-            return self._asked(AllMetrics, (AskMetrics(),)).metrics
+            return self._exchange(AllMetrics, (AskMetrics(),)).metrics
         finally:
             self._lock.release()
 
@@ -202,9 +202,9 @@ class WorkerProcess:
 
     def _ask(self, expected: type[R], requests: Iterable[Any], others: OtherProcesses | None = None) -> R:
         with self._lock:
-            return self._asked(expected, requests, others)
+            return self._exchange(expected, requests, others)
 
-    def _asked(
+    def _exchange(
         self,
         expected: type[R],
         requests: Iterable[Any],
@@ -264,7 +264,7 @@ class WorkerProcess:
         """
         if self._is_closing:
             return WorkerClosedError("The process of the stream program was closed while it worked.")
-        self._ended = self._child.ended()
+        self._ended = self._child.diagnose_end()
         return self._ended
 
 

@@ -34,10 +34,10 @@ def stored_by(column: pa.Field) -> Stored | None:
     :returns: the function; None if all values stay as they are
     """
     declared = (column.metadata or {}).get(DECLARED)
-    return None if declared is None else _stored(json.loads(declared))
+    return None if declared is None else _make_conversion(json.loads(declared))
 
 
-def _stored(kind: Mapping[str, Any]) -> Stored | None:
+def _make_conversion(kind: Mapping[str, Any]) -> Stored | None:
     name, size = kind["type"], kind["precision"]
     if size is not None and name in _SIZED:
         return _SIZED[name](name, size)
@@ -46,30 +46,30 @@ def _stored(kind: Mapping[str, Any]) -> Stored | None:
     if name in _UNSIGNED:
         return _unsigned(_UNSIGNED[name])
     if kind["component"] is not None:
-        return _list(_stored(kind["component"]))
+        return _list(_make_conversion(kind["component"]))
     if kind["key"] is not None:
-        return _map(_stored(kind["key"]), _stored(kind["value"]))
+        return _map(_make_conversion(kind["key"]), _make_conversion(kind["value"]))
     if kind["fields"] is not None:
-        return _struct({field["name"]: _stored(field["columntype"]) for field in kind["fields"]})
+        return _struct({field["name"]: _make_conversion(field["columntype"]) for field in kind["fields"]})
     return None
 
 
 def _text(name: str, length: int) -> Stored:
-    def stored(value: Any) -> Any:
+    def convert(value: Any) -> Any:
         if isinstance(value, str) and len(value) > length:
             raise ValueError(f"it has {len(value)} characters, and {name}({length}) takes at most {length}")
         return value
 
-    return stored
+    return convert
 
 
 def _bytes(name: str, length: int) -> Stored:
-    def stored(value: Any) -> Any:
+    def convert(value: Any) -> Any:
         if isinstance(value, bytes | bytearray) and len(value) > length:
             raise ValueError(f"it has {len(value)} bytes, and {name}({length}) takes at most {length}")
         return value
 
-    return stored
+    return convert
 
 
 def _padded_bytes(name: str, length: int) -> Stored:
@@ -100,12 +100,12 @@ def _uuid(value: Any) -> Any:
 
 
 def _unsigned(most: int) -> Stored:
-    def stored(value: Any) -> Any:
+    def convert(value: Any) -> Any:
         if isinstance(value, int | float | Decimal) and not 0 <= value <= most:
             raise ValueError(f"it is not between 0 and {most}")
         return value
 
-    return stored
+    return convert
 
 
 def _list(stored: Stored | None) -> Stored | None:
@@ -123,25 +123,25 @@ def _map(stored_key: Stored | None, stored_item: Stored | None) -> Stored | None
         return None
     key, item = stored_key or _as_it_is, stored_item or _as_it_is
 
-    def stored(value: Any) -> Any:
+    def convert(value: Any) -> Any:
         entries = value.items() if isinstance(value, Mapping) else value
         return [(key(each), item(of_it)) for each, of_it in entries] if _has_elements(entries) else value
 
-    return stored
+    return convert
 
 
 def _struct(by_name: Mapping[str, Stored | None]) -> Stored | None:
     if not any(by_name.values()):
         return None
 
-    def stored(value: Any) -> Any:
+    def convert(value: Any) -> Any:
         if isinstance(value, Mapping):
             return {name: (by_name.get(name) or _as_it_is)(each) for name, each in value.items()}
         if isinstance(value, tuple) and len(value) == len(by_name):
             return tuple((each or _as_it_is)(item) for each, item in zip(by_name.values(), value, strict=True))
         return value
 
-    return stored
+    return convert
 
 
 def _as_it_is(value: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.state.description import BROADCAST_PREFIX
 from airflow_pipelines.streams.state.page_layout import NEVER
-from airflow_pipelines.streams.state.pages import PageRows, Row, StoredPage, framed, kept_in, key_in
+from airflow_pipelines.streams.state.pages import PageRows, Row, StoredPage, frame_entry, kept_in, key_in
 
 
 def without_states(page: StoredPage, names: Collection[str]) -> StoredPage | None:
@@ -31,7 +31,7 @@ def without_states(page: StoredPage, names: Collection[str]) -> StoredPage | Non
     if not changes:
         return page
     rows.change(changes)
-    return rows.stored() if rows else None
+    return rows.assemble() if rows else None
 
 
 def without_broadcast_states(kept: bytes, names: Collection[str]) -> bytes:
@@ -48,7 +48,7 @@ def without_broadcast_states(kept: bytes, names: Collection[str]) -> bytes:
 
 def _row(rows: PageRows, number: int, kept: tuple[Any, ...]) -> Row:
     event, processing, expiry = (NEVER if times is None else times[number] for times in rows.times)
-    return Row(rows.bits[number], framed(key_in(rows.data[number]), pickle.dumps(kept, 5)), (event, processing, expiry))
+    return Row(rows.bits[number], frame_entry(key_in(rows.data[number]), pickle.dumps(kept, 5)), (event, processing, expiry))
 
 
 def _name(slot: Any) -> str:

@@ -88,7 +88,7 @@ class Moving:
         See :class:`~airflow_pipelines.streams.chain_by_chain.Elsewhere`.
         """
         feeds = self._feeds.pop(chain.head.uid, [])
-        moved = self._moved(chain, tasks, inputs, feeds, rounds) if self._may_move(chain, tasks, inputs, feeds) else None
+        moved = self._move_chain(chain, tasks, inputs, feeds, rounds) if self._may_move(chain, tasks, inputs, feeds) else None
         if moved is None:
             self._intake.take(feeds)
         return moved
@@ -101,7 +101,7 @@ class Moving:
         records += sum(records_in(given) for rounds in inputs for each in rounds for _, given in each)
         return records >= self._least
 
-    def _moved(
+    def _move_chain(
         self, chain: Chain, tasks: list[ChainTask], inputs: list[list[RoundInput]], feeds: list[Feed], rounds: Rounds
     ) -> MovedChain | None:
         if sum(task.state_bytes() for task in tasks) + sum(map(_count_feed_bytes, feeds)) > MOST_BYTES:
@@ -109,7 +109,7 @@ class Moving:
         before = [task.snapshot() for task in tasks]
         jobs = []
         for task, snapshot, given in zip(tasks, before, inputs, strict=True):
-            packed = _packed(given)
+            packed = _pack_inputs(given)
             if packed is None:
                 self._keep_here(chain, "its elements cannot be brought to another process")
                 return None
@@ -163,7 +163,9 @@ class Moving:
         for number in range(len(done[0].outputs)):
             for each in done:
                 self._outputs += each.outputs[number]
-        return MovedChain(new, [_given(task, each) for task, each in zip(new, done, strict=True)], sum(each.read for each in done))
+        return MovedChain(
+            new, [_restore_links(task, each) for task, each in zip(new, done, strict=True)], sum(each.read for each in done)
+        )
 
 
 def _writes_elsewhere(chain: Chain) -> bool:
@@ -171,7 +173,7 @@ def _writes_elsewhere(chain: Chain) -> bool:
     return any(isinstance(each, Write) and not isinstance(each.sink, RelationSink) for each in operators)
 
 
-def _packed(inputs: list[RoundInput]) -> list[list[tuple[tuple[int, int], Packed]]] | None:
+def _pack_inputs(inputs: list[RoundInput]) -> list[list[tuple[tuple[int, int], Packed]]] | None:
     try:
         return [[(channel, given if isinstance(given, Packed) else Packed.of(given)) for channel, given in each] for each in inputs]
     except Exception:  # noqa: BLE001 (pickling runs code of users, which may raise anything)
@@ -186,7 +188,7 @@ def _after(before: TaskSnapshot, changes: TaskSnapshot) -> TaskSnapshot:
     return replace(changes, pages=pages, gone={})
 
 
-def _given(task: ChainTask, done: ChainDone) -> list[RoundOutput]:
+def _restore_links(task: ChainTask, done: ChainDone) -> list[RoundOutput]:
     links = list(task.exchanges)
     return [[(links[position], target, packed) for position, target, packed in each] for each in done.given]
 

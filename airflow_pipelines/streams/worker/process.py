@@ -93,7 +93,7 @@ class _Program:
         finally:
             for _ in pages:
                 pass  # drain the remaining pages, which must not be taken for requests
-        return self._run.opened()
+        return self._run.make_opening_reply()
 
     def _answer(self, request: Request) -> Reply:
         if isinstance(request, Close):
@@ -110,7 +110,7 @@ class _Program:
             return self._send_pages(run.changes())
         if isinstance(request, AskMetrics):
             return AllMetrics(run.metrics())
-        run.committed()
+        run.notify_checkpoint_complete()
         return Done()
 
     def _send_pages(self, changes: StateChanges) -> StateChanges:

@@ -79,7 +79,7 @@ class ProgramRun:
         self._stood_at: tuple[int, int | None] | None = None
         self._was_counted = False
 
-    def opened(self) -> Stepped:
+    def make_opening_reply(self) -> Stepped:
         """Return the reply before the first step.
 
         :returns: the time of the next call, and the metrics
@@ -178,9 +178,9 @@ class ProgramRun:
         self._sizes = self._measure_at_rest()
         return changes
 
-    def committed(self) -> None:
+    def notify_checkpoint_complete(self) -> None:
         """Notify the runner that the changes that were taken last are durable."""
-        self._runner.committed()
+        self._runner.notify_checkpoint_complete()
 
     def close(self) -> None:
         """Close all functions."""

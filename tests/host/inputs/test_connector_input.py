@@ -107,7 +107,7 @@ def test_a_start_by_hand_does_not_wait_for_other_inputs(tmp_path: Path) -> None:
     given.reader.close()
     # Nor does it after a restart.
     again = Input(tmp_path, Source(1, 2), options=waits)
-    again.reader.restored(was_started=True)
+    again.reader.note_restored(was_started=True)
     again.run()
     again.until(lambda: again.endpoint.metrics.end_of_input)
     again.reader.close()

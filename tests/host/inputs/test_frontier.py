@@ -8,7 +8,7 @@ from airflow_pipelines.host.inputs.inputs import Consumed, InputEndpoint
 def test_the_frontier_is_what_all_outputs_have_delivered() -> None:
     endpoint = InputEndpoint("t.file", "t")
     for offset in (3, 5, 9):
-        endpoint.received(2, 20)
+        endpoint.count_received(2, 20)
         endpoint.consume(Consumed(2, 20, {"offset": offset}))
     assert endpoint.to_wire()["completed_frontier"] is None
     endpoint.complete_until(4)

@@ -78,9 +78,9 @@ def test_a_push_whose_sender_has_gone_is_none() -> None:
 def test_keys_of_the_last_days_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     now, keys = int(time.time()), PushKeys()
     keys.restore({"t old": now - push_keys.KEPT_S - 1, "t a": now - 20, "t b": now - 10, "my t c": now}, emptied=["my t"])
-    assert list(keys.kept()) == ["t a", "t b"]
+    assert list(keys.collect_kept()) == ["t a", "t b"]
     monkeypatch.setattr(push_keys, "MAX_KEPT", 1)
-    assert list(keys.kept()) == ["t b"]
+    assert list(keys.collect_kept()) == ["t b"]
     assert kept_key("my t", "c").rpartition(" ")[0] == "my t"
     assert len(kept_key("t", "long" * 100)) < 40
 
@@ -126,9 +126,9 @@ def test_keys_are_unsaved_until_a_checkpoint_has_them() -> None:
     keys.commit({})
     assert not keys.has_unsaved
     keys.commit({"t a": int(time.time())})
-    keys.kept()
+    keys.collect_kept()
     assert keys.has_unsaved, "the checkpoint may not have been written"
-    keys.saved()
+    keys.note_saved()
     assert not keys.has_unsaved
 
 

@@ -19,13 +19,13 @@ def test_the_latency_of_all_but_the_slowest_batches(monkeypatch: pytest.MonkeyPa
         return found
 
     # One batch of a hundred waits for a minute, the others for two seconds; batches without records are none.
-    endpoint.received(10, 80)
-    endpoint.received(0, 5)
+    endpoint.count_received(10, 80)
+    endpoint.count_received(0, 5)
     now += 60
     endpoint.consume(Consumed(10, 80))
     assert p99() == 60_000_000
     for _ in range(99):
-        endpoint.received(3, 8)
+        endpoint.count_received(3, 8)
     now += 2
     endpoint.consume(Consumed(2, 8))
     assert p99() == 60_000_000, "the first of them is half processed"

@@ -131,13 +131,13 @@ def test_waiting_ends_with_a_change_after_a_while_and_at_the_end() -> None:
     logs.begin(Run("a"), 0, FollowedNote(None))
 
     async def scenario() -> tuple[Since | None, ...]:
-        assert await logs.changed("v", 0, 0.0) == Since((), 0, 0)
+        assert await logs.wait_for_changes("v", 0, 0.0) == Since((), 0, 0)
         threading.Timer(0.02, lambda: (logs.add(1, {"w": delta(1)}), logs.add(2, {"v": delta(1)}))).start()
-        found = await logs.changed("v", 0, 20.0)
-        nothing = await logs.changed("v", 2, 0.01)
+        found = await logs.wait_for_changes("v", 0, 20.0)
+        nothing = await logs.wait_for_changes("v", 2, 0.01)
         threading.Timer(0.02, logs.close).start()
-        closed = await logs.changed("v", 2, 20.0)
-        unknown = await logs.changed("v", -1, 20.0)
+        closed = await logs.wait_for_changes("v", 2, 20.0)
+        unknown = await logs.wait_for_changes("v", -1, 20.0)
         return found, nothing, closed, unknown
 
     found, nothing, closed, unknown = asyncio.run(asyncio.wait_for(scenario(), 10))

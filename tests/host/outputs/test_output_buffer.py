@@ -68,15 +68,15 @@ def test_how_far_deliveries_are() -> None:
         return Mark(step, Counters(processed_records=10 * step), {source: 10 * step})
 
     deliveries = Deliveries()
-    assert deliveries.reached(mark(1), first_kept=1) is None
-    assert deliveries.reached(mark(2), first_kept=1) is None
-    reached = deliveries.reached(mark(3), first_kept=3)
+    assert deliveries.add_mark(mark(1), first_kept=1) is None
+    assert deliveries.add_mark(mark(2), first_kept=1) is None
+    reached = deliveries.add_mark(mark(3), first_kept=3)
     assert reached is not None
     assert (reached.step, reached.records[source]) == (2, 20)
     deliveries.forget()
     for step in range(10, 5000):
-        assert deliveries.reached(mark(step), first_kept=10) is None
-    reached = deliveries.reached(mark(5000), first_kept=4999)
+        assert deliveries.add_mark(mark(step), first_kept=10) is None
+    reached = deliveries.add_mark(mark(5000), first_kept=4999)
     assert reached is not None
     assert 4000 < reached.step < 4999
 
@@ -91,7 +91,7 @@ def test_what_a_failed_output_had_delivered_is_told_from_what_it_has_not() -> No
     deliveries.lose("early", 1, {source: 5})
     deliveries.is_serving = True
     for step in (1, 2, 3):
-        deliveries.reached(mark(step), first_kept=1)
+        deliveries.add_mark(mark(step), first_kept=1)
     deliveries.lose("in the middle", 3, {source: 0})
     deliveries.forget()
     deliveries.lose("all but the last step", 4, {source: 30})

@@ -35,7 +35,7 @@ def test_never_more_than_the_limit_is_in_flight(monkeypatch: pytest.MonkeyPatch)
         queue = BodyQueue(60, 2000)
         thread = threading.Thread(target=fill, args=(queue,))
         thread.start()
-        await queue.begun()
+        await queue.wait_for_data()
         for number in range(50):
             assert await queue.next() == PART
             assert len(made) <= number + 1 + 5
@@ -53,12 +53,12 @@ def test_a_failure_comes_at_once_until_something_had_to_be_sent(monkeypatch: pyt
         early.put(PART)
         early.end(ValueError("early"))
         with pytest.raises(ValueError, match="early"):
-            await early.begun()
+            await early.wait_for_data()
         late = BodyQueue(60, 2000)
         for _ in range(3):
             late.put(PART)
         late.end(ValueError("late"))
-        await late.begun()
+        await late.wait_for_data()
         assert [await late.next() for _ in range(3)] == [PART] * 3
         with pytest.raises(ValueError, match="late"):
             await late.next()
@@ -71,7 +71,7 @@ def test_what_is_there_is_sent_after_a_while() -> None:
     async def scenario() -> None:
         queue = BodyQueue(60, 2000)
         queue.put(PART)
-        await asyncio.wait_for(queue.begun(), 10)
+        await asyncio.wait_for(queue.wait_for_data(), 10)
         assert await queue.next() == PART
         queue.end(ValueError("late"))
         with pytest.raises(ValueError, match="late"):

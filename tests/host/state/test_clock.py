@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from airflow_pipelines.contract.runtime_config import RuntimeConfig
-from airflow_pipelines.host.state.clock import Clock, ClockOptions, described
+from airflow_pipelines.host.state.clock import Clock, ClockOptions, describe_time
 from tests.host.driver import Pipeline
 
 Make = Callable[..., Pipeline]
@@ -143,12 +143,12 @@ def test_a_clock_may_start_at_a_time_of_its_own() -> None:
     driven = Clock(replace(options, http_driven=True), lambda: wall[0])
     wall[0] = 103.0
     assert (running.now(), driven.now()) == (at + 3_000_000, at)
-    assert driven.advanced(1000) == at + 1000
+    assert driven.advance(1000) == at + 1000
     # It goes on from where it was, and not at the same time again.
     running.resume(at + 60_000_000)
     wall[0] = 104.0
     assert running.now() == at + 61_000_000
-    assert described(-1_500_000) == {"now_ms": -1500, "now": "1969-12-31T23:59:58.500Z"}
+    assert describe_time(-1_500_000) == {"now_ms": -1500, "now": "1969-12-31T23:59:58.500Z"}
 
 
 def test_ticks_that_were_missed_are_not_made_up_for() -> None:
@@ -171,7 +171,7 @@ def test_a_driven_clock_never_goes_back() -> None:
     clock = Clock(ClockOptions(http_driven=True), lambda: 1.0)
     clock.resume(5_000_000)
     assert clock.now() == 5_000_000
-    assert clock.advanced(1000) == 5_001_000
+    assert clock.advance(1000) == 5_001_000
     assert clock.moved_to(3) == 5_001_000
     assert clock.tick(0) is None
-    assert described(1_500_000) == {"now_ms": 1500, "now": "1970-01-01T00:00:01.500Z"}
+    assert describe_time(1_500_000) == {"now_ms": 1500, "now": "1970-01-01T00:00:01.500Z"}

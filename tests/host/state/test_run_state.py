@@ -49,7 +49,7 @@ def test_a_copy_of_a_checkpoint_is_told_once_it_is_made_and_with_all_that_follow
     state.record(RuntimeStatus.INITIALIZING)
     state.record(RuntimeStatus.RUNNING)
     assert not state.has_news
-    state.synced(UUID(int=3))
+    state.note_sync(UUID(int=3))
     # When another status is due, it is told with that, so that the thread does not go round for it meanwhile.
     state.want(RuntimeStatus.PAUSED)
     assert not state.has_news

@@ -235,7 +235,7 @@ def test_who_waits_for_another_process_does_so_for_a_while(tmp_path: Path) -> No
     made = make_environment(needs, tmp_path / "cache")
     (lock,) = (tmp_path / "cache").glob("*.lock")
     shutil.rmtree(made.paths[0].parents[1])
-    with environment._locked(lock, 0), pytest.raises(PythonEnvironmentError, match=r"Another process has been making .* 0.2 s"):
+    with environment._hold_lock(lock, 0), pytest.raises(PythonEnvironmentError, match=r"Another process has been making .* 0.2 s"):
         make_environment(needs, tmp_path / "cache", limit_seconds=0.2)
     assert make_environment(needs, tmp_path / "cache").paths[0].is_dir()
 

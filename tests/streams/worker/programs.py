@@ -117,8 +117,8 @@ class Held:
             take(part)
         return replace(changes, pages=())
 
-    def committed(self):
-        self._run.committed()
+    def notify_checkpoint_complete(self):
+        self._run.notify_checkpoint_complete()
 
     def close(self, kill_after_s=0):
         self._run.close()
@@ -128,7 +128,7 @@ def begin(bound, rest=None, pages=(), dropped=frozenset(), *, schemas=None, now_
     opening = Open(bound.to_bytes(), rest, dropped, schemas or {}, now_ms)
     state = StoredState(None if rest is None else Rest.from_bytes(rest), pages, dropped)
     run = ProgramRun(bound, opening, state)
-    return run, run.opened()
+    return run, run.make_opening_reply()
 
 
 def start(bound, lines=None, memory_bytes=None, **settings):

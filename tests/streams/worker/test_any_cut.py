@@ -65,7 +65,7 @@ def run_with_a_kill(make, kill, steps, saved_at, killed_at, parallelism):
     for number, feeds in enumerate(steps[:killed_at]):
         if number == saved_at:
             kept.save(begun)
-            begun.committed()
+            begun.notify_checkpoint_complete()
         (found if number < saved_at else lost).extend(rows(begun.step(number, feeds)))
     if saved_at >= killed_at:
         saved_at = 0 if kept.rest is None else saved_at

@@ -15,7 +15,7 @@ from airflow_pipelines.datastream import KeyedProcessFunction, MapFunction
 from airflow_pipelines.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from airflow_pipelines.streams.keys import canonical_bytes, key_group
 from airflow_pipelines.streams.processes import ProcessEndedError, ProcessSettings
-from airflow_pipelines.streams.state.pages import PageRows, Row, framed, key_hashes
+from airflow_pipelines.streams.state.pages import PageRows, Row, frame_entry, key_hashes
 from airflow_pipelines.streams.worker.client import ProgramFailedError, WorkerClosedError, WorkerProcess
 from airflow_pipelines.streams.worker.messages import StoredPages
 from airflow_pipelines.streams.worker.page_parts import PART_BYTES
@@ -408,8 +408,8 @@ def test_many_pages_are_not_all_in_memory(open_process):
     home = (key_group(data, 128), depth, key_hashes(data)[1] & ((1 << depth) - 1))
     assert home[0] == group
     filler = PageRows()
-    filler.extend([Row(0, framed(b"filler", bytes(1_000)))])
-    other = filler.stored().data
+    filler.extend([Row(0, frame_entry(b"filler", bytes(1_000)))])
+    other = filler.assemble().data
 
     def pages():
         for number in range(128):

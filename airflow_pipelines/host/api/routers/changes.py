@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from airflow_pipelines.host.api.routers.common import HostFleet, Runner, slowly
 from airflow_pipelines.host.api.routers.deployments import CompileRequest
-from airflow_pipelines.host.changes.bootstrap import compared
+from airflow_pipelines.host.changes.bootstrap import compare_programs
 from airflow_pipelines.program.sources import ProgramSource, SourceFile
 
 router = APIRouter()
@@ -43,22 +43,22 @@ class PlanRequest(BaseModel):
 async def diff(request: Request, fleet: HostFleet, body: DiffRequest) -> dict[str, Any]:
     """Return the difference between two programs."""
 
-    def found() -> dict[str, Any]:
+    def compare() -> dict[str, Any]:
         new = fleet.compile(body.new.source)
         old = new if body.old == body.new else fleet.compile(body.old.source)
-        return compared(old, new).to_wire()
+        return compare_programs(old, new).to_wire()
 
-    return await slowly(request, found)
+    return await slowly(request, compare)
 
 
 @router.post("/deployments/{deployment_id}/plan")
 async def plan(request: Request, fleet: HostFleet, runner: Runner, body: PlanRequest) -> dict[str, Any]:
     """Return the consequences of going on with another program. The running one is not stopped."""
 
-    def planned() -> dict[str, Any]:
+    def plan() -> dict[str, Any]:
         live = runner.requests.serving()
         source = body.applied_to(live.identity.source)
         compiled = live.program if source == live.identity.source else fleet.compile(source)
         return runner.requests.plan(source, compiled).to_wire()
 
-    return await slowly(request, planned)
+    return await slowly(request, plan)

@@ -51,7 +51,7 @@ async def slowly(request: Request, work: Callable[[], T]) -> T:
     return await anyio.to_thread.run_sync(work, limiter=limiter)
 
 
-async def left(request: Request) -> None:
+async def wait_for_disconnect(request: Request) -> None:
     """Wait until the client has disconnected."""
     while (await request.receive())["type"] != "http.disconnect":
         pass

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends
 from fastapi.responses import Response, StreamingResponse
 
 from airflow_pipelines.host.api.routers.common import HostFleet, Runner, runner_of
-from airflow_pipelines.host.metrics.profile import zipped
+from airflow_pipelines.host.metrics.profile import zip_profile
 
 router = APIRouter(prefix="/deployments/{deployment_id}")
 of_all = APIRouter()
@@ -64,5 +64,5 @@ def circuit_json_profile(runner: Runner) -> dict[str, Any]:
 @router.get("/circuit_profile")
 def circuit_profile(runner: Runner) -> Response:
     """Return the profile as a ZIP file, with the dataflow graph."""
-    content = zipped(runner.requests.profile(), runner.requests.dataflow())
+    content = zip_profile(runner.requests.profile(), runner.requests.dataflow())
     return Response(content, media_type="application/octet-stream")

@@ -19,9 +19,9 @@ from airflow_pipelines.engine.spark.failures import spark_complaint
 from airflow_pipelines.engine.spark.intervals import shown_in_order
 from airflow_pipelines.engine.spark.java_errors import SPARK_ERRORS, is_out_of_memory
 from airflow_pipelines.engine.spark.result_stream import stream_tables
-from airflow_pipelines.host.api.routers.common import Runner, is_read_only, left
+from airflow_pipelines.host.api.routers.common import Runner, is_read_only, wait_for_disconnect
 from airflow_pipelines.host.queries.queries import Answer, Query
-from airflow_pipelines.host.queries.rendering import Format, NotRepresentableError, counted, format_of
+from airflow_pipelines.host.queries.rendering import Format, NotRepresentableError, format_of, make_count_table
 from airflow_pipelines.host.queries.result_values import with_unsigned_integers, with_variants_as_json
 from airflow_pipelines.host.runs.runner import PipelineRunner
 from airflow_pipelines.host.steps.live import LivePipeline
@@ -35,7 +35,7 @@ ReadOnly = Annotated[bool, Depends(is_read_only)]
 @router.get("/query")
 async def query(request: Request, runner: Runner, sql: str, read_only: ReadOnly, format: str = "text") -> Response:
     """Run ad-hoc SQL. A query reads one step's contents; INSERT and DELETE answer when a step has committed them."""
-    return await _answered(request, runner, sql, format, read_only=read_only)
+    return await _respond(request, runner, sql, format, read_only=read_only)
 
 
 @router.post("/query")
@@ -43,19 +43,19 @@ async def long_query(
     request: Request, runner: Runner, sql: Annotated[str, Body(embed=True)], read_only: ReadOnly, format: str = "text"
 ) -> Response:
     """Run ad-hoc SQL whose text is too long for an address and comes in the body: ``{"sql": ...}``."""
-    return await _answered(request, runner, sql, format, read_only=read_only)
+    return await _respond(request, runner, sql, format, read_only=read_only)
 
 
 class EvaluationFailed(Problem):
     """The error of a query that Spark understands, but that fails while it runs."""
 
 
-async def _answered(request: Request, runner: PipelineRunner, sql: str, format: str, *, read_only: bool) -> Response:
+async def _respond(request: Request, runner: PipelineRunner, sql: str, format: str, *, read_only: bool) -> Response:
     wanted = format_of(format)
     live = runner.requests.readable()
     try:
         reply = await runner.queries.run(
-            lambda query: _answer(live, sql, query, wanted), lambda: left(request), holds=wanted.failure is None
+            lambda query: _answer(live, sql, query, wanted), lambda: wait_for_disconnect(request), holds=wanted.failure is None
         )
     except EvaluationFailed as failed:
         if wanted.failure is None:
@@ -66,14 +66,14 @@ async def _answered(request: Request, runner: PipelineRunner, sql: str, format: 
         if reply.head and read_only:
             raise Problem(ErrorCode.SCOPE_EXCEEDED, "This API key may only read, and INSERT and DELETE change tables.")
         if reply.head:
-            await _committed(runner, reply.head)
+            await _commit(runner, reply.head)
     except BaseException:
         reply.cancel()
         raise
     return StreamingResponse(_with_failure(reply.parts, wanted), media_type=wanted.media_type)
 
 
-async def _committed(runner: PipelineRunner, changes: tuple[TableChanges, ...]) -> None:
+async def _commit(runner: PipelineRunner, changes: tuple[TableChanges, ...]) -> None:
     """Give changes to the next step, and wait until it has committed them."""
     rows = sum(change.rows.num_rows for change in changes)
     size = sum(change.rows.nbytes for change in changes)
@@ -94,7 +94,7 @@ async def _with_failure(parts: AsyncIterator[bytes], wanted: Format) -> AsyncIte
 
 def _answer(live: LivePipeline, sql: str, query: Query, wanted: Format) -> Answer[tuple[TableChanges, ...]]:
     """Return the changes of a request, and its rows in a format."""
-    with _told(Problem):
+    with _convert_errors(Problem):
         result = run_adhoc(live.circuit, sql, live.clock.now, query.collector.collected)
         if result.frame is not None and result.changes:
             # If the query fails, the changes before it must not be made.
@@ -107,13 +107,13 @@ def _stream(result: AdhocResult, query: Query, wanted: Format) -> Iterator[bytes
     """Yield the result of a request in a format, as it arrives. Until the end, the result keeps the files that are read."""
     frame = result.frame
     if frame is None:
-        yield from wanted.render(iter([counted(result.count)]))
+        yield from wanted.render(iter([make_count_table(result.count)]))
         return
     yield from _render((_make_readable(table, frame) for table in stream_tables(frame, query.connection)), wanted, EvaluationFailed)
 
 
 def _render(tables: Iterator[pa.Table], wanted: Format, failure: type[Problem]) -> Iterator[bytes]:
-    with _told(failure):
+    with _convert_errors(failure):
         yield from wanted.render(tables)
 
 
@@ -136,7 +136,7 @@ def _too_large(cause: str) -> Problem:
 
 
 @contextmanager
-def _told(kind: type[Problem]) -> Iterator[None]:
+def _convert_errors(kind: type[Problem]) -> Iterator[None]:
     """Convert the errors of a request into problems for the client.
 
     :param kind: the class of the problems

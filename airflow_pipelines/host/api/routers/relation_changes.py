@@ -18,7 +18,7 @@ from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.spark.intervals import format_intervals
 from airflow_pipelines.engine.spark.result_stream import stream_tables
 from airflow_pipelines.engine.spark.schemas import spark_schema
-from airflow_pipelines.host.api.routers.common import Runner, check_contents, left, listenable
+from airflow_pipelines.host.api.routers.common import Runner, check_contents, listenable, wait_for_disconnect
 from airflow_pipelines.host.outputs.change_log import Place, Since
 from airflow_pipelines.host.outputs.step_changes import StepChanges
 from airflow_pipelines.host.queries import queries
@@ -48,11 +48,13 @@ async def changes(
     check_contents(live, name, "its changes cannot be followed")
     logs = live.endpoints.outputs.change_logs
     step = None if after is None else logs.step_of(_place(after))
-    since = None if step is None else await logs.changed(name, step, wait_ms / 1000)
+    since = None if step is None else await logs.wait_for_changes(name, step, wait_ms / 1000)
     if since is not None and not since.steps:
         nothing = _render(_Answer(live, name).head(since.until, whole=False), iter(()))
         return Response(b"".join(nothing), media_type="application/octet-stream")
-    reply = await runner.queries.run(lambda query: queries.Answer(None, _answered(live, name, since, query)), lambda: left(request))
+    reply = await runner.queries.run(
+        lambda query: queries.Answer(None, _respond(live, name, since, query)), lambda: wait_for_disconnect(request)
+    )
     return StreamingResponse(reply.parts, media_type="application/octet-stream")
 
 
@@ -63,11 +65,11 @@ def _place(text: str) -> Place:
         raise Problem(ErrorCode.INVALID_PARAM, f"'after' is what an earlier answer said: {error}.") from error
 
 
-def _answered(live: LivePipeline, name: str, since: Since | None, query: queries.Query) -> Iterator[bytes]:
+def _respond(live: LivePipeline, name: str, since: Since | None, query: queries.Query) -> Iterator[bytes]:
     answer = _Answer(live, name)
     if since is not None:
         rows = sum(each.delta.rows for each in since.steps)
-        return _render(answer.head(since.until, whole=False, rows=rows, behind=since.behind), answer.changed(since))
+        return _render(answer.head(since.until, whole=False, rows=rows, behind=since.behind), answer.stream_changes(since))
     # The log begins before the contents are read, so that no change is missed between the two.
     live.endpoints.outputs.change_logs.follow(name)
     snapshot = live.circuit.snapshot
@@ -95,7 +97,7 @@ class _Answer:
         fields = [*(pa.field(field.name, field.type) for field in columns), pa.field(WEIGHT, pa.int64())]
         return pa.schema(fields, metadata=head.to_metadata())
 
-    def changed(self, since: Since) -> Iterator[pa.Table]:
+    def stream_changes(self, since: Since) -> Iterator[pa.Table]:
         """Yield the changes of the steps, in order."""
         session: SparkSession = self.live.sessions.large
         for each in since.steps:

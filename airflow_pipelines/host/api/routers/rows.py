@@ -52,7 +52,7 @@ async def ingress(request: Request, runner: Runner, table: str, format: str = "c
         raise Problem(ErrorCode.INVALID_PARAM, str(error)) from error
     identity = json.dumps([format, sorted(options.items())]).encode()
     name = f"{relation.name}.api-ingress-{hashlib.blake2b(identity, digest_size=8).hexdigest()}"
-    endpoint = live.endpoints.inputs.pushed(name, relation.name)
+    endpoint = live.endpoints.inputs.get_push_endpoint(name, relation.name)
     errors = [ConnectorError("parse", error.message, error.index) for error in parsed.errors]
     changes, dropped = parsed.changes, 0
     if changes is not None and changes.truncates and (problem := truncation_problem(live.program, relation)) is not None:
@@ -113,6 +113,6 @@ def _set_clock(runner: PipelineRunner, format_name: str, query: dict[str, str], 
     # The clock has moved once this answers. The token is for an input that has received nothing, so it is complete.
     return {
         "token": runner.requests.token(
-            runner.requests.serving().endpoints.inputs.pushed(f"{CLOCK_TABLE.name}.api-ingress", CLOCK_TABLE.name)
+            runner.requests.serving().endpoints.inputs.get_push_endpoint(f"{CLOCK_TABLE.name}.api-ingress", CLOCK_TABLE.name)
         )
     }

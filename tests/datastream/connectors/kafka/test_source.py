@@ -76,7 +76,7 @@ class Run:
 
     def checkpoint(self) -> Snapshot:
         kept = self.runner.snapshot().to_bytes()
-        self.runner.committed()
+        self.runner.notify_checkpoint_complete()
         return Snapshot.from_bytes(kept)
 
 
