@@ -83,7 +83,7 @@ class ChangesInMemory:
 
     def _single_rows(self) -> Iterator[pa.Table]:
         for begin in range(0, self._sorted.num_rows, ROWS_AT_ONCE):
-            yield from _repeated(self._sorted.slice(begin, ROWS_AT_ONCE))
+            yield from _repeat_by_weight(self._sorted.slice(begin, ROWS_AT_ONCE))
 
     @cached_property
     def _sorted(self) -> pa.Table:
@@ -129,10 +129,10 @@ class StreamedChanges:
         # Like orderBy, but with partitions that fit into Spark's driver whatever the size of the delta.
         ordered = self._frame.repartitionByRange(self._partitions, *keys).sortWithinPartitions(*keys)
         for table in stream_tables(ordered):
-            yield from _repeated(format_intervals(cast_to_schema(table, arrow_schema(schema)), schema))
+            yield from _repeat_by_weight(format_intervals(cast_to_schema(table, arrow_schema(schema)), schema))
 
 
-def _repeated(rows: pa.Table) -> Iterator[pa.Table]:
+def _repeat_by_weight(rows: pa.Table) -> Iterator[pa.Table]:
     """Yield each row as often as its weight says, in tables of at most :data:`ROWS_AT_ONCE` rows."""
     weights = rows.column(WEIGHT)
     if not rows.num_rows or pc.max(pc.abs(weights)).as_py() == 1:

@@ -122,7 +122,7 @@ def delivery_of(connector: Connector) -> Delivery:
     return definition.delivery if definition.delivery_of is None else definition.delivery_of(connector.transport_config)
 
 
-def declared(connector: Connector, schema: RelationSchema, options_of_format: BaseModel | None) -> Declared:
+def make_declared(connector: Connector, schema: RelationSchema, options_of_format: BaseModel | None) -> Declared:
     """Return the rest of a declaration that a definition's checks need besides the options of the transport.
 
     :param connector: the declaration
@@ -145,6 +145,6 @@ def run_check(
     :raises InvalidOptionError: if the declaration cannot work
     """
     try:
-        check(options, declared(connector, schema, options_of_format))
+        check(options, make_declared(connector, schema, options_of_format))
     except InvalidOptionError as error:
         raise InvalidOptionError(f"{place_of(connector)}: {error}", error.word) from error

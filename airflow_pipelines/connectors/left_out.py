@@ -58,7 +58,7 @@ class LeftOutRows:
         :returns: the replacement to write: for an update, the removal of its old row, which no longer holds; otherwise None
         :raises ConnectorFailure: if the output is to end instead
         """
-        self._note(self._shown(change), problem)
+        self._note(self._describe_row(change), problem)
         return change.slice(0, 1).set_column(0, UPDATE, pa.array([False])) if change.num_rows > 1 else None
 
     def add_record(self, record: bytes, problem: RowProblem) -> None:
@@ -90,11 +90,11 @@ class LeftOutRows:
         self.clear()
         return found
 
-    def _shown(self, change: pa.Table) -> str:
+    def _describe_row(self, change: pa.Table) -> str:
         row = change.slice(change.num_rows - 1).drop_columns([WEIGHT])
         names = self._key or [name for name in row.column_names if name not in (UPDATE, _PLACE)]
         length = _KEY_LENGTH if self._key else _ROW_LENGTH
-        shown = ", ".join(f"{name} = {excerpt(_shown(row.column(name)), length)}" for name in names)
+        shown = ", ".join(f"{name} = {excerpt(_format_value(row.column(name)), length)}" for name in names)
         what = "a row that goes" if change.column(WEIGHT)[-1].as_py() < 0 else "row"
         return f"{what} ({excerpt(shown, _ROW_LENGTH)})"
 
@@ -167,7 +167,7 @@ def problems_of(encode: Callable[[pa.Table], T]) -> Callable[[pa.Table], T]:
     :returns: the wrapped function
     """
 
-    def encoded(changes: pa.Table) -> T:
+    def encode_changes(changes: pa.Table) -> T:
         try:
             return encode(changes)
         except TransientFormatFailure:
@@ -175,7 +175,7 @@ def problems_of(encode: Callable[[pa.Table], T]) -> Callable[[pa.Table], T]:
         except _OF_VALUES as error:
             raise RowProblem(str(error) or type(error).__name__) from error
 
-    return encoded
+    return encode_changes
 
 
 class FittingChanges:
@@ -217,11 +217,11 @@ class FittingChanges:
         places = range(first, first + table.num_rows)
         placed = table.append_column(_PLACE, pa.array(places, pa.int64()))
 
-        def checked(part: pa.Table) -> list[int]:
+        def check_part(part: pa.Table) -> list[int]:
             check(part)
             return list(part.column(_PLACE).to_pylist())
 
-        refuse = refusing(checked, left_out)
+        refuse = refusing(check_part, left_out)
 
         def refuse_placed(change: pa.Table, problem: RowProblem) -> pa.Table | None:
             instead = refuse(change, problem)
@@ -229,7 +229,7 @@ class FittingChanges:
                 self._single.update(instead.column(_PLACE).to_pylist())
             return instead
 
-        kept = {place for part in parts_that_fit(placed, checked, refuse_placed) for place in part}
+        kept = {place for part in parts_that_fit(placed, check_part, refuse_placed) for place in part}
         self._dropped.update(place for place in places if place not in kept)
 
 
@@ -254,7 +254,7 @@ def _find_middle(changes: pa.Table) -> int | None:
     return middle if 0 < middle < changes.num_rows else None
 
 
-def _shown(values: pa.ChunkedArray) -> str:
+def _format_value(values: pa.ChunkedArray) -> str:
     try:
         (text,) = json_texts(values)
     except _OF_VALUES:

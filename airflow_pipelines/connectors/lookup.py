@@ -68,7 +68,7 @@ class Lookup(Generic[Found]):
     def _load(self, name: str) -> Found | None:
         if name in self._own:
             module, _, attribute = self._own[name].partition(":")
-            return self._checked(name, getattr(importlib.import_module(module), attribute), "this package")
+            return self._check_kind(name, getattr(importlib.import_module(module), attribute), "this package")
         points = list(entry_points(group=self._group, name=name))
         if not points:
             return None
@@ -86,9 +86,9 @@ class Lookup(Generic[Found]):
             raise UnknownOptionError(
                 f"{self._what} {name!r} of the package {package} cannot be loaded from {point.value!r}: {reason}", name
             ) from error
-        return self._checked(name, found, f"the package {package}")
+        return self._check_kind(name, found, f"the package {package}")
 
-    def _checked(self, name: str, found: Any, whose: str) -> Found:
+    def _check_kind(self, name: str, found: Any, whose: str) -> Found:
         if not isinstance(found, self._kinds) or found.name != name:
             expected = " or ".join(sorted(kind.__name__ for kind in self._kinds))
             said = f"one named {found.name!r}" if isinstance(found, self._kinds) else f"{type(found).__name__}"

@@ -31,7 +31,7 @@ def read_options(model: type[Options], config: Mapping[str, Any], of: str, where
     try:
         return model.model_validate(dict(config))
     except ValidationError as error:
-        raise _refused(error.errors(), model, of, where) from None
+        raise _make_option_error(error.errors(), model, of, where) from None
 
 
 def read_declared_options(model: type[Options], config: Mapping[str, Any], of: str, where: str) -> Options | None:
@@ -49,7 +49,7 @@ def read_declared_options(model: type[Options], config: Mapping[str, Any], of: s
     except ValidationError as error:
         certain = [found for found in error.errors() if found["type"] in _CERTAIN or not has_reference(found.get("input"))]
         if certain:
-            raise _refused(certain, model, of, where) from None
+            raise _make_option_error(certain, model, of, where) from None
         return None
 
 
@@ -73,7 +73,7 @@ def unknown(what: str, name: str, known: Iterable[str], of: str = "") -> str:
     return f"unknown {what} {name!r}{of}; known {what}s: {listed}{hint}"
 
 
-def _refused(errors: Sequence[ErrorDetails], model: type[BaseModel], of: str, where: str) -> UnknownOptionError:
+def _make_option_error(errors: Sequence[ErrorDetails], model: type[BaseModel], of: str, where: str) -> UnknownOptionError:
     # A misspelt option often makes another one missing, so it is reported first.
     problem = min(errors, key=lambda found: found["type"] != "extra_forbidden")
     place = ".".join(str(part) for part in problem["loc"] if not isinstance(part, int)) or "value"

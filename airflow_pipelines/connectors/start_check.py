@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from airflow_pipelines.connectors.client_libraries import missing_libraries
 from airflow_pipelines.connectors.declarations import (
     connector_options,
-    declared,
     format_of,
     format_options,
     formats_of,
+    make_declared,
     transport_options,
 )
 from airflow_pipelines.connectors.definition import OutputDefinition
@@ -92,7 +92,7 @@ def _check_definition(connector: Connector, schema: RelationSchema) -> None:
     if definition.check_start is not None:
         options = transport_options(connector, definition)
         if options is not None:
-            definition.check_start(options, declared(connector, schema, format_options(connector)))
+            definition.check_start(options, make_declared(connector, schema, format_options(connector)))
 
 
 def _check_written(connector: Connector) -> None:

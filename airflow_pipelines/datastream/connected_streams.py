@@ -40,7 +40,7 @@ class Input(Protocol[S]):
 
     def _edges(self, port: int = 0) -> list[Edge]: ...
 
-    def _joined(self, name: str, spec: OperatorSpec, edges: list[Edge], output_type: Any, **settings: Any) -> S: ...
+    def _add_operator(self, name: str, spec: OperatorSpec, edges: list[Edge], output_type: Any, **settings: Any) -> S: ...
 
 
 class ConnectedStreams(Generic[S]):
@@ -120,7 +120,7 @@ class ConnectedStreams(Generic[S]):
         return self._add(name, (KeyedCall if self._is_keyed else CoCall)(function, methods), output_type)
 
     def _add(self, name: str, spec: OperatorSpec, output_type: Any) -> S:
-        return self.stream1._joined(name, spec, self.stream1._edges(0) + self.stream2._edges(1), output_type)
+        return self.stream1._add_operator(name, spec, self.stream1._edges(0) + self.stream2._edges(1), output_type)
 
 
 class BroadcastStream(Generic[S]):
@@ -160,6 +160,6 @@ class BroadcastConnectedStream(Generic[S]):
         edges = self._stream._edges(0) + self._broadcast.stream._edges(1)
         if self._stream._is_keyed:
             keyed = checked_function(func, KeyedBroadcastProcessFunction, "process")
-            return self._stream._joined("Keyed Broadcast Process", KeyedBroadcast(keyed, descriptors), edges, output_type)
+            return self._stream._add_operator("Keyed Broadcast Process", KeyedBroadcast(keyed, descriptors), edges, output_type)
         function = checked_function(func, BroadcastProcessFunction, "process")
-        return self._stream._joined("Broadcast Process", Broadcast(function, descriptors), edges, output_type)
+        return self._stream._add_operator("Broadcast Process", Broadcast(function, descriptors), edges, output_type)

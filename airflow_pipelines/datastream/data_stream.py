@@ -244,28 +244,28 @@ class DataStream(StreamSettings):
 
         :returns: the stream
         """
-        return self._exchanged(Exchange(ExchangeKind.REBALANCE))
+        return self._apply_exchange(Exchange(ExchangeKind.REBALANCE))
 
     def rescale(self) -> DataStream:
         """Distribute elements to a subset of the tasks of the next operator round-robin.
 
         :returns: the stream
         """
-        return self._exchanged(Exchange(ExchangeKind.RESCALE))
+        return self._apply_exchange(Exchange(ExchangeKind.RESCALE))
 
     def shuffle(self) -> DataStream:
         """Distribute elements to arbitrary tasks of the next operator. A step that is computed again uses the same tasks.
 
         :returns: the stream
         """
-        return self._exchanged(Exchange(ExchangeKind.SHUFFLE))
+        return self._apply_exchange(Exchange(ExchangeKind.SHUFFLE))
 
     def forward(self) -> DataStream:
         """Send elements to the task of the next operator with the same number.
 
         :returns: the stream
         """
-        return self._exchanged(Exchange(ExchangeKind.FORWARD))
+        return self._apply_exchange(Exchange(ExchangeKind.FORWARD))
 
     def broadcast(self, *broadcast_state_descriptors: MapStateDescriptor) -> Any:
         """Send each element to all tasks of the next operator.
@@ -273,7 +273,7 @@ class DataStream(StreamSettings):
         :param broadcast_state_descriptors: descriptors of the states that these elements change
         :returns: the stream; with states, a :class:`BroadcastStream` that another stream can be connected to
         """
-        stream = self._exchanged(Exchange(ExchangeKind.BROADCAST))
+        stream = self._apply_exchange(Exchange(ExchangeKind.BROADCAST))
         return BroadcastStream(stream, broadcast_state_descriptors) if broadcast_state_descriptors else stream
 
     def partition_custom(
@@ -287,7 +287,7 @@ class DataStream(StreamSettings):
         """
         choose = as_function(partitioner, Partitioner, "partition_custom")
         exchange = Exchange(ExchangeKind.CUSTOM, key_selector_of(key_selector), choose.partition)  # type: ignore[attr-defined]
-        return self._exchanged(exchange)
+        return self._apply_exchange(exchange)
 
     # ends
 
@@ -362,13 +362,13 @@ class DataStream(StreamSettings):
         port = self._ports[0]
         return port.node.output_type if port.tag is None else port.side_type
 
-    def _exchanged(self, exchange: Exchange) -> DataStream:
+    def _apply_exchange(self, exchange: Exchange) -> DataStream:
         return DataStream(self._environment, self._ports, exchange)
 
     def _then(self, name: str, spec: OperatorSpec, output_type: Any = None, **settings: Any) -> DataStream:
-        return self._joined(name, spec, self._edges(), output_type, **settings)
+        return self._add_operator(name, spec, self._edges(), output_type, **settings)
 
-    def _joined(self, name: str, spec: OperatorSpec, edges: list[Edge], output_type: Any, **settings: Any) -> DataStream:
+    def _add_operator(self, name: str, spec: OperatorSpec, edges: list[Edge], output_type: Any, **settings: Any) -> DataStream:
         node = self._environment.graph.add(
             name,
             spec,
@@ -537,7 +537,7 @@ class KeyedStream(DataStream):
             f"{method}() belongs to an operator: call it on the stream before key_by(), or on what process() and the like return."
         )
 
-    def _exchanged(self, exchange: Exchange) -> DataStream:
+    def _apply_exchange(self, exchange: Exchange) -> DataStream:
         self._refuse(exchange.kind.value.lower(), "elements with the same key stay together; call it before key_by()")
 
     def _refuse(self, method: str, why: str) -> NoReturn:

@@ -99,9 +99,9 @@ def _column(name: Any, declared: Any) -> RelationColumn:
     if not isinstance(name, str) or not name.strip():
         raise StreamProgramError(f"A column cannot have the name {name!r}: it must be a text that is not empty.")
     if isinstance(declared, TypeInformation):
-        return RelationColumn(canonical_name(name), unquoted(name), sql_type_of(declared), _make_sql_converter(declared))
+        return RelationColumn(canonical_name(name), unquote(name), sql_type_of(declared), _make_sql_converter(declared))
     if isinstance(declared, str) and declared.strip():
-        return RelationColumn(canonical_name(name), unquoted(name), declared.strip())
+        return RelationColumn(canonical_name(name), unquote(name), declared.strip())
     raise StreamProgramError(f"The type of column {name!r} cannot be {declared!r}: it is a text such as 'BIGINT', or one of Types.")
 
 
@@ -112,14 +112,14 @@ def canonical_name(name: str) -> str:
     :returns: the canonical name
     """
     if _is_quoted(name):
-        return unquoted(name)
+        return unquote(name)
     lowered = name.lower()
     if len(lowered) == len(name):
         return lowered
     return "".join(low if len(low := char.lower()) == 1 else char for char in name)
 
 
-def unquoted(name: str) -> str:
+def unquote(name: str) -> str:
     """Return a name without its quotes.
 
     :param name: the name as it is written
@@ -180,11 +180,11 @@ def sql_type_of(declared: TypeInformation) -> str:
         return f"MAP<{sql_type_of(declared.key_type)}, {sql_type_of(declared.value_type)}>"
     if isinstance(declared, RowTypeInfo | TupleTypeInfo):
         fields = zip(declared.get_field_names(), declared.get_field_types(), strict=True)
-        return f"STRUCT<{', '.join(f'{_quoted(canonical_name(name))}: {sql_type_of(kind)}' for name, kind in fields)}>"
+        return f"STRUCT<{', '.join(f'{_quote(canonical_name(name))}: {sql_type_of(kind)}' for name, kind in fields)}>"
     raise StreamProgramError(f"SQL has no type for {declared}: declare what the values consist of, such as Types.STRING().")
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 

@@ -93,7 +93,9 @@ class WindowedStream(Generic[S_co]):
         :param output_type: declared type of the results; optional
         :returns: the results
         """
-        return self._windowed("Window Reduce", as_function(reduce_function, ReduceFunction, "reduce"), window_function, output_type)
+        return self._add_window_operator(
+            "Window Reduce", as_function(reduce_function, ReduceFunction, "reduce"), window_function, output_type
+        )
 
     def aggregate(
         self,
@@ -111,7 +113,7 @@ class WindowedStream(Generic[S_co]):
         :returns: the results
         """
         del accumulator_type
-        return self._windowed(
+        return self._add_window_operator(
             "Window Aggregate", checked_function(aggregate_function, AggregateFunction, "aggregate"), window_function, output_type
         )
 
@@ -122,7 +124,9 @@ class WindowedStream(Generic[S_co]):
         :param result_type: declared type of the results; optional
         :returns: the results
         """
-        return self._windowed("Window Apply", None, checked_function(window_function, WindowFunction, "apply"), result_type)
+        return self._add_window_operator(
+            "Window Apply", None, checked_function(window_function, WindowFunction, "apply"), result_type
+        )
 
     def process(self, process_window_function: ProcessWindowFunction, result_type: Any = None) -> S_co:
         """Evaluate each window with all its elements, the time and state.
@@ -132,11 +136,11 @@ class WindowedStream(Generic[S_co]):
         :returns: the results
         """
         function = checked_function(process_window_function, ProcessWindowFunction, "process")
-        return self._windowed("Window Process", None, function, result_type)
+        return self._add_window_operator("Window Process", None, function, result_type)
 
     _function_kinds: tuple[type[Function], ...] = (WindowFunction, ProcessWindowFunction)
 
-    def _windowed(self, name: str, combine: Function | None, function: Any, output_type: Any) -> S_co:
+    def _add_window_operator(self, name: str, combine: Function | None, function: Any, output_type: Any) -> S_co:
         if function is not None and not isinstance(function, self._function_kinds):
             expected = " or ".join(kind.__name__ for kind in self._function_kinds)
             raise StreamProgramError(f"The window function is {function!r}: a {expected} is needed.")
@@ -169,7 +173,9 @@ class AllWindowedStream(WindowedStream[S_co]):
         :param result_type: declared type of the results; optional
         :returns: the results
         """
-        return self._windowed("Window Apply", None, checked_function(window_function, AllWindowFunction, "apply"), result_type)
+        return self._add_window_operator(
+            "Window Apply", None, checked_function(window_function, AllWindowFunction, "apply"), result_type
+        )
 
     def process(self, process_window_function: ProcessAllWindowFunction, result_type: Any = None) -> S_co:  # type: ignore[override]
         """Evaluate each window with all its elements, the time and state.
@@ -179,7 +185,7 @@ class AllWindowedStream(WindowedStream[S_co]):
         :returns: the results
         """
         function = checked_function(process_window_function, ProcessAllWindowFunction, "process")
-        return self._windowed("Window Process", None, function, result_type)
+        return self._add_window_operator("Window Process", None, function, result_type)
 
     def _add(self, name: str, spec: Windowed, output_type: Any) -> S_co:
         return self._stream._then(name, spec, output_type, non_parallel=True)

@@ -51,11 +51,11 @@ def _translate_login(properties: Mapping[str, Any]) -> dict[str, str]:
     login = _LOGINS.get(mechanism)
     if login is None:
         raise NoJavaPropertyError(f"the login of {mechanism} is none of {', '.join(_LOGINS)}")
-    name, password = (_quoted(str(properties.get(option, ""))) for option in ("sasl.username", "sasl.password"))
+    name, password = (_quote(str(properties.get(option, ""))) for option in ("sasl.username", "sasl.password"))
     return {"sasl.mechanism": mechanism, "sasl.jaas.config": f"{login} required username={name} password={password};"}
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     if "\n" in text or "\r" in text:
         raise NoJavaPropertyError("a name or a password has more than one line")
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')

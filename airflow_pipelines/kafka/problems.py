@@ -87,7 +87,7 @@ class Problems(Generic[FailureT]):
         """Stop logging for a client that cannot be closed while its brokers are away, and that keeps trying to reach them."""
         self._is_abandoned = True
 
-    def healed(self) -> None:
+    def clear_transient(self) -> None:
         """Clear transient problems, because something has arrived from a broker."""
         with self._lock:
             self._down, self._last = False, None
@@ -128,7 +128,7 @@ class Problems(Generic[FailureT]):
         return self._new_lasting(f"{self._where}: {error.str()}. {what_to_do}.")
 
 
-def served(call: Callable[[], int], problems: Problems[Any]) -> int:
+def serve_callbacks(call: Callable[[], int], problems: Problems[Any]) -> int:
     """Return the result of a call that serves the callbacks of a producer.
 
     :param call: the function to call, such as the ``flush`` of the producer

@@ -151,14 +151,14 @@ class PipelineInput:
         self._client = new_client(self._options.api_key)
         self._after = None if position is None else position["after"]
         # Report errors now. A response that is already there is read first.
-        self._answer = self._asked(wait_ms=0)
+        self._answer = self._request_changes(wait_ms=0)
         if self._answer is not None:
             self._check_columns(self._answer.head)
 
     def read(self, max_records: int, timeout_s: float) -> InputChunk | None:
         """Return the next rows or changes, or None if there was nothing new within ``timeout_s``, or within a second."""
         if self._answer is None:
-            self._answer = self._asked(wait_ms=min(_WAIT_MS, int(max(timeout_s, 0.0) * 1000)))
+            self._answer = self._request_changes(wait_ms=min(_WAIT_MS, int(max(timeout_s, 0.0) * 1000)))
         answer = self._answer
         if answer is None:
             return None
@@ -263,7 +263,7 @@ class PipelineInput:
 
     # Requests.
 
-    def _asked(self, wait_ms: int) -> _Answer | None:
+    def _request_changes(self, wait_ms: int) -> _Answer | None:
         """Request the next changes and return the response, or None if the input was closed."""
         if self._client is None or self._closed.is_set():
             return None
@@ -275,7 +275,7 @@ class PipelineInput:
             with self._client.stream("GET", path, params=asked) as response:
                 if not response.is_success:
                     response.read()
-                    raise self._refused(response)
+                    raise self._make_refusal(response)
                 for part in response.iter_bytes():
                     if self._closed.is_set():
                         return None
@@ -295,7 +295,7 @@ class PipelineInput:
             ) from error
         return _Answer(file)
 
-    def _refused(self, response: httpx.Response) -> ConnectorFailure:
+    def _make_refusal(self, response: httpx.Response) -> ConnectorFailure:
         said = _read_problem(response)
         message = said.get("message") or f"{excerpt(response.text, _SHOWN)} (is this the address of a service of this release?)"
         text = f"{_NAME}: {self._shown} answered {response.status_code}: {message}"

@@ -100,7 +100,7 @@ class RedisOutput:
     def committed_step(self) -> int | None:
         """Return the newest step that was written completely to the server."""
         with self._failures("cannot ask for the newest step"):
-            kept = self._opened().hget(self._steps_key, "step")
+            kept = self._require_client().hget(self._steps_key, "step")
         return None if kept is None else int(str(kept))
 
     def write(self, step: int, changes: Changes) -> tuple[int, int]:
@@ -114,7 +114,7 @@ class RedisOutput:
         if fence is not None:
             fence.check()
         count = size = 0
-        with self._failures(f"cannot write step {step}"), self._opened().pipeline(transaction=True) as commands:
+        with self._failures(f"cannot write step {step}"), self._require_client().pipeline(transaction=True) as commands:
             for table in changes.tables():
                 if count:
                     self._execute(commands)
@@ -130,7 +130,7 @@ class RedisOutput:
         if self._client is not None:
             self._client.close()
 
-    def _opened(self) -> redis.Redis:
+    def _require_client(self) -> redis.Redis:
         if self._client is None:
             raise ConnectorFailure(f"{_NAME} is not open")
         return self._client
@@ -140,7 +140,7 @@ class RedisOutput:
         fence = self._context.fence
         if fence is not None:
             fence.check()
-            kept = self._opened().hget(self._steps_key, "epoch")
+            kept = self._require_client().hget(self._steps_key, "epoch")
             if kept is not None and int(str(kept)) > fence.epoch:
                 raise ConnectorFailure(f"{_NAME}: a later run of the pipeline writes these keys; this one ends.")
         commands.execute()

@@ -15,7 +15,7 @@ from s3fs.errors import translate_boto_error
 
 from airflow_pipelines.connectors.transports.files.listing import Found
 from airflow_pipelines.connectors.transports.files.remote import Fetch
-from airflow_pipelines.connectors.transports.files.store import THREADS, checked, store_access
+from airflow_pipelines.connectors.transports.files.store import THREADS, check_length, store_access
 
 _CONNECT_S: Final = 10
 _READ_S: Final = 60
@@ -65,6 +65,6 @@ class S3Client:
         def fetch(begin: int, end: int) -> bytes:
             with store_access(f"s3://{found.path}"):
                 part = self.ask("get_object", Bucket=bucket, Key=key, Range=f"bytes={begin}-{end - 1}")
-                return checked(part["Body"].read(), begin, end, found)
+                return check_length(part["Body"].read(), begin, end, found)
 
         return fetch

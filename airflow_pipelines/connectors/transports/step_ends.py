@@ -31,11 +31,11 @@ class StepEnds:
     @property
     def exists(self) -> bool:
         """True if an earlier incarnation left anything."""
-        return bool(self._found())
+        return bool(self._find_files())
 
     def read(self) -> bool:
         """Read the ends that an earlier incarnation left. Return False if there are none."""
-        found = self._found()
+        found = self._find_files()
         if not found:
             return False
         self._ends = []
@@ -52,11 +52,11 @@ class StepEnds:
     def _take_over(self) -> None:
         """Write all known ends, and delete the files of earlier runs."""
         self._rewrite()
-        for other in self._found():
+        for other in self._find_files():
             if other != self._path:
                 other.unlink()
 
-    def _found(self) -> list[Path]:
+    def _find_files(self) -> list[Path]:
         """Return the files of this and of earlier runs, the newest last; one of an earlier release has no epoch."""
         shared = self._shared
         if shared is None or not shared.parent.is_dir():

@@ -97,7 +97,7 @@ class _Walk:
         if isinstance(schema, list):
             return self._union([each for each in schema if each != "null"])
         if isinstance(schema, str):
-            return _PLAIN[schema] if schema in _PLAIN else self._known(schema)
+            return _PLAIN[schema] if schema in _PLAIN else self._resolve_name(schema)
         kind = schema["type"]
         if kind in ("record", "error"):
             return self._record(schema)
@@ -110,7 +110,7 @@ class _Walk:
             self._named[schema["name"]] = found
         return found
 
-    def _known(self, name: str) -> AvroType:
+    def _resolve_name(self, name: str) -> AvroType:
         found = self._named[name]
         if found is None:
             raise ValueError(f"the record {name} contains itself, and no type of rows does")

@@ -23,7 +23,7 @@ def integer(parameter: str, value: Any, minimum: int | None = None, maximum: int
     :raises ValueError: if it is out of bounds
     """
     if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{parameter} takes an int, not {_shown(value)}")
+        raise TypeError(f"{parameter} takes an int, not {_format_value(value)}")
     _bounds(parameter, value, minimum, maximum)
     return value
 
@@ -39,7 +39,7 @@ def number(parameter: str, value: Any, minimum: float | None = None) -> float:
     :raises ValueError: if it is below the minimum, or not finite
     """
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"{parameter} takes a number, not {_shown(value)}")
+        raise TypeError(f"{parameter} takes a number, not {_format_value(value)}")
     if value != value or value in (float("inf"), float("-inf")):
         raise ValueError(f"{parameter} takes a finite number, not {value}")
     _bounds(parameter, value, minimum, None)
@@ -55,7 +55,7 @@ def boolean(parameter: str, value: Any) -> bool:
     :raises TypeError: if it is not a bool
     """
     if not isinstance(value, bool):
-        raise TypeError(f"{parameter} takes True or False, not {_shown(value)}")
+        raise TypeError(f"{parameter} takes True or False, not {_format_value(value)}")
     return value
 
 
@@ -69,7 +69,7 @@ def text(parameter: str, value: Any) -> str:
     :raises ValueError: if it is empty
     """
     if not isinstance(value, str):
-        raise TypeError(f"{parameter} takes a str, not {_shown(value)}")
+        raise TypeError(f"{parameter} takes a str, not {_format_value(value)}")
     if not value:
         raise ValueError(f"{parameter} takes a str that is not empty")
     return value
@@ -100,7 +100,7 @@ def member(parameter: str, value: Any, enumeration: type[_E]) -> _E:
     """
     if not isinstance(value, enumeration):
         members = ", ".join(f"{enumeration.__name__}.{each.name}" for each in enumeration)
-        raise TypeError(f"{parameter} takes one of {members}, not {_shown(value)}")
+        raise TypeError(f"{parameter} takes one of {members}, not {_format_value(value)}")
     return value
 
 
@@ -115,7 +115,7 @@ def instance(parameter: str, value: _T, expected: type[Any], hint: str = "") -> 
     :raises TypeError: if it is of another class
     """
     if not isinstance(value, expected):
-        raise TypeError(f"{parameter} takes a {expected.__name__}, not {_shown(value)}{'; ' + hint if hint else ''}")
+        raise TypeError(f"{parameter} takes a {expected.__name__}, not {_format_value(value)}{'; ' + hint if hint else ''}")
     return value
 
 
@@ -128,7 +128,7 @@ def function(parameter: str, value: Any) -> Callable[..., Any]:
     :raises TypeError: if it is not callable
     """
     if not callable(value):
-        raise TypeError(f"{parameter} takes a function, not {_shown(value)}")
+        raise TypeError(f"{parameter} takes a function, not {_format_value(value)}")
     return value  # type: ignore[no-any-return]
 
 
@@ -170,5 +170,5 @@ def _bounds(parameter: str, value: float, minimum: float | None, maximum: float 
         raise ValueError(f"{parameter} must be at most {maximum}, not {value}")
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return "None" if value is None else f"{value!r:.60} ({type(value).__name__})"

@@ -99,7 +99,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
         if self._read is None:
             self._read = json_reader(self._row_type, self._fail_on_missing_field)
         try:
-            return self._read(_loaded(message))
+            return self._read(_parse_message(message))
         except (ValueError, TypeConversionError) as error:
             if self._ignore_parse_errors:
                 return None
@@ -169,7 +169,7 @@ class JsonRowSerializationSchema(SerializationSchema):
         return {**self.__dict__, "_write": None}
 
 
-def _loaded(message: bytes) -> Any:
+def _parse_message(message: bytes) -> Any:
     """Parse a JSON message in UTF-8, UTF-16 or UTF-32, with ``Decimal`` for fractions."""
     if message[:1] == b"{" and message[1:2] > b"\0":
         # In the other encodings, one of the first two bytes of this character is 0.

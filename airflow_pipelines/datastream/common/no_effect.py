@@ -21,12 +21,12 @@ def no_effect(why: str) -> Callable[[_F], _F]:
 
     def mark(method: _F) -> _F:
         @functools.wraps(method)
-        def kept(self: Any, *args: Any, **kwargs: Any) -> Any:
+        def call_method(self: Any, *args: Any, **kwargs: Any) -> Any:
             _say_once(f"{type(self).__qualname__}.{method.__name__}", why)
             return method(self, *args, **kwargs)
 
-        setattr(kept, _MARK, why)
-        return cast(_F, kept)
+        setattr(call_method, _MARK, why)
+        return cast(_F, call_method)
 
     return mark
 

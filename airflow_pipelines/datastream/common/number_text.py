@@ -13,7 +13,7 @@ def double_text(value: float) -> str:
     :param value: the number
     :returns: the shortest text that reads as the same number
     """
-    return _written(value, repr(value))
+    return _format_number(value, repr(value))
 
 
 def float_text(value: float) -> str:
@@ -23,11 +23,11 @@ def float_text(value: float) -> str:
     :returns: the shortest text that reads as the same number of 32 bits
     """
     if not math.isfinite(value):
-        return _written(value, "")
+        return _format_number(value, "")
     shortest = next(
         (text for text in (f"{value:.{digits}g}" for digits in range(1, 9)) if _as_float(text) == value), f"{value:.9g}"
     )
-    return _written(value, shortest)
+    return _format_number(value, shortest)
 
 
 def _as_float(text: str) -> float | None:
@@ -37,7 +37,7 @@ def _as_float(text: str) -> float | None:
         return None
 
 
-def _written(value: float, shortest: str) -> str:
+def _format_number(value: float, shortest: str) -> str:
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):

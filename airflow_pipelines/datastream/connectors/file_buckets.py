@@ -97,13 +97,13 @@ class DateTimeBucketAssigner(BucketAssigner):
 
 
 def _strftime(pattern: str) -> str:
-    def translated(match: re.Match[str]) -> str:
+    def translate(match: re.Match[str]) -> str:
         if match[0] not in _PATTERNS:
             raise ValueError(f"The format {pattern!r} has {match[0]!r}; use {' '.join(_PATTERNS)}, and text in quotes")
         return _PATTERNS[match[0]]
 
     texts = pattern.replace("%", "%%").split("'")
-    return "".join(text if quoted % 2 else _PART.sub(translated, text) for quoted, text in enumerate(texts))
+    return "".join(text if quoted % 2 else _PART.sub(translate, text) for quoted, text in enumerate(texts))
 
 
 @dataclass(frozen=True)

@@ -274,11 +274,11 @@ def shown_url(url: str) -> str:
 def _name_parameters(sql: str) -> tuple[str, int]:
     number = 0
 
-    def named(match: re.Match[str]) -> str:
+    def name_parameter(match: re.Match[str]) -> str:
         nonlocal number
         if match[0] != "?":
             return match[0].replace(":", r"\:")
         number += 1
         return f":p{number - 1}"
 
-    return _TOKENS.sub(named, sql), number
+    return _TOKENS.sub(name_parameter, sql), number

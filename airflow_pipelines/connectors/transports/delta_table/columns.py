@@ -18,12 +18,13 @@ def differences(wanted: Mapping[str, Any], there: Mapping[str, Any], partitions:
     for field in wanted["fields"]:
         other = have.pop(field["name"].lower(), None)
         if other is None:
-            found.append(f"column {field['name']!r} ({_shown(field['type'])}) is not in the table")
+            found.append(f"column {field['name']!r} ({_format_type(field['type'])}) is not in the table")
         elif other["name"] != field["name"]:
             found.append(f"column {field['name']!r} is written {other['name']!r} in the table")
         elif _plain(other["type"]) != _plain(field["type"]):
             found.append(
-                f"column {field['name']!r} is {_shown(field['type'])} in the view and {_shown(other['type'])} in the table"
+                f"column {field['name']!r} is {_format_type(field['type'])} in the view and "
+                f"{_format_type(other['type'])} in the table"
             )
     found += [
         f"column {field['name']!r} of the table must not be NULL and is not in the view"
@@ -48,15 +49,15 @@ def _plain(kind: Any) -> Any:
     }
 
 
-def _shown(kind: Any) -> str:
+def _format_type(kind: Any) -> str:
     """Return a type in readable form."""
     if not isinstance(kind, dict):
         return str(kind)
     match kind["type"]:
         case "array":
-            return f"array<{_shown(kind['elementType'])}>"
+            return f"array<{_format_type(kind['elementType'])}>"
         case "map":
-            return f"map<{_shown(kind['keyType'])},{_shown(kind['valueType'])}>"
+            return f"map<{_format_type(kind['keyType'])},{_format_type(kind['valueType'])}>"
         case _:
-            inner = ",".join(field["name"] + ":" + _shown(field["type"]) for field in kind["fields"])
+            inner = ",".join(field["name"] + ":" + _format_type(field["type"]) for field in kind["fields"])
             return f"struct<{inner}>"

@@ -384,7 +384,7 @@ class DeltaTableInput:
             raise ConnectorFailure(f"{what}: {error}") from error
         except (DeltaError, OSError, pa.ArrowException, ValueError) as error:
             if doing == "read" and is_missing(error) and self._table is not None:
-                raise self._table.gone(self._place.version, in_words(error)) from error
+                raise self._table.make_missing_file_failure(self._place.version, in_words(error)) from error
             if isinstance(error, pa.ArrowInvalid | pa.ArrowTypeError):
                 raise ConnectorFailure(
                     f"{what}: version {self._place.version} does not have values of the types that the table has now "

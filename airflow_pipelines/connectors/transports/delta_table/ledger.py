@@ -93,7 +93,7 @@ class Ledger:
         for entry in history(self._files, table.version()):
             if entry.get(OUTPUT) != self._owner:
                 if others is None and entry.get("operation") not in _HARMLESS:
-                    others = _described(entry)
+                    others = _describe_entry(entry)
                 continue
             if int(entry[STEP]) <= step:
                 # Keep the commits of others between these two steps.
@@ -120,5 +120,5 @@ class Ledger:
         )
 
 
-def _described(entry: Mapping[str, Any]) -> str:
+def _describe_entry(entry: Mapping[str, Any]) -> str:
     return f"{entry.get('operation', 'a commit')} in version {entry['version']}"

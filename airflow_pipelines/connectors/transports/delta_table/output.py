@@ -128,7 +128,7 @@ class DeltaTableOutput:
         :raises ConnectorFailure: when that cannot be done and the table would not be equal to the view
         :raises OvertakenError: when a later run of the pipeline writes the table
         """
-        table, ledger, _ = self._opened()
+        table, ledger, _ = self._require_open()
         if step >= self._step:
             return
         self._check_newest()
@@ -172,7 +172,7 @@ class DeltaTableOutput:
             return 0, 0
         try:
             try:
-                written = self._committed(step, changes)
+                written = self._commit_step(step, changes)
             except (DeltaError, ValueError) as error:
                 if isinstance(error, TableNotFoundError | CommitFailedError) or is_of_store(error):
                     raise
@@ -185,17 +185,17 @@ class DeltaTableOutput:
 
     def _commit_what_fits(self, step: int, changes: Changes) -> Written:
         """Commit a step without the rows that the table does not take."""
-        table, _, writer = self._opened()
+        table, _, writer = self._require_open()
         trial = TrialTable(table, writer.rows)
         try:
             fitting = FittingChanges(changes, trial.check, self._left_out)
         finally:
             trial.close()
-        return self._committed(step, fitting)
+        return self._commit_step(step, fitting)
 
-    def _committed(self, step: int, changes: Changes) -> Written:
+    def _commit_step(self, step: int, changes: Changes) -> Written:
         """Commit a step, and retry while commits of others conflict with it."""
-        table, ledger, writer = self._opened()
+        table, ledger, writer = self._require_open()
         deadline = time.monotonic() + _CONFLICTS_S
         pause_s = 0.05
         while True:
@@ -228,7 +228,7 @@ class DeltaTableOutput:
         if self._fence is not None:
             self._fence.check()
 
-    def _opened(self) -> tuple[DeltaTable, Ledger, StepWriter]:
+    def _require_open(self) -> tuple[DeltaTable, Ledger, StepWriter]:
         if self._table is None or self._ledger is None or self._writer is None:
             raise ConnectorFailure(f"{self._what('write')}: it is not open")
         return self._table, self._ledger, self._writer

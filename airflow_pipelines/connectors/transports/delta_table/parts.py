@@ -118,7 +118,7 @@ class ChangesPart:
         rows = pa.concat_tables(found)
         if any(piece.op is Op.DELETE for piece in self.pieces):
             # Rewritten files contain old rows again. Deleting rows from the log does not undo their changes.
-            rows = _repeated(consolidate(rows))
+            rows = _repeat_by_weight(consolidate(rows))
         rows = rows.drop_columns([WEIGHT])
         if self.order:
             order = [(column, direction, "at_start") for column, direction in self.order]
@@ -141,7 +141,7 @@ class ChangesPart:
         return pads.dataset(rows).to_table(columns={"deletes": deletes}).column("deletes"), rows
 
 
-def _repeated(rows: pa.Table) -> pa.Table:
+def _repeat_by_weight(rows: pa.Table) -> pa.Table:
     """Return the inserted rows, each as often as its weight says."""
     weights = rows.column(WEIGHT).to_numpy()
     return rows.take(pa.array(np.repeat(np.arange(rows.num_rows), np.maximum(weights, 0))))

@@ -182,7 +182,7 @@ class SourceTable:
                     Op.INSERT,
                     actions.column("size_bytes")[row].as_py(),
                     actions.column("num_records")[row].as_py(),
-                    known=self._known(actions, row),
+                    known=self._find_known_condition(actions, row),
                     deleted=deleted.get(path),
                 )
             )
@@ -192,9 +192,9 @@ class SourceTable:
         try:
             return DeltaTable(self._uri, version=version, storage_options=self._storage)
         except Exception as error:
-            raise self._expired(version, in_words(error)) from error
+            raise self._make_expired_failure(version, in_words(error)) from error
 
-    def _known(self, actions: pa.Table, row: int) -> Expression | None:
+    def _find_known_condition(self, actions: pa.Table, row: int) -> Expression | None:
         """Return a condition that all rows of a file meet, from its statistics in the log, or None if there are none."""
         found: Expression | None = None
         for column in self.schema.names:
@@ -232,7 +232,7 @@ class SourceTable:
         try:
             content = self._read(commit_path(version))
         except FileNotFoundError as error:
-            raise self._expired(version, "its log file is gone") from error
+            raise self._make_expired_failure(version, "its log file is gone") from error
         return read_commit(version, content)
 
     @property
@@ -253,16 +253,16 @@ class SourceTable:
         with self.filesystem.open_input_file(path) as file:
             return bytes(file.read())
 
-    def _expired(self, version: int, reason: str) -> ConnectorFailure:
+    def _make_expired_failure(self, version: int, reason: str) -> ConnectorFailure:
         return ConnectorFailure(
             f"delta_table_input: version {version} of the table at {self._uri} can no longer be read: {reason}. "
             "Load the table anew, into a connector with another name, and keep its log (delta.logRetentionDuration) and its files "
             "(VACUUM ... RETAIN) for longer than a pipeline may stand still."
         )
 
-    def gone(self, version: int, path: str) -> ConnectorFailure:
+    def make_missing_file_failure(self, version: int, path: str) -> ConnectorFailure:
         """Return the failure for a file of a version that does not exist."""
-        return self._expired(version, f"its file {path} is gone, as after VACUUM")
+        return self._make_expired_failure(version, f"its file {path} is gone, as after VACUUM")
 
 
 def _struct(actions: pa.Table, name: str) -> list[pa.Field]:

@@ -72,7 +72,7 @@ class ChangeLogWriter:
 
     def write(self, table: DeltaTable, changes: Changes, properties: Properties) -> Written:
         """Append the changes."""
-        logged = self.log.logged(changes)
+        logged = self.log.make_logged_changes(changes)
         append(table, logged.reader(), properties({LAST_TS: logged.last_ts}))
         self.log.last_ts = logged.last_ts
         return Written(logged.records, logged.size_bytes)
@@ -131,7 +131,7 @@ class MergedByKeyWriter(_MergedWriter):
         if self._only_ours and _only_adds(changes):
             return self._append(table, changes, properties)
         source = self._source(changes)
-        assigned = {_quoted(name): f"change.{_quoted(name)}" for name in self.table_schema.names}
+        assigned = {_quote(name): f"change.{_quote(name)}" for name in self.table_schema.names}
         merge = table.merge(
             source,
             _build_same_condition(source, self._key),
@@ -210,7 +210,7 @@ class MergedByRowWriter(_MergedWriter):
             )
             .when_matched_delete()
             .when_not_matched_insert(
-                {_quoted(name): f"change.{_quoted(name)}" for name in names}, predicate=f"change.{_ACTION} = 'i'"
+                {_quote(name): f"change.{_quote(name)}" for name in names}, predicate=f"change.{_ACTION} = 'i'"
             )
             .execute()
         )
@@ -251,8 +251,8 @@ def _build_same_condition(source: pa.Table, names: Sequence[str]) -> str:
     """Return the condition that a row of the table equals one of the source; NULL is equal to NULL."""
     # The plain comparison is faster, and sufficient without NULL.
     equal = "IS NOT DISTINCT FROM" if any(source.column(name).null_count for name in names) else "="
-    return " AND ".join(f"(kept.{_quoted(name)} {equal} change.{_quoted(name)})" for name in names)
+    return " AND ".join(f"(kept.{_quote(name)} {equal} change.{_quote(name)})" for name in names)
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'

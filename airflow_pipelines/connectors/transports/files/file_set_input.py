@@ -91,7 +91,7 @@ class FileSetInput:
             self._listing.check()
         if self._queue:
             # Report now, and not in the reading thread, that a file may not be read.
-            self._opened(self._queue[0])
+            self._open_reader(self._queue[0])
 
     def read(self, max_records: int, timeout_s: float) -> InputChunk | None:
         """Return the next records of the files, or None if nothing came within ``timeout_s``."""
@@ -154,7 +154,7 @@ class FileSetInput:
     def _read_some(self, found: Found, max_records: int) -> tuple[Parsed, int] | None:
         """Read the next records of a file. Go on to the next file if there are no more."""
         try:
-            reader = self._opened(found)
+            reader = self._open_reader(found)
             outcome = reader.read(max_records)
         except FileNotFoundError as error:
             if self._reading.follow:
@@ -244,7 +244,7 @@ class FileSetInput:
             self._reader.close()
         self._reader = None
 
-    def _opened(self, found: Found) -> FileReader:
+    def _open_reader(self, found: Found) -> FileReader:
         if self._reader is None:
             try:
                 self._reader = self._new_reader(found)

@@ -73,7 +73,7 @@ class FileOutput:
         self._check_newest()
         try:
             wait_s = LOCK_S if self._ends.exists else 0.0
-            known = resumed and self._known()
+            known = resumed and self._load_ends()
             missing = known and self._ends.end > 0 and not self._path.exists()
             if missing:
                 raise self._failure(f"the file is gone, which had {self._ends.end} bytes after step {self._ends.step}. {_ANEW}")
@@ -92,7 +92,7 @@ class FileOutput:
                 "user that runs the pipeline."
             ) from error
 
-    def _known(self) -> bool:
+    def _load_ends(self) -> bool:
         """Return True if it is known what an earlier incarnation wrote."""
         if self._ends.read():
             return True
@@ -147,7 +147,7 @@ class FileOutput:
         :returns: the number of changes and the number of bytes that were written
         :raises OvertakenError: when a later run of the pipeline writes the file
         """
-        file = self._opened()
+        file = self._require_open()
         self._check_newest()
         if self._ends.step >= step:
             self.rewind(step - 1)
@@ -208,7 +208,7 @@ class FileOutput:
         :raises ConnectorFailure: when that is too long ago to be known, or the file is shorter than it was then
         :raises OvertakenError: when a later run of the pipeline writes the file
         """
-        file = self._opened()
+        file = self._require_open()
         self._check_newest()
         last = self._ends.last_of(step)
         if last is None:
@@ -226,7 +226,7 @@ class FileOutput:
         self._ends.close()
         self._file = None
 
-    def _opened(self) -> io.FileIO:
+    def _require_open(self) -> io.FileIO:
         if self._file is None:
             raise self._failure("it is not open")
         return self._file

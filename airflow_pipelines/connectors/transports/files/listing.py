@@ -65,7 +65,7 @@ class PathListing:
 
     def pages(self, after: str | None) -> Iterator[Sequence[Found]]:  # noqa: ARG002 - one listing has them all
         """Yield the files that exist now, all in one page."""
-        yield sorted(self._found(), key=lambda found: found.name)
+        yield sorted(self._find_files(), key=lambda found: found.name)
 
     @property
     def can_grow(self) -> bool:
@@ -74,7 +74,7 @@ class PathListing:
 
     def check(self) -> None:
         """Raise an error if the path does not exist or a glob matches nothing. A folder may be empty."""
-        if self._is_folder() or next(self._found(), None) is not None:
+        if self._is_folder() or next(self._find_files(), None) is not None:
             return
         kind = "no file matches" if self._is_glob() else "there is no file or folder"
         raise ConnectorFailure(
@@ -82,7 +82,7 @@ class PathListing:
             "and a relative path starts at the folder in which its host was started."
         )
 
-    def _found(self) -> Iterator[Found]:
+    def _find_files(self) -> Iterator[Found]:
         self._filesystem.invalidate_cache()
         if self._is_folder():
             entries = self._filesystem.ls(self._path, detail=True)

@@ -142,12 +142,12 @@ def fetch_by_fsspec(filesystem: Any, found: Found) -> Fetch:
 
     def fetch(begin: int, end: int) -> bytes:
         with store_access(found.path):
-            return checked(bytes(filesystem.cat_file(found.path, start=begin, end=end)), begin, end, found)
+            return check_length(bytes(filesystem.cat_file(found.path, start=begin, end=end)), begin, end, found)
 
     return fetch
 
 
-def checked(data: bytes, begin: int, end: int, found: Found) -> bytes:
+def check_length(data: bytes, begin: int, end: int, found: Found) -> bytes:
     """Return the data if it is as long as it should be.
 
     :raises ConnectorFailure: when it is not

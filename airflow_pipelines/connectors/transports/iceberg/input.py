@@ -165,7 +165,7 @@ class IcebergInput:
             return False
         table.refresh()
         later = snapshots_after(table, self._place.snapshot)
-        self._lag = Lag(records=sum(_changed(snapshot.summary) for snapshot in later))
+        self._lag = Lag(records=sum(_count_changed(snapshot.summary) for snapshot in later))
         if not later:
             self._next_look = time.monotonic() + _POLL_S
             return False
@@ -211,7 +211,7 @@ class IcebergInput:
                 return self._rest
             if self._rows is None:
                 condition = self._condition if place.whole else ALL_ROWS
-                self._rows = _skipped(rows_of(table, pieces[place.piece], self._names, condition), place.row)
+                self._rows = _skip_rows(rows_of(table, pieces[place.piece], self._names, condition), place.row)
             self._rest = next(self._rows, None)
             if self._rest is None:
                 place.piece, place.row, self._rows = place.piece + 1, 0, None
@@ -236,7 +236,7 @@ class IcebergInput:
         )
 
 
-def _skipped(tables: Iterator[pa.Table], rows: int) -> Iterator[pa.Table]:
+def _skip_rows(tables: Iterator[pa.Table], rows: int) -> Iterator[pa.Table]:
     left = rows
     for table in tables:
         if left < table.num_rows:
@@ -254,7 +254,7 @@ def _as_deletes(parsed: Parsed) -> Parsed:
     return Parsed(changes, parsed.records, parsed.errors, parsed.num_errors, parsed.consumed, parsed.next_index)
 
 
-def _changed(summary: Any) -> int:
+def _count_changed(summary: Any) -> int:
     """Return the number of records that a snapshot changed, from its summary."""
     if summary is None:
         return 0

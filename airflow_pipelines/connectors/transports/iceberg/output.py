@@ -88,7 +88,7 @@ class IcebergOutput:
         """
         if step >= self._step:
             return
-        table = self._opened()
+        table = self._require_open()
         self._check_newest()
         with table_access(self._what("restore")):
             table.refresh()
@@ -114,7 +114,7 @@ class IcebergOutput:
             return 0, 0
         with table_access(self._what("write")):
             try:
-                written = self._committed(step, changes)
+                written = self._commit_step(step, changes)
             except Exception as error:
                 if not may_be_of_rows(error):
                     raise
@@ -180,16 +180,16 @@ class IcebergOutput:
 
     def _commit_what_fits(self, step: int, changes: Changes, error: Exception) -> Written:
         """Commit a step without the rows that the table does not take."""
-        trial = TrialTable(self._opened(), self._writer, error)
+        trial = TrialTable(self._require_open(), self._writer, error)
         try:
             fitting = FittingChanges(changes, trial.check, self._left_out)
         finally:
             trial.close()
-        return self._committed(step, fitting)
+        return self._commit_step(step, fitting)
 
-    def _committed(self, step: int, changes: Changes) -> Written:
+    def _commit_step(self, step: int, changes: Changes) -> Written:
         """Commit a step, and retry while commits of others conflict with it."""
-        table = self._opened()
+        table = self._require_open()
         deadline = time.monotonic() + _CONFLICTS_S
         pause_s = 0.05
         while True:
@@ -269,7 +269,8 @@ class IcebergOutput:
                 found.append(f"column {field.name!r} ({field.type}) is not in the table")
             elif not _are_alike(there.field(place).type, field.type):
                 found.append(
-                    f"column {field.name!r} is {_shown(field.type)} in the view and {_shown(there.field(place).type)} in the table"
+                    f"column {field.name!r} is {_format_type(field.type)} in the view and "
+                    f"{_format_type(there.field(place).type)} in the table"
                 )
         found += [
             f"column {field.name!r} of the table must not be NULL and is not in the view"
@@ -294,7 +295,7 @@ class IcebergOutput:
         if self._fence is not None:
             self._fence.check()
 
-    def _opened(self) -> Table:
+    def _require_open(self) -> Table:
         if self._table is None:
             raise ConnectorFailure(f"{self._what('write')}: it is not open")
         return self._table
@@ -305,8 +306,8 @@ class IcebergOutput:
 
 def _are_alike(one: pa.DataType, other: pa.DataType) -> bool:
     """Return True if the types are the same apart from the maximum size of texts."""
-    return _shown(one) == _shown(other)
+    return _format_type(one) == _format_type(other)
 
 
-def _shown(kind: pa.DataType) -> str:
+def _format_type(kind: pa.DataType) -> str:
     return str(kind).replace("large_", "").replace(" not null", "")

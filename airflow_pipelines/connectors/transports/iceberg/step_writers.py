@@ -69,7 +69,7 @@ class ChangeLogWriter:
 
     def write(self, table: Table, transaction: Transaction, changes: Changes, properties: Properties) -> Written:
         """Append the changes."""
-        logged = self.log.logged(changes)
+        logged = self.log.make_logged_changes(changes)
         with transaction.update_snapshot(snapshot_properties=properties(logged.last_ts)).fast_append() as update:
             # The library can split rows by partition only in memory.
             parts = [logged.reader()] if table.spec().is_unpartitioned() else _read_in_memory(logged.reader())

@@ -52,12 +52,12 @@ def table_access(what: str) -> Iterator[None]:
     except _MISSING as error:
         raise ConnectorFailure(f"{what}: there is no such table: {_words(error)}. Check 'table_name' and the catalog.") from error
     except _REFUSED as error:
-        raise _refused(what, error) from error
+        raise _make_refusal(what, error) from error
     except _WRONG as error:
         raise ConnectorFailure(f"{what}: {_words(error)}") from error
     except Exception as error:
         if _DENIED.search(str(error)):
-            raise _refused(what, error) from error
+            raise _make_refusal(what, error) from error
         # Each catalog and store has its own errors for being unavailable.
         raise TransientConnectorFailure(f"{what}: {_words(error)}") from error
 
@@ -79,7 +79,7 @@ def without_retries(table: Any) -> Any:
     return table
 
 
-def _refused(what: str, error: Exception) -> ConnectorFailure:
+def _make_refusal(what: str, error: Exception) -> ConnectorFailure:
     return ConnectorFailure(
         f"{what}: the catalog or the store of the files refuses: {_words(error)}. Check the keys and what they may do."
     )

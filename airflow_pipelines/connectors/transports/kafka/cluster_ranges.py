@@ -54,10 +54,10 @@ def parts_of(blocks: Iterable[ClusterBlock], ranges: Mapping[int, Range]) -> lis
     for block in sorted(blocks, key=lambda block: block.first):
         by_partition[block.partition].append(block)
     parts = [part for partition, (_, end) in ranges.items() for part in _parts(partition, by_partition[partition], end)]
-    return sorted(parts, key=lambda part: (_done(part, ranges[part.partition]), part.partition))
+    return sorted(parts, key=lambda part: (_compute_progress(part, ranges[part.partition]), part.partition))
 
 
-def _done(part: Part, chosen: Range) -> float:
+def _compute_progress(part: Part, chosen: Range) -> float:
     """Return the share of its range that ends with a part."""
     start, end = chosen
     return (part.next - start) / (end - start)

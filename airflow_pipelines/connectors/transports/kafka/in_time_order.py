@@ -45,7 +45,7 @@ class InTimeOrder:
         self._waiting[partition].append(record)
         self._ended.discard(partition)
 
-    def ended(self, partition: int) -> None:
+    def note_end(self, partition: int) -> None:
         """Record that a partition has been read to its end; another record may come later."""
         self._ended.add(partition)
 

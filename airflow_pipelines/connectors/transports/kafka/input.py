@@ -18,9 +18,9 @@ from airflow_pipelines.connectors.transports.kafka.metadata import RecordMetadat
 from airflow_pipelines.connectors.transports.kafka.options import KafkaInputOptions
 from airflow_pipelines.connectors.transports.kafka.places import (
     chosen_partitions,
-    expired,
     first_offsets,
     made_anew,
+    make_expired_failure,
     next_offsets,
 )
 from airflow_pipelines.connectors.transports.kafka.read_ahead import Block, ReadAhead
@@ -134,7 +134,7 @@ class KafkaInput:
             # "latest" would be another offset after a restart, so the first checkpoint has the offsets.
             self._said_where = True
             return InputChunk(None, 0, 0, self._position())
-        return self._ahead.read(lambda patience_s: self._taken(max_records, patience_s), timeout_s)
+        return self._ahead.read(lambda patience_s: self._take_block(max_records, patience_s), timeout_s)
 
     def commit(self, position: Position) -> None:
         """Commit the position of the pipeline to the group, if the connector has one."""
@@ -181,9 +181,9 @@ class KafkaInput:
         try:
             self._consumer.commit(offsets=wanted, asynchronous=True)
         except KafkaException as error:
-            self._committed(error.args[0], wanted)
+            self._log_commit_failure(error.args[0], wanted)
 
-    def _taken(self, max_records: int, timeout_s: float) -> Block | None:
+    def _take_block(self, max_records: int, timeout_s: float) -> Block | None:
         with self._lock:
             if self._consumer is None or self._closed.is_set():
                 return None
@@ -249,7 +249,7 @@ class KafkaInput:
             enable_partition_eof=True,
         )
         try:
-            return Consumer({**config, "on_commit": self._committed})
+            return Consumer({**config, "on_commit": self._log_commit_failure})
         except (KafkaException, ValueError, TypeError) as error:
             raise ConnectorFailure(f"{self._where}: an option has no value that Kafka's client accepts: {_text(error)}") from error
 
@@ -267,7 +267,7 @@ class KafkaInput:
                 continue
             if found.error is not None:
                 raise self._topic_failure(found.error)
-            self._problems.healed()
+            self._problems.clear_transient()
             return tuple(found.partitions)
 
     def _topic_failure(self, error: KafkaError) -> ConnectorFailure:
@@ -309,15 +309,15 @@ class KafkaInput:
             consumer.list_topics(self._options.topic, timeout=_LOOK_S)
         except KafkaException as error:
             raise self._problems.failure(error.args[0]) from error
-        self._problems.healed()
+        self._problems.clear_transient()
         if self._problems.are_serious:
             raise self._problems.failure()
 
     def _order(self, consumer: Consumer, in_order: InTimeOrder, records: Iterable[Message], most: int) -> list[Message]:
         for record in records:
             in_order.add(record)
-        for partition in self._ended():
-            in_order.ended(partition)
+        for partition in self._find_ended():
+            in_order.note_end(partition)
         taken = in_order.take(most)
         full = in_order.full
         consumer.pause([TopicPartition(self._options.topic, partition) for partition in full - self._paused])
@@ -352,7 +352,7 @@ class KafkaInput:
         if ends is not None:
             oldest, _ = ends
             if not self._options.resume_earliest_if_data_expires or oldest <= wanted:
-                raise expired(self._options.topic, partition, wanted, oldest if oldest > wanted else None)
+                raise make_expired_failure(self._options.topic, partition, wanted, oldest if oldest > wanted else None)
             self._report_skipped({partition: wanted}, {partition: oldest})
             self._read_to[partition] = oldest
         # Assign the partition again, since seek does not work after a failure.
@@ -391,16 +391,16 @@ class KafkaInput:
         if added and self._is_assigned:
             consumer.incremental_assign([TopicPartition(self._options.topic, *place) for place in added.items()])
 
-    def _ended(self) -> set[int]:
+    def _find_ended(self) -> set[int]:
         """Return the partitions that have been read to their ends."""
         return {partition for partition, end in self._ends.items() if self._read_to[partition] <= end}
 
     def _has_ended(self, consumer: Consumer) -> bool:
-        if not self._options.enable_partition_eof or self._ended() != set(self._read_to):
+        if not self._options.enable_partition_eof or self._find_ended() != set(self._read_to):
             return False
         self._looked_for_partitions = 0.0
         self._look_for_partitions(consumer)
-        return self._ended() == set(self._read_to) and (self._in_order is None or self._in_order.is_empty)
+        return self._find_ended() == set(self._read_to) and (self._in_order is None or self._in_order.is_empty)
 
     def _advance(self, records: Iterable[Message]) -> None:
         """Move the position past records that are given to the pipeline."""
@@ -444,7 +444,7 @@ class KafkaInput:
                     partition,
                 )
 
-    def _committed(self, error: KafkaError | None, _: Sequence[TopicPartition]) -> None:
+    def _log_commit_failure(self, error: KafkaError | None, _: Sequence[TopicPartition]) -> None:
         if error is not None:
             logger.warning("%s: the offsets of group %s were not committed: %s", self._where, self._group, error.str())
 

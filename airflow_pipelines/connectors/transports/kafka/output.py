@@ -16,7 +16,7 @@ from airflow_pipelines.connectors.left_out import records_that_fit
 from airflow_pipelines.connectors.transports.kafka.failures import connector_problems, failures_of_format
 from airflow_pipelines.connectors.transports.kafka.options import KafkaOutputOptions
 from airflow_pipelines.connectors.transports.kafka.single_records import TOO_LARGE, SingleRecords
-from airflow_pipelines.kafka.problems import configuration, served
+from airflow_pipelines.kafka.problems import configuration, serve_callbacks
 from airflow_pipelines.kafka.properties import SHARED_PROPERTIES
 from airflow_pipelines.rows.formats.keyed_documents import KeyedDocuments
 from airflow_pipelines.rows.formats.messages import MessageEncoder, WrittenMessage
@@ -90,7 +90,7 @@ class KafkaOutput:
         :raises TransientConnectorFailure: when they cannot be written at the moment
         """
         try:
-            producer = self._opened()
+            producer = self._require_producer()
             written = self._produce(producer, changes)
             self._flush(producer)
         except _TooLargeFailure:
@@ -113,7 +113,7 @@ class KafkaOutput:
 
     def _round(self, step: int, single: SingleRecords) -> tuple[int, int]:  # noqa: ARG002 - a transaction has a step
         """Send the rest of a step; afterwards it is known which records are too large."""
-        producer = self._opened()
+        producer = self._require_producer()
         written = self._send_single(producer, single, again=False)
         self._flush(producer)
         return written
@@ -128,14 +128,14 @@ class KafkaOutput:
         deadline = time.monotonic() + _STEP_S
 
         def send(message: WrittenMessage, refused: Callable[[], None]) -> None:
-            def delivered(error: KafkaError | None, record: Message) -> None:
+            def note_delivery(error: KafkaError | None, record: Message) -> None:
                 if error is not None and error.code() in _TOO_LARGE:
                     refused()
                 else:
                     self._note_delivery(error, record)
 
             try:
-                self._send(producer, message, deadline, delivered)
+                self._send(producer, message, deadline, note_delivery)
             except _TooLargeFailure:
                 refused()
 
@@ -158,7 +158,7 @@ class KafkaOutput:
             with suppress(KafkaException, SystemError):
                 # A client that has failed raises its error again.
                 producer.purge()
-                served(lambda: producer.flush(0), self._problems)
+                serve_callbacks(lambda: producer.flush(0), self._problems)
 
     def _new_producer(self, own: dict[str, Any]) -> Producer:
         config = configuration({"linger.ms": 5, **self._options.properties(), **own, **self._more}, self._problems)
@@ -177,12 +177,12 @@ class KafkaOutput:
                 break
             except KafkaException as error:
                 # The answer does not contain the refusal of a broker; poll reports it.
-                served(lambda: producer.poll(0), self._problems)
+                serve_callbacks(lambda: producer.poll(0), self._problems)
                 if self._problems.are_serious or time.monotonic() > deadline:
                     raise self._problems.failure(error.args[0]) from error
         if found.error is not None:
             raise self._failure(found.error)
-        self._problems.healed()
+        self._problems.clear_transient()
 
     def _open_format(self) -> None:
         with failures_of_format(self._where):
@@ -214,7 +214,7 @@ class KafkaOutput:
                 )
                 return
             except BufferError as error:
-                served(lambda: producer.poll(_BUFFER_S), self._problems)
+                serve_callbacks(lambda: producer.poll(_BUFFER_S), self._problems)
                 if self._failed is not None or self._problems.are_serious or time.monotonic() > deadline:
                     raise self._failure(self._failed) from error
             except KafkaException as error:
@@ -231,7 +231,7 @@ class KafkaOutput:
         :param is_lost: a function that returns True if nothing more is written anyway
         """
         deadline = time.monotonic() + _STEP_S
-        while served(lambda: producer.flush(_LOOK_S), self._problems) and not is_lost():
+        while serve_callbacks(lambda: producer.flush(_LOOK_S), self._problems) and not is_lost():
             if self._problems.are_serious or time.monotonic() > deadline:
                 raise self._failure(self._failed)
 
@@ -249,7 +249,7 @@ class KafkaOutput:
             return _TooLargeFailure(f"{self._where}: {TOO_LARGE.format(size='?' if size is None else size)}")
         return self._problems.failure(error)
 
-    def _opened(self) -> Producer:
+    def _require_producer(self) -> Producer:
         """Return the producer, if the brokers were there all the time.
 
         A producer that has to find them again takes longer than a new one.
@@ -259,7 +259,7 @@ class KafkaOutput:
         producer = self._producer
         if producer is None:
             raise ConnectorFailure(f"{self._where}: it is not open")
-        served(lambda: producer.poll(0), self._problems)
+        serve_callbacks(lambda: producer.poll(0), self._problems)
         if self._problems.are_serious:
             raise self._failure(None)
         return producer
@@ -314,7 +314,7 @@ class TransactionalKafkaOutput(KafkaOutput):
         :raises ConnectorFailure: when a broker refuses, or another run of the output has begun
         :raises TransientConnectorFailure: when it cannot be written at the moment
         """
-        producer = self._opened()
+        producer = self._require_producer()
         try:
             producer.begin_transaction()
             self._commit(producer, step)
@@ -358,7 +358,7 @@ class TransactionalKafkaOutput(KafkaOutput):
         :raises TransientConnectorFailure: when they cannot be written, or it is not known whether they were
         """
         try:
-            producer = self._opened()
+            producer = self._require_producer()
             producer.begin_transaction()
             written = self._produce(producer, changes)
             self._settle(producer, self._is_too_large)
@@ -379,14 +379,14 @@ class TransactionalKafkaOutput(KafkaOutput):
         producer = self._producer
         if producer is not None:
             with suppress(KafkaException, SystemError):
-                served(lambda: producer.flush(_LOOK_S), self._problems)
+                serve_callbacks(lambda: producer.flush(_LOOK_S), self._problems)
         return self._is_too_large()
 
     def _is_too_large(self) -> bool:
         return self._failed is not None and self._failed.code() in _TOO_LARGE
 
     def _round(self, step: int, single: SingleRecords) -> tuple[int, int]:
-        producer = self._opened()
+        producer = self._require_producer()
         try:
             producer.begin_transaction()
             written = self._send_single(producer, single, again=True)

@@ -90,7 +90,7 @@ def _next_offset(options: KafkaInputOptions, known: int | None, partition: int, 
             "was deleted and made anew, or has lost records. Give the connector another name to read it from the start"
         )
     if known < oldest and not options.resume_earliest_if_data_expires:
-        raise expired(options.topic, partition, known, oldest)
+        raise make_expired_failure(options.topic, partition, known, oldest)
     return max(known, oldest)
 
 
@@ -105,7 +105,7 @@ def made_anew(topic: str) -> ConnectorFailure:
     )
 
 
-def expired(topic: str, partition: int, wanted: int, oldest: int | None) -> Expired:
+def make_expired_failure(topic: str, partition: int, wanted: int, oldest: int | None) -> Expired:
     """Return the failure of an input whose next record has been removed.
 
     :param topic: the name of the topic

@@ -37,13 +37,13 @@ class ReadAhead:
         :raises ConnectorFailure: of ``take`` or of a block, after what came before. Then nothing more comes
         """
         if self._waiting is None:
-            block = self._taken(take, timeout_s)
+            block = self._take_block(take, timeout_s)
             if block is None or not block.is_large:
                 return None if block is None else block.parsed()
             self._waiting = self._thread.submit(block.parsed)
         first, following = self._waiting, None
         try:
-            following = self._taken(take, 0.0)
+            following = self._take_block(take, 0.0)
         except ConnectorFailure as failure:
             self._failure = failure
         self._waiting = None if following is None else self._thread.submit(following.parsed)
@@ -58,7 +58,7 @@ class ReadAhead:
         """Stop parsing."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    def _taken(self, take: Callable[[float], Block | None], timeout_s: float) -> Block | None:
+    def _take_block(self, take: Callable[[float], Block | None], timeout_s: float) -> Block | None:
         if self._failure is not None:
             raise self._failure
         return take(timeout_s)

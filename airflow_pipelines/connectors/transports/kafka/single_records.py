@@ -58,7 +58,7 @@ class SingleRecords:
         for place, message in self._messages():
             if place in self._sent and not again:
                 continue
-            send(message, partial(self._refused, place, message.size))
+            send(message, partial(self._note_too_large, place, message.size))
             self._sent.add(place)
             records, size = records + 1, size + message.size
         return records, size
@@ -78,7 +78,7 @@ class SingleRecords:
     def _is_too_large(self, place: _Place, message: WrittenMessage) -> bool:
         return place in self._too_large or (self._least is not None and message.size >= self._least)
 
-    def _refused(self, place: _Place, size: int) -> None:
+    def _note_too_large(self, place: _Place, size: int) -> None:
         self.has_found = True
         self._too_large.add(place)
         if not self._is_compressed:

@@ -29,7 +29,7 @@ class ChangeLog:
         self.last_ts = 0
         """The number of the last change that was committed."""
 
-    def logged(self, changes: Changes) -> LoggedChanges:
+    def make_logged_changes(self, changes: Changes) -> LoggedChanges:
         """Return the changes of a step as rows of the log. They count as committed once :attr:`last_ts` is set to theirs.
 
         :param changes: the changes of the step

@@ -8,7 +8,7 @@ from typing import Annotated, TypeAlias
 from pydantic import AfterValidator
 
 
-def _checked(text: str) -> str:
+def _check_moment(text: str) -> str:
     try:
         datetime.fromisoformat(text)
     except ValueError as error:
@@ -16,5 +16,5 @@ def _checked(text: str) -> str:
     return text
 
 
-Moment: TypeAlias = Annotated[str, AfterValidator(_checked)]
+Moment: TypeAlias = Annotated[str, AfterValidator(_check_moment)]
 """A point in time in the format of RFC 3339."""

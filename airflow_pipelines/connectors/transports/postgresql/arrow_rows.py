@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from airflow_pipelines.connectors.transports.postgresql.names import quoted
+from airflow_pipelines.connectors.transports.postgresql.names import quote_name
 from airflow_pipelines.connectors.transports.postgresql.options import InvalidValues
 from airflow_pipelines.connectors.transports.postgresql.row_mapping import MappedColumn, mapped_columns
 from airflow_pipelines.connectors.transports.postgresql.source_types import Shape, SourceType
@@ -113,7 +113,7 @@ class ArrowRows:
 def _select_column(mapped: MappedColumn) -> str:
     # Cast to text, char(n) would lose its trailing blanks, which the stream of changes keeps.
     as_it_is = _is_unconverted(mapped) or mapped.source.name == "bpchar"
-    return quoted(mapped.name) if as_it_is else f"{quoted(mapped.name)}::text"
+    return quote_name(mapped.name) if as_it_is else f"{quote_name(mapped.name)}::text"
 
 
 def _is_unconverted(mapped: MappedColumn) -> bool:

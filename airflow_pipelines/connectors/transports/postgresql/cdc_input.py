@@ -177,7 +177,7 @@ class PostgresCdcInput:
         return slot
 
     def _resume(self, position: Position, slot: Slot | None) -> None:
-        table = self._followed()
+        table = self._require_table()
         if "rows" in position:
             raise ChangesLostError(
                 f"{_NAME}: the pipeline was stopped within the first rows of the table. Clear it and start it again."
@@ -311,7 +311,7 @@ class PostgresCdcInput:
         if portion is None and self._failure is not None:
             raise self._failure
         if portion is None and stream.received - self._transactions.given_place >= _MOVED_BYTES:
-            portion = self._transactions.moved(stream.received)
+            portion = self._transactions.move_to(stream.received)
         return portion
 
     def _take(self, data: bytes) -> Portion | None:
@@ -334,7 +334,7 @@ class PostgresCdcInput:
         return None
 
     def _describe(self, relation: Relation) -> None:
-        table = self._followed()
+        table = self._require_table()
         if (relation.schema, relation.name) != (table.schema, table.name):
             return
         if table.oid not in {0, relation.oid}:
@@ -380,7 +380,7 @@ class PostgresCdcInput:
         if stream is not None:
             stream.close(self._durable)
 
-    def _followed(self) -> FollowedTable:
+    def _require_table(self) -> FollowedTable:
         if self._table is None:
             raise ConnectorFailure(f"{_NAME} is not open")
         return self._table
@@ -394,14 +394,14 @@ class PostgresCdcInput:
     # Chunks.
 
     def _chunk_of(self, portion: Portion) -> InputChunk:
-        parsed = self._rows.parsed(portion.entries, portion.size_bytes, f"behind {lsn_text(portion.place)}")
+        parsed = self._rows.parse(portion.entries, portion.size_bytes, f"behind {lsn_text(portion.place)}")
         transaction = None
         if portion.is_part:
             transaction = ChunkInTransaction.LAST if portion.ends else ChunkInTransaction.MORE
         return _chunk(parsed, self._position(portion), transaction)
 
     def _position(self, portion: Portion) -> Position:
-        position: Position = {"lsn": lsn_text(portion.place), "slot": self._slot, "table": self._followed().oid}
+        position: Position = {"lsn": lsn_text(portion.place), "slot": self._slot, "table": self._require_table().oid}
         if self._system is not None:
             position["system"] = self._system
         return {**position, "messages": portion.messages} if portion.messages else position

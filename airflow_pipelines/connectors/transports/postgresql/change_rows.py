@@ -66,7 +66,7 @@ class ChangeRows:
             case Update():
                 return self._update(message) if self._key else self._replace(message)
 
-    def parsed(self, entries: Iterable[Entry], size_bytes: int, where: str) -> Parsed:
+    def parse(self, entries: Iterable[Entry], size_bytes: int, where: str) -> Parsed:
         """Return changes as the rows of a chunk.
 
         :param entries: the changes
@@ -89,7 +89,7 @@ class ChangeRows:
 
     def _update(self, message: Update) -> list[Entry]:
         """Return the changes of an update in a table with a key: the new row replaces the old one."""
-        new = _completed(message.new, message.old)
+        new = _complete_row(message.new, message.old)
         is_whole = Missing.UNCHANGED not in new or not any(new[number] is Missing.UNCHANGED for number in self._mapping.mapped)
         if message.old is None or not self._moves(message.old, new):
             if is_whole:
@@ -119,7 +119,7 @@ class ChangeRows:
         """Return the changes of an update in a table without a key: the old row is deleted, the new one inserted."""
         if message.old is None:
             raise self._nameless()
-        return [self._make_delete(message.old, message.old_is_key), self._make_insert(_completed(message.new, message.old))]
+        return [self._make_delete(message.old, message.old_is_key), self._make_insert(_complete_row(message.new, message.old))]
 
     def _make_insert(self, new: TupleData) -> RawChange:
         return RawChange(Op.INSERT, _texts(new), self._mapping)
@@ -141,7 +141,7 @@ class ChangeRows:
         )
 
 
-def _completed(new: TupleData, old: TupleData | None) -> TupleData:
+def _complete_row(new: TupleData, old: TupleData | None) -> TupleData:
     """Return a new row, with values that were not sent taken from the old row as far as it has them."""
     if old is None or Missing.UNCHANGED not in new:
         return new

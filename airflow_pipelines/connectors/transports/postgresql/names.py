@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """Return a name in quotes, which stands for itself whatever its letters are.
 
     :param name: the name of a column, schema or table
@@ -39,7 +39,7 @@ def quoting_hint(name: str) -> str:
     """
     if '"' in name or name == name.lower():
         return ""
-    words = ".".join(quoted(word.strip()) for word in name.split("."))
+    words = ".".join(quote_name(word.strip()) for word in name.split("."))
     return f" Without quotes capitals are small letters, as in SQL: is it {words}?"
 
 

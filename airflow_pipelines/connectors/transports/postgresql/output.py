@@ -15,7 +15,7 @@ from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.definition import OutputContext
 from airflow_pipelines.connectors.left_out import RowProblem, key_alone, problems_of
 from airflow_pipelines.connectors.transports.postgresql.copy_texts import lines, texts_for
-from airflow_pipelines.connectors.transports.postgresql.names import quoted
+from airflow_pipelines.connectors.transports.postgresql.names import quote_name
 from airflow_pipelines.connectors.transports.postgresql.options import OutputMode, PostgresOutputOptions
 from airflow_pipelines.connectors.transports.postgresql.sessions import (
     Sessions,
@@ -85,7 +85,7 @@ class PostgresOutput:
 
     def committed_step(self) -> int | None:
         """Return the newest step in the table."""
-        connection, steps = self._opened()
+        connection, steps = self._require_open()
         with self._sessions.failures("cannot ask for the newest step"):
             return steps.newest(connection)
 
@@ -112,7 +112,7 @@ class PostgresOutput:
             break_off(self._connection)
 
     def _write(self, step: int, changes: Changes) -> tuple[int, int]:
-        connection, steps = self._opened()
+        connection, steps = self._require_open()
         fence = self._context.fence
         if fence is not None:
             fence.check()
@@ -132,7 +132,7 @@ class PostgresOutput:
     def _put(self, connection: psycopg.Connection[Any], step: int, tables: Iterable[pa.Table]) -> tuple[int, int]:
         """Write all changes, or none of them."""
         with connection.transaction():
-            written = self._logged(connection, step, tables) if self._is_log else self._merged(connection, tables)
+            written = self._copy_to_log(connection, step, tables) if self._is_log else self._merged(connection, tables)
             # Violations of constraints, even of deferred ones, must show before the end of the transaction.
             connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
             return written
@@ -192,7 +192,7 @@ class PostgresOutput:
     def _is_log(self) -> bool:
         return self._options.mode is OutputMode.CDC
 
-    def _opened(self) -> tuple[psycopg.Connection[Any], StepTable]:
+    def _require_open(self) -> tuple[psycopg.Connection[Any], StepTable]:
         if self._connection is None or self._steps is None:
             raise ConnectorFailure(f"{_NAME} is not open")
         return self._connection, self._steps
@@ -205,20 +205,20 @@ class PostgresOutput:
             if name not in table.columns:
                 raise ConnectorFailure(
                     f"{_NAME}: table {table.shown} has no column {name!r}, which mode 'cdc' writes. Add it: ALTER TABLE "
-                    f"{table.sql} ADD COLUMN {quoted(name)} {kind}"
+                    f"{table.sql} ADD COLUMN {quote_name(name)} {kind}"
                 )
         return names
 
     def _make_stage(self, connection: psycopg.Connection[Any], table: TargetTable) -> None:
-        listed = ", ".join(quoted(column.name) for column in self._columns)
+        listed = ", ".join(quote_name(column.name) for column in self._columns)
         connection.execute(
             f"CREATE TEMP TABLE airflow_pipelines_stage ON COMMIT DELETE ROWS AS SELECT ''::text AS {_STAGED_OP}, {listed} "
             f"FROM {table.sql} WITH NO DATA".encode()
         )
 
-    def _logged(self, connection: psycopg.Connection[Any], step: int, tables: Iterable[pa.Table]) -> tuple[int, int]:
+    def _copy_to_log(self, connection: psycopg.Connection[Any], step: int, tables: Iterable[pa.Table]) -> tuple[int, int]:
         own = [self._options.cdc_op_column, self._options.cdc_ts_column]
-        names = ", ".join(quoted(name) for name in (*own, *(column.name for column in self._columns)))
+        names = ", ".join(quote_name(name) for name in (*own, *(column.name for column in self._columns)))
         table = self._table.sql if self._table is not None else ""
         count = size = 0
         with connection.cursor() as cursor, cursor.copy(f"COPY {table} ({names}) FROM STDIN".encode()) as copy:
@@ -266,8 +266,8 @@ class PostgresOutput:
     def _statements(self) -> Sequence[tuple[str, str]]:
         """Return the statements that apply the staged rows, in order, each after the operations for which it is executed."""
         table = self._table.sql if self._table is not None else ""
-        names = [quoted(column.name) for column in self._columns]
-        key = [quoted(column.name) for column in self._key]
+        names = [quote_name(column.name) for column in self._columns]
+        key = [quote_name(column.name) for column in self._key]
         rest = [name for name in names if name not in key]
         same = " AND ".join(_equal(column) for column in self._key)
         listed, of_key = ", ".join(names), ", ".join(key)
@@ -297,5 +297,5 @@ def _one_array(values: Any) -> pa.Array:
 
 
 def _equal(column: TargetColumn) -> str:
-    name = quoted(column.name)
+    name = quote_name(column.name)
     return f"old.{name} = new.{name}" if column.required else f"old.{name} IS NOT DISTINCT FROM new.{name}"

@@ -12,7 +12,7 @@ import psycopg
 
 from airflow_pipelines.connectors.base import ConnectorFailure, TransientConnectorFailure
 from airflow_pipelines.connectors.transports.postgresql.lsn import lsn_text, read_lsn
-from airflow_pipelines.connectors.transports.postgresql.names import parts, quoted, quoting_hint
+from airflow_pipelines.connectors.transports.postgresql.names import parts, quote_name, quoting_hint
 from airflow_pipelines.connectors.transports.postgresql.source_types import SourceType, SourceTypes
 
 _OTHER_LETTERS: Final = re.compile(r"[^a-z0-9_]+")
@@ -70,7 +70,7 @@ class FollowedTable:
     @property
     def sql(self) -> str:
         """The name in SQL."""
-        return f"{quoted(self.schema)}.{quoted(self.name)}"
+        return f"{quote_name(self.schema)}.{quote_name(self.name)}"
 
     @property
     def source(self) -> str:
@@ -112,14 +112,14 @@ class FollowedTable:
             )
         if connection.execute("SELECT 1 FROM pg_publication WHERE pubname = %s", (publication,)).fetchone() is None:
             raise ConnectorFailure(
-                f"{where}: there is no publication {publication!r}. Make it: CREATE PUBLICATION {quoted(publication)} FOR "
+                f"{where}: there is no publication {publication!r}. Make it: CREATE PUBLICATION {quote_name(publication)} FOR "
                 f"TABLE {found.sql}"
             )
         row = connection.execute(_PUBLISHED, (publication, schema, name)).fetchone()
         if row is None:
             raise ConnectorFailure(
                 f"{where}: publication {publication!r} does not have table {schema}.{name}. Add it: ALTER PUBLICATION "
-                f"{quoted(publication)} ADD TABLE {found.sql}; a partitioned table also needs SET (publish_via_partition_root "
+                f"{quote_name(publication)} ADD TABLE {found.sql}; a partitioned table also needs SET (publish_via_partition_root "
                 "= true)"
             )
         columns, condition = row
@@ -173,7 +173,7 @@ class FollowedTable:
         read = [repr(name) for name in generated if is_wanted(name)]
         if not read:
             return
-        publish = f", or ALTER PUBLICATION {quoted(self.publication)} SET (publish_generated_columns = stored)"
+        publish = f", or ALTER PUBLICATION {quote_name(self.publication)} SET (publish_generated_columns = stored)"
         raise ConnectorFailure(
             f"{where}: {', '.join(read)} of {self.schema}.{self.name} is generated, and the server does not send generated columns "
             "with changes. Leave it out of the table in the pipeline and compute it in a view"

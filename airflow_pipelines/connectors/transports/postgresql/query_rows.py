@@ -47,7 +47,7 @@ class QueryRows:
                 raise psycopg.OperationalError("the connector was closed")
             try:
                 if self._batches is None:
-                    self._batches = self._begun()
+                    self._batches = self._start_query()
                 batch = next(self._batches, None)
             except (adbc_driver_manager.Error, OSError) as error:
                 raise _translate_error(error) from error
@@ -71,7 +71,7 @@ class QueryRows:
         finally:
             self._using.release()
 
-    def _begun(self) -> Iterator[pa.RecordBatch]:
+    def _start_query(self) -> Iterator[pa.RecordBatch]:
         self._connection = adbc.connect(self._sessions.conninfo())
         self._cursor = self._connection.cursor()
         for statement in self._before:

@@ -7,7 +7,7 @@ from typing import Any, Final
 import psycopg
 
 from airflow_pipelines.connectors.base import ConnectorFailure
-from airflow_pipelines.connectors.transports.postgresql.names import quoted
+from airflow_pipelines.connectors.transports.postgresql.names import quote_name
 
 NAME: Final = "airflow_pipelines_steps"
 _COLUMNS: Final = (
@@ -33,7 +33,7 @@ class StepTable:
     @property
     def sql(self) -> str:
         """The table's name in SQL."""
-        return f"{quoted(self._schema)}.{quoted(NAME)}"
+        return f"{quote_name(self._schema)}.{quote_name(NAME)}"
 
     def prepare(self, connection: psycopg.Connection[Any], where: str) -> None:
         """Make the table if it does not exist.

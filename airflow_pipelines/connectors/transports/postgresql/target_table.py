@@ -9,7 +9,7 @@ from typing import Any, Final
 import psycopg
 
 from airflow_pipelines.connectors.base import ConnectorFailure
-from airflow_pipelines.connectors.transports.postgresql.names import parts, quoted, quoting_hint
+from airflow_pipelines.connectors.transports.postgresql.names import parts, quote_name, quoting_hint
 from airflow_pipelines.connectors.transports.postgresql.source_types import Shape, SourceType, SourceTypes
 from airflow_pipelines.rows.schema import Column, RelationSchema
 from airflow_pipelines.rows.types import BINARIES, TEXTS, TIMESTAMPS, ColumnType
@@ -99,7 +99,7 @@ class TargetTable:
             schema, table = parts(name)
         except ValueError as error:
             raise ConnectorFailure(f"{where}: option 'table': {error}") from error
-        written = quoted(table) if schema is None else f"{quoted(schema)}.{quoted(table)}"
+        written = quote_name(table) if schema is None else f"{quote_name(schema)}.{quote_name(table)}"
         row = connection.execute(_TABLE, (written,)).fetchone()
         if row is None:
             advice = f"Make it with CREATE TABLE, or correct the option 'table'.{quoting_hint(name)}"
@@ -115,7 +115,7 @@ class TargetTable:
     @property
     def sql(self) -> str:
         """The name in SQL."""
-        return f"{quoted(self.schema)}.{quoted(self.name)}"
+        return f"{quote_name(self.schema)}.{quote_name(self.name)}"
 
     @property
     def shown(self) -> str:
@@ -158,7 +158,7 @@ class TargetTable:
         :raises ConnectorFailure: when the table does not keep it unique
         """
         names = frozenset(column.name for column in key)
-        listed = ", ".join(quoted(column.name) for column in key)
+        listed = ", ".join(quote_name(column.name) for column in key)
         kept = [nulls_equal for columns, nulls_equal in self.unique if columns == names]
         if not kept:
             raise ConnectorFailure(

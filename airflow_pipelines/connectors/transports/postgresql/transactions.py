@@ -114,7 +114,7 @@ class Transactions:
         self.given_place = self.place
         return Portion(found.entries, found.size_bytes, self.place)
 
-    def moved(self, place: int) -> Portion | None:
+    def move_to(self, place: int) -> Portion | None:
         """Return an empty portion that moves the position to a place, or None while there is something to give first.
 
         :param place: the place

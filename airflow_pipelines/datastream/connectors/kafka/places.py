@@ -117,13 +117,13 @@ class KafkaPlaces:
             case Start.TIMESTAMP:
                 return self._find_at_time(partitions, initializer.at)
             case Start.COMMITTED | Start.OFFSETS:
-                return self._known(initializer, partitions, what)
+                return self._find_offsets(initializer, partitions, what)
 
-    def _known(self, initializer: KafkaOffsetsInitializer, partitions: Sequence[_Key], what: str) -> dict[_Key, int]:
+    def _find_offsets(self, initializer: KafkaOffsetsInitializer, partitions: Sequence[_Key], what: str) -> dict[_Key, int]:
         found = {(each.topic, each.partition): offset for each, offset in initializer.given}
         others = [key for key in partitions if key not in found]
         if self._settings.group is not None and others:
-            found.update(self._committed(others))
+            found.update(self._fetch_committed(others))
         for key in others:
             if key not in found:
                 found[key] = self._apply_reset_strategy(initializer.reset_strategy, key, what)
@@ -146,7 +146,7 @@ class KafkaPlaces:
             " KafkaOffsetResetStrategy with the offsets"
         )
 
-    def _committed(self, keys: Sequence[_Key]) -> dict[_Key, int]:
+    def _fetch_committed(self, keys: Sequence[_Key]) -> dict[_Key, int]:
         try:
             found = self._consumer.committed([TopicPartition(*key) for key in keys], timeout=_ANSWER_S)
         except KafkaException as error:

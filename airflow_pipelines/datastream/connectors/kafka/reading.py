@@ -74,7 +74,7 @@ class KafkaReading:
             enable_partition_eof=True,
         )
         try:
-            return Consumer({**config, "on_commit": self._committed})
+            return Consumer({**config, "on_commit": self._log_commit_failure})
         except (KafkaException, ValueError, TypeError) as error:
             problem = error.args[0] if error.args else error
             text = problem.str() if isinstance(problem, KafkaError) else str(problem)
@@ -236,7 +236,7 @@ class KafkaReading:
         self._fetch_from(reader)
 
     def _note_up(self) -> None:
-        self._problems.healed()
+        self._problems.clear_transient()
         if self._is_down:
             self._is_down = False
             _log.warning("%s: a broker answers again", self._where)
@@ -293,7 +293,7 @@ class KafkaReading:
             self._commits.clear()
             self._consumer.commit(offsets=places, asynchronous=True)
 
-    def _committed(self, error: KafkaError | None, _: Sequence[TopicPartition]) -> None:
+    def _log_commit_failure(self, error: KafkaError | None, _: Sequence[TopicPartition]) -> None:
         if error is not None:
             _log.warning("%s: the offsets of group %s were not committed: %s", self._where, self._settings.group, error.str())
 
@@ -313,7 +313,7 @@ class KafkaReading:
             try:
                 self._consumer.commit(offsets=places, asynchronous=False)
             except KafkaException as error:
-                self._committed(error.args[0], places)
+                self._log_commit_failure(error.args[0], places)
         self._consumer.close()
 
 

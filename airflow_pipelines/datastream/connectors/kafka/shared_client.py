@@ -27,7 +27,7 @@ class SharedClient:
         return SharedClient, ()
 
     @contextmanager
-    def borrowed(self, settings: ReadingSettings) -> Iterator[KafkaReading]:
+    def borrow(self, settings: ReadingSettings) -> Iterator[KafkaReading]:
         """Use the client while the context lasts.
 
         :param settings: the settings of the source

@@ -97,7 +97,7 @@ class KafkaSource(Source):
         :returns: topic, number, first offset, and the offset behind the last one or None for each
         :raises StreamProgramError: if they cannot be determined
         """
-        with self.client.borrowed(self.settings) as client:
+        with self.client.borrow(self.settings) as client:
             return client.first_splits()
 
     def more_splits(self, known: Sequence[Any]) -> Sequence[Any]:
@@ -106,7 +106,7 @@ class KafkaSource(Source):
         :param known: the known partitions, from :meth:`splits`
         :returns: new partitions in the same form
         """
-        with self.client.borrowed(self.settings) as client:
+        with self.client.borrow(self.settings) as client:
             return client.new_splits(known)
 
     def open(self, split: Any, position: Any | None) -> SourceReader:

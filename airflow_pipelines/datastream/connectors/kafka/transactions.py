@@ -112,7 +112,7 @@ class TransactionalWriter(SinkWriter):
         """Assign a number to the buffered records, and return them."""
         if not self._records:
             return None
-        committed = self._renewed(self._records[0][0], time.monotonic() + _PATIENCE_S)
+        committed = self._renew_committed(self._records[0][0], time.monotonic() + _PATIENCE_S)
         self._last_number = max(self._last_number, committed) + 1
         prepared = Prepared(self._name, self._last_number, committed, tuple(self._records))
         self._records.clear()
@@ -161,7 +161,7 @@ class TransactionalWriter(SinkWriter):
             )
         _log.warning("%s: they are left out", what)
 
-    def _renewed(self, topic: str, deadline: float) -> int:
+    def _renew_committed(self, topic: str, deadline: float) -> int:
         """Return the committed number after renewing it, so that the brokers keep it for as long as they can."""
         own = self._own(deadline)
 
@@ -236,7 +236,7 @@ class Transactions:
         :param prepared: the records
         :raises KafkaException: if that fails, or it is unknown whether it was written
         """
-        producer = self._begun()
+        producer = self._begin_transaction()
         for fields in prepared.records:
             producer.send(ProducerRecord(*fields))
         producer.flush()
@@ -251,9 +251,9 @@ class Transactions:
         :raises KafkaException: if that fails, or it is unknown whether it was written
         """
         if self._committed_at is None or time.monotonic() - self._committed_at > _RENEWAL_S:
-            self._commit(self._begun(), topic, self.committed or 1)
+            self._commit(self._begin_transaction(), topic, self.committed or 1)
 
-    def _begun(self) -> RecordProducer:
+    def _begin_transaction(self) -> RecordProducer:
         producer = self._producer
         assert producer is not None  # noqa: S101 (it was opened)
         producer.client.begin_transaction()

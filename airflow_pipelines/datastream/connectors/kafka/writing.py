@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from airflow_pipelines.datastream.connectors.kafka.properties import client_properties
 from airflow_pipelines.datastream.connectors.kafka.serialization import KafkaRecordSerializationSchema, ProducerRecord
-from airflow_pipelines.kafka.problems import Problems, configuration, served
+from airflow_pipelines.kafka.problems import Problems, configuration, serve_callbacks
 from airflow_pipelines.streams.elements import Batch
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.sinks import SinkWriter
@@ -63,14 +63,14 @@ class RecordProducer:
                 self.client.produce(record.topic, record.value, record.key, **more)
                 return
             except BufferError:
-                served(lambda: self.client.poll(_BUFFER_S), self.problems)
+                serve_callbacks(lambda: self.client.poll(_BUFFER_S), self.problems)
                 self.check()
             except KafkaException as error:
                 raise self.failure(error.args[0], record) from error
 
     def serve(self) -> None:
         """Serve the callbacks of the client."""
-        served(lambda: self.client.poll(0), self.problems)
+        serve_callbacks(lambda: self.client.poll(0), self.problems)
 
     def check(self) -> None:
         """Raise an error if a record was not written.
@@ -98,7 +98,7 @@ class RecordProducer:
 
         :raises StreamProgramError: if a broker refuses
         """
-        while served(lambda: self.client.flush(_LOOK_S), self.problems):
+        while serve_callbacks(lambda: self.client.flush(_LOOK_S), self.problems):
             if self.problems.is_refused or self.problems.fatal is not None:
                 raise self.failure(None)
 
@@ -126,9 +126,9 @@ class RecordProducer:
         with suppress(KafkaException, SystemError):
             # A client that has failed for good raises again.
             if seconds:
-                served(lambda: self.client.flush(seconds), self.problems)
+                serve_callbacks(lambda: self.client.flush(seconds), self.problems)
             self.client.purge()
-            served(lambda: self.client.flush(0), self.problems)
+            serve_callbacks(lambda: self.client.flush(0), self.problems)
 
     def _note(self, error: KafkaError | None, _: Message) -> None:
         if error is not None and error.code() != KafkaError._PURGE_QUEUE:

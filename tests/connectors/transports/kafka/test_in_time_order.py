@@ -30,12 +30,12 @@ def test_a_silent_partition_holds_the_others_back_until_it_ends() -> None:
     assert order.take(10) == []
     order.add(Record(1, 2))
     assert order.take(10) == [Record(0, 1)]
-    order.ended(0)
+    order.note_end(0)
     assert order.take(10) == [Record(1, 2)]
     assert order.is_empty
     order.add(Record(0, 3))
     assert order.take(10) == []
-    order.ended(1)
+    order.note_end(1)
     assert order.take(10) == [Record(0, 3)]
 
 
@@ -44,7 +44,7 @@ def test_a_new_partition_is_waited_for() -> None:
     order.add(Record(0, 1))
     order.add_partition(1)
     assert order.take(10) == []
-    order.ended(1)
+    order.note_end(1)
     assert order.take(10) == [Record(0, 1)]
 
 
@@ -53,7 +53,7 @@ def test_a_partition_far_ahead_is_full() -> None:
     for time in range(MOST_WAITING):
         order.add(Record(0, time))
     assert order.full == {0}
-    order.ended(1)
+    order.note_end(1)
     order.take(1)
     assert not order.full
 
@@ -72,7 +72,7 @@ def test_all_come_once_and_in_order(times: list[list[int]], most: int, data: Any
             order.add(left[number].pop(0))
         else:
             ended.add(number)
-            order.ended(number)
+            order.note_end(number)
         taken += order.take(most)
     while more := order.take(most):
         taken += more

@@ -21,7 +21,7 @@ def test_a_malformed_update_that_leaves_a_large_value_alone_counts_once() -> Non
     made.describe(_TABLE, _TYPES.__getitem__)
     # No row of the table can have the key of the first; the row of the second goes.
     updates = [Update(9, None, False, [text, Missing.UNCHANGED, "1000"]) for text in ("300", "3")]
-    parsed = made.parsed([entry for update in updates for entry in made.entries(update)], 1, "here")
+    parsed = made.parse([entry for update in updates for entry in made.entries(update)], 1, "here")
     assert parsed.num_errors == 2
     assert 'id = "300"' in parsed.errors[0].message
     assert 'id = "3"' in parsed.errors[1].message

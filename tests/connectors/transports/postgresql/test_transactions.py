@@ -69,13 +69,13 @@ def test_what_was_given_does_not_come_again() -> None:
 
 def test_a_place_moves_on_without_changes_but_not_over_any() -> None:
     transactions = Transactions(10)
-    assert transactions.moved(10) is None
-    assert transactions.moved(15) == Portion((), 0, 15)
+    assert transactions.move_to(10) is None
+    assert transactions.move_to(15) == Portion((), 0, 15)
     send(transactions, ["a"], 20)
-    assert transactions.moved(30) is None
+    assert transactions.move_to(30) is None
     transactions.whole()
     transactions.begin()
-    assert transactions.moved(30) is None
+    assert transactions.move_to(30) is None
     transactions.commit(40)
-    assert transactions.moved(50) == Portion((), 0, 50)
+    assert transactions.move_to(50) == Portion((), 0, 50)
     assert transactions.again().given_place == 50
