@@ -8,8 +8,8 @@ from airflow_pipelines.engine.spark.analysis import Analysis, QueryRefused, is_u
 from airflow_pipelines.engine.spark.schemas import spark_schema
 from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.program.messages import COMPILATION_ERROR, ProgramMessage
-from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.source_text import SourceText
+from airflow_pipelines.program.spans import Span
 from airflow_pipelines.rows.schema import RelationSchema
 from airflow_pipelines.sql.plan.ir.node import ColumnTypes
 from airflow_pipelines.sql.plan.ir.stage import ViewPlan

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from airflow_pipelines.compiler.compilation import error_message
 from airflow_pipelines.program.connectors import Connector
 from airflow_pipelines.program.messages import ProgramMessage
-from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.source_text import SourceText
+from airflow_pipelines.program.spans import Span
 from airflow_pipelines.rows.schema import RelationSchema
 
 ConnectorCheck = Callable[[Connector, RelationSchema], None]

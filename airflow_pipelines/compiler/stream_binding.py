@@ -22,9 +22,9 @@ from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.datastream.binding import BINDING_FOLDER, DESCRIPTION, PLAN
 from airflow_pipelines.datastream.binding_process import REPORT
 from airflow_pipelines.program.messages import COMPILATION_ERROR, ProgramErrors, ProgramMessage
-from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.source_text import SourceText
 from airflow_pipelines.program.sources import SourceFile
+from airflow_pipelines.program.spans import Span
 from airflow_pipelines.program.stream_files import StreamFilesError, write_stream_files
 from airflow_pipelines.program.streams import StreamProgram
 from airflow_pipelines.streams.loaded_code import LoadedCodeChangedError, refuse_changed_code

@@ -11,8 +11,8 @@ from airflow_pipelines.compiler.spark_analyzer import SparkAnalyzer
 from airflow_pipelines.engine.spark.analysis import Analysis, QueryRefused
 from airflow_pipelines.engine.time.lateness import LateColumn
 from airflow_pipelines.program.names import display, quote
-from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.relations import Table, span_of
+from airflow_pipelines.program.spans import Span
 from airflow_pipelines.rows.schema import RelationSchema
 from airflow_pipelines.rows.types import ColumnType
 from airflow_pipelines.sql.plan.ir.full import Full

@@ -20,7 +20,7 @@ from airflow_pipelines.program.names import display
 from airflow_pipelines.rows.schema import RelationSchema
 from airflow_pipelines.sql.plan.analyzer import AnalysisFailed
 from airflow_pipelines.sql.plan.ir.node import ColumnTypes
-from airflow_pipelines.sql.plan.places import Places
+from airflow_pipelines.sql.plan.positions import Places
 from airflow_pipelines.sql.plan.properties.append_only import append_only_relations
 from airflow_pipelines.sql.plan.recursion import Member, plan_query, plan_recursive_views
 from airflow_pipelines.sql.program.declarations import ViewDeclaration

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from airflow_pipelines.hooks.telling import Story
+from airflow_pipelines.hooks.wait_log import WaitLog
 from airflow_pipelines.sdk.client import PipelineClient
 from airflow_pipelines.sdk.errors import PipelinesError, PipelineTimeoutError, ProgramCompilationError, describe_program_error
 from airflow_pipelines.sdk.wire import path_of
@@ -41,7 +41,7 @@ def wait_until_compiled(
     name: str,
     program_version: int,
     *,
-    story: Story,
+    story: WaitLog,
     timeout_s: float,
     poll_interval_s: float,
 ) -> str:

@@ -25,7 +25,7 @@ from airflow_pipelines.hooks.conditions import Condition, Observation
 from airflow_pipelines.hooks.connection import ServiceAddress, secret_parts
 from airflow_pipelines.hooks.connection_report import connection_report
 from airflow_pipelines.hooks.observing import observe
-from airflow_pipelines.hooks.telling import Story
+from airflow_pipelines.hooks.wait_log import WaitLog
 from airflow_pipelines.hooks.wait_metrics import measured_wait
 from airflow_pipelines.hooks.waiting import Wait, wait_in_place
 from airflow_pipelines.sdk.approval import NOT_GIVEN, NotGiven, approval_body
@@ -227,7 +227,7 @@ class PipelineHook(BaseHook):
         :raises PipelineConnectionError: if the service was away for longer than the outage budget
         """
         deadline = None if timeout_s is None else time.time() + timeout_s
-        wait = Wait(name, condition, deadline, self.outage_budget_s, story=Story(self.log))
+        wait = Wait(name, condition, deadline, self.outage_budget_s, story=WaitLog(self.log))
         with measured_wait(condition.kind):
             return wait_in_place(wait, lambda: self.observe(name, condition), poll_interval_s)
 
@@ -245,7 +245,7 @@ class PipelineHook(BaseHook):
             lambda: self.descriptor(name, "all") or {},
             name,
             program_version,
-            story=Story(self.log),
+            story=WaitLog(self.log),
             timeout_s=timeout_s,
             poll_interval_s=poll_interval_s,
         )

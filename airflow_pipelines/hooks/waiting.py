@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_pipelines.hooks.conditions import Condition, Observation, Outcome, Verdict, is_transient
-from airflow_pipelines.hooks.telling import Story
+from airflow_pipelines.hooks.wait_log import WaitLog
 from airflow_pipelines.sdk.errors import PipelineConnectionError, PipelineFailedError, PipelinesError, PipelineTimeoutError
 
 OUTAGE_BUDGET_S = 180.0
@@ -48,7 +48,7 @@ class Wait:
     memory: Mapping[str, Any] | None = None
     last_seen: str = "nothing yet"
     away_since: float | None = None
-    story: Story | None = None
+    story: WaitLog | None = None
 
     @property
     def subject(self) -> str:
@@ -101,7 +101,7 @@ class Wait:
         self.memory = earlier["memory"]
         self.away_since = earlier["away_since"]
         if self.story is not None and earlier["told"]:
-            self.story = Story.from_json(self.story.log, earlier["told"])
+            self.story = WaitLog.from_json(self.story.log, earlier["told"])
 
     def check_time(self, now: float) -> None:
         """Raise when the time is up.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from airflow_pipelines.program.places import Span
+from airflow_pipelines.program.spans import Span
 
 
 class ConnectorDirection(Enum):

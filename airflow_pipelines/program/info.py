@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
-from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.reasons import RecomputedPart
+from airflow_pipelines.program.spans import Span
 from airflow_pipelines.program.streams import StreamProgram
 from airflow_pipelines.rows.schema import Column
 

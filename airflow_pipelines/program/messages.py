@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_pipelines.program.places import NOWHERE, Span
+from airflow_pipelines.program.spans import NOWHERE, Span
 
 SYNTAX_ERROR = "Error parsing SQL"
 """The error type of a text that is not SQL, or of an unknown statement."""

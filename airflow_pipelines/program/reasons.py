@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_pipelines.program.places import NOWHERE, Span
+from airflow_pipelines.program.spans import NOWHERE, Span
 
 
 @dataclass(frozen=True, slots=True)

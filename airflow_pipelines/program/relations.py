@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from airflow_pipelines.program.connectors import Connector
-from airflow_pipelines.program.places import Span
+from airflow_pipelines.program.spans import Span
 from airflow_pipelines.rows.schema import Column
 
 

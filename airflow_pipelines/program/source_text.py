@@ -6,7 +6,7 @@ import re
 from bisect import bisect_right
 
 from airflow_pipelines.program.messages import ProgramMessage
-from airflow_pipelines.program.places import Span
+from airflow_pipelines.program.spans import Span
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
 

@@ -22,7 +22,7 @@ from airflow.triggers.base import StartTriggerArgs
 from airflow_pipelines.hooks.conditions import Condition, Outcome, is_stopped_on_purpose, is_transient
 from airflow_pipelines.hooks.configuration import first_delay_s, is_deferrable, outage_budget_s
 from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID, PipelineHook
-from airflow_pipelines.hooks.telling import Story
+from airflow_pipelines.hooks.wait_log import WaitLog
 from airflow_pipelines.hooks.wait_metrics import WaitOutcome, wait_ended
 from airflow_pipelines.hooks.waiting import Wait
 from airflow_pipelines.links.pipeline import PipelineLink
@@ -209,7 +209,7 @@ class PipelineSensor(BaseSensorOperator):
 
     @cached_property
     def _wait(self) -> Wait:
-        return Wait(self.pipeline_name, self.condition(), outage_budget_s=outage_budget_s(), story=Story(self.log))
+        return Wait(self.pipeline_name, self.condition(), outage_budget_s=outage_budget_s(), story=WaitLog(self.log))
 
     def _defer(self, wait: Wait) -> NoReturn:
         memory = dict(wait.memory) if wait.memory else None

@@ -6,10 +6,10 @@ from typing import Any
 
 from airflow_pipelines.sdk.client import AsyncPipelineClient
 from airflow_pipelines.sdk.wire import path_of
-from airflow_pipelines.triggers.asking import AskingTrigger
+from airflow_pipelines.triggers.request import RequestTrigger
 
 
-class CompilerTrigger(AskingTrigger):
+class CompilerTrigger(RequestTrigger):
     """The trigger that has the service compile a minimal program, which starts a host if there is none."""
 
     @property

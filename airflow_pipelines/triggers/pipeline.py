@@ -15,7 +15,7 @@ from airflow_pipelines.common.pins import SetupError
 from airflow_pipelines.hooks.conditions import Condition, Outcome, is_stopped_on_purpose
 from airflow_pipelines.hooks.observing import observe_async
 from airflow_pipelines.hooks.pipeline import PipelineHook
-from airflow_pipelines.hooks.telling import Story
+from airflow_pipelines.hooks.wait_log import WaitLog
 from airflow_pipelines.hooks.wait_metrics import WaitOutcome, wait_ended
 from airflow_pipelines.hooks.waiting import Wait, add_jitter, spread
 from airflow_pipelines.sdk.errors import PipelineConnectionError, PipelinesError, PipelineTimeoutError
@@ -91,7 +91,7 @@ class PipelineTrigger(BaseTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Poll and yield exactly one event: ``{"outcome", "message", "result"}``."""
         condition = Condition.from_wire(self.condition)
-        wait = Wait(self.pipeline_name, condition, self._deadline(), self.outage_budget_s, self.memory, story=Story(self.log))
+        wait = Wait(self.pipeline_name, condition, self._deadline(), self.outage_budget_s, self.memory, story=WaitLog(self.log))
         since = time.monotonic()
         await asyncio.sleep(self.first_delay_s + spread(self.poll_interval_s))
         try:

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from airflow_pipelines.sdk.client import AsyncPipelineClient
-from airflow_pipelines.triggers.asking import AskingTrigger
+from airflow_pipelines.triggers.request import RequestTrigger
 
 
-class PipelineQueryTrigger(AskingTrigger):
+class PipelineQueryTrigger(RequestTrigger):
     """The trigger that queries a pipeline. Its event has ``{"rows", "truncated"}`` as result.
 
     :param query: a SELECT

@@ -12,8 +12,8 @@ import pytest
 
 from airflow_pipelines.compiler.stream_binding import BoundStreams, bind_streams
 from airflow_pipelines.program.messages import ProgramErrors, ProgramMessage
-from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.sources import SourceFile
+from airflow_pipelines.program.spans import Span
 from airflow_pipelines.program.streams import (
     RelationInput,
     RelationOutput,

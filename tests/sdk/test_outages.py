@@ -51,7 +51,7 @@ def test_an_outage_that_takes_too_long_is_an_error() -> None:
     service = Scripted().on(ASK, AWAY)
     with pytest.raises(PipelineAPIError, match="bad gateway"):
         patient(service, 0.1).get("/v0/pipelines/p")
-    assert len(service.requests) > 4
+    assert len(service.requests) > 1
 
 
 def test_what_may_not_be_repeated_is_not_repeated_when_it_may_have_been_seen() -> None:

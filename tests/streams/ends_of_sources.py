@@ -15,9 +15,9 @@ from airflow_pipelines.datastream.window import TumblingEventTimeWindows
 from airflow_pipelines.streams.clock import ManualClock
 from airflow_pipelines.streams.graph.chains import Defaults, plan_of
 from airflow_pipelines.streams.local import LocalRunner
-from airflow_pipelines.streams.reading.giving import SourceGiving
 from airflow_pipelines.streams.reading.outbox import Outbox
 from airflow_pipelines.streams.reading.server import sources_of
+from airflow_pipelines.streams.reading.source_delivery import SourceDelivery
 from airflow_pipelines.streams.reading.source_reading import NamedSource, SourceReading
 from airflow_pipelines.streams.sources import Source
 from airflow_pipelines.streams.worker.messages import SourceFeed
@@ -118,7 +118,7 @@ def _read(source: NamedSource, ends: bool, number: int) -> Sequence[list[SourceF
     reading = SourceReading(source, None, outbox)
     thread = threading.Thread(target=reading.run, daemon=True)
     thread.start()
-    giving = SourceGiving(source, outbox, is_new=True)
+    giving = SourceDelivery(source, outbox, is_new=True)
     given: list[list[SourceFeed]] = []
     try:
         while True:

@@ -14,9 +14,9 @@ from airflow_pipelines.datastream.collecting import CollectSink
 from airflow_pipelines.streams.graph.chains import Defaults, plan_of
 from airflow_pipelines.streams.known_splits import KnownSplits
 from airflow_pipelines.streams.local import LocalRunner, Snapshot
-from airflow_pipelines.streams.reading.giving import SourceGiving
 from airflow_pipelines.streams.reading.messages import Given
 from airflow_pipelines.streams.reading.outbox import Outbox
+from airflow_pipelines.streams.reading.source_delivery import SourceDelivery
 from airflow_pipelines.streams.reading.source_reading import NamedSource, SourceReading
 from airflow_pipelines.streams.sources import Polled, Source, SourceReader
 from airflow_pipelines.streams.worker.messages import FeedKind
@@ -122,7 +122,7 @@ class _Read:
         named = NamedSource("uid", "growing", source, 1)
         self.outbox = Outbox()
         self.reading = SourceReading(named, position, self.outbox)
-        self.giving = SourceGiving(named, self.outbox, is_new=position is None)
+        self.giving = SourceDelivery(named, self.outbox, is_new=position is None)
         self.thread = threading.Thread(target=self.reading.run, daemon=True)
         self.thread.start()
 

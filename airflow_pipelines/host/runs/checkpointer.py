@@ -18,8 +18,8 @@ from airflow_pipelines.host.runs.opening import Opening
 from airflow_pipelines.host.state.failures import as_problem
 from airflow_pipelines.host.state.pipeline_log import PipelineLog
 from airflow_pipelines.host.state.run_state import RunState
+from airflow_pipelines.host.steps.checkpointing import save_checkpoint, save_recovery_point, show_end_of_streams
 from airflow_pipelines.host.steps.live import LivePipeline
-from airflow_pipelines.host.steps.saving import save_checkpoint, save_recovery_point, show_end_of_streams
 from airflow_pipelines.host.steps.transactions import Transactions
 
 SHORTEST_WAIT_S = 0.05

@@ -39,9 +39,9 @@ from airflow_pipelines.host.state.front_ends import front_end_for
 from airflow_pipelines.host.state.options import FaultTolerance, RuntimeOptions
 from airflow_pipelines.host.state.pipeline_log import PipelineLog
 from airflow_pipelines.host.state.run_state import RunState
+from airflow_pipelines.host.steps.checkpointing import save_recovery_point
 from airflow_pipelines.host.steps.live import LivePipeline
 from airflow_pipelines.host.steps.recovery import Recovery
-from airflow_pipelines.host.steps.saving import save_recovery_point
 from airflow_pipelines.host.streams.kept_operators import saved_operators
 from airflow_pipelines.host.streams.stream_changes import KeptOperator
 from airflow_pipelines.host.streams.stream_processes import StreamProcesses

@@ -30,8 +30,8 @@ from airflow_pipelines.host.metrics.stream_statistics import statistics_to_wire
 from airflow_pipelines.host.metrics.time_series import TimeSeries
 from airflow_pipelines.host.outputs.listeners import Listener
 from airflow_pipelines.host.runs.checkpointer import TRANSACTION_IN_PROGRESS, Checkpointer
-from airflow_pipelines.host.runs.figures import counters, figures
 from airflow_pipelines.host.runs.opening import Opening
+from airflow_pipelines.host.runs.sampled_metrics import counters, figures
 from airflow_pipelines.host.state.clock import describe_time
 from airflow_pipelines.host.state.failures import as_problem
 from airflow_pipelines.host.state.front_ends import front_end_for

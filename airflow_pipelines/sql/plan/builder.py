@@ -12,7 +12,7 @@ from airflow_pipelines.sql.plan.ir.linear import Linear, Scan, Select, UnionAll
 from airflow_pipelines.sql.plan.ir.node import ColumnTypes, Node
 from airflow_pipelines.sql.plan.ir.stage import Stage
 from airflow_pipelines.sql.plan.ir.to_sql import to_sql
-from airflow_pipelines.sql.plan.places import Places
+from airflow_pipelines.sql.plan.positions import Places
 
 
 @dataclass(slots=True)

@@ -21,7 +21,7 @@ from airflow_pipelines.sql.plan.ir.stage import Stage, ViewPlan
 from airflow_pipelines.sql.plan.ir.to_sql import to_sql
 from airflow_pipelines.sql.plan.passes.canonical_form import canonical_query
 from airflow_pipelines.sql.plan.pipeline import finished_stages, prepared_tree
-from airflow_pipelines.sql.plan.places import Places
+from airflow_pipelines.sql.plan.positions import Places
 from airflow_pipelines.sql.plan.properties.emptiness import required_inputs
 from airflow_pipelines.sql.plan.scope import Scope
 

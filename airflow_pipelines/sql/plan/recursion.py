@@ -18,8 +18,8 @@ from airflow_pipelines.sql.plan.ir.node import ColumnTypes
 from airflow_pipelines.sql.plan.ir.recursive import Recursive
 from airflow_pipelines.sql.plan.ir.stage import Stage, ViewPlan
 from airflow_pipelines.sql.plan.passes.canonical_form import canonical_query, columns_with_visible_forms
-from airflow_pipelines.sql.plan.places import Places
 from airflow_pipelines.sql.plan.planner import plan_view
+from airflow_pipelines.sql.plan.positions import Places
 from airflow_pipelines.sql.plan.verify import require_same
 from airflow_pipelines.sql.syntax.aggregate_calls import aggregate_calls
 from airflow_pipelines.sql.syntax.dialect import parse_query

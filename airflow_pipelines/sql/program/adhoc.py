@@ -12,8 +12,8 @@ from sqlglot.tokenizer_core import Token
 from airflow_pipelines.program.definitions import Definitions
 from airflow_pipelines.program.messages import COMPILATION_ERROR, NOT_SUPPORTED, SYNTAX_ERROR, ProgramErrors
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.source_text import twice
+from airflow_pipelines.program.spans import Span
 from airflow_pipelines.sql.program.prepared import PreparedStatements
 from airflow_pipelines.sql.program.safety import unsafe_part
 from airflow_pipelines.sql.rewrite.refused import CallRefused

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from airflow_pipelines.program.connectors import Connector
 from airflow_pipelines.program.definitions import Definitions
 from airflow_pipelines.program.messages import ProgramMessage
-from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.relations import Index, Table, ViewKind
+from airflow_pipelines.program.spans import Span
 from airflow_pipelines.rows.schema import Column
 from airflow_pipelines.sql.program.function_bodies import FunctionBody
 from airflow_pipelines.sql.syntax.cursor import Name

@@ -12,8 +12,8 @@ from airflow_pipelines.program.definitions import Definitions
 from airflow_pipelines.program.functions import FunctionDefinition, FunctionKind, Parameter
 from airflow_pipelines.program.messages import COMPILATION_ERROR, SYNTAX_ERROR, ProgramMessage
 from airflow_pipelines.program.names import RESERVED_PREFIX, display, fold
-from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.source_text import twice
+from airflow_pipelines.program.spans import Span
 from airflow_pipelines.rows.types import ColumnType
 from airflow_pipelines.sql.program.function_bodies import JSON_PREFIX, FunctionBody
 from airflow_pipelines.sql.program.provided_functions import with_provided

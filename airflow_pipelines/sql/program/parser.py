@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from airflow_pipelines.program.messages import COMPILATION_ERROR, ProgramErrors, ProgramMessage, place_order
 from airflow_pipelines.program.names import display
-from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.relations import Table
 from airflow_pipelines.program.source_text import SourceText, twice
+from airflow_pipelines.program.spans import Span
 from airflow_pipelines.sql.program.declarations import ParsedProgram, ViewDeclaration
 from airflow_pipelines.sql.program.definitions import is_definition, read_definitions
 from airflow_pipelines.sql.program.provided_functions import with_provided

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from airflow_pipelines.program.definitions import Definitions
 from airflow_pipelines.program.functions import FunctionDefinition, FunctionKind, Parameter
-from airflow_pipelines.program.places import Span
+from airflow_pipelines.program.spans import Span
 from airflow_pipelines.rows.types import ColumnType
 
 _GUNZIP = '''"""What GUNZIP does."""

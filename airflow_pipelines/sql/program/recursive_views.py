@@ -9,9 +9,9 @@ from sqlglot import exp
 
 from airflow_pipelines.program.messages import COMPILATION_ERROR, ProgramMessage
 from airflow_pipelines.program.names import display
-from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.relations import Table
 from airflow_pipelines.program.source_text import SourceText, twice
+from airflow_pipelines.program.spans import Span
 from airflow_pipelines.sql.plan.properties.monotone import not_monotone
 from airflow_pipelines.sql.program.cycles import components
 from airflow_pipelines.sql.program.declarations import ViewDeclaration

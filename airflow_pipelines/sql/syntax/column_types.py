@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from airflow_pipelines.program.messages import COMPILATION_ERROR
-from airflow_pipelines.program.places import Span
+from airflow_pipelines.program.spans import Span
 from airflow_pipelines.rows.types import INTERVAL_UNITS, MAX_DECIMAL_PRECISION, ColumnType, decimal
 from airflow_pipelines.sql.syntax.cursor import Cursor, StatementError
 from airflow_pipelines.sql.syntax.storage_clauses import take_comment

@@ -14,8 +14,8 @@ from airflow_pipelines.contract import strict_json
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.program.messages import COMPILATION_ERROR, ProgramMessage
 from airflow_pipelines.program.names import display
-from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.source_text import twice
+from airflow_pipelines.program.spans import Span
 from airflow_pipelines.sql.syntax.cursor import Cursor
 
 _SPACE = re.compile(r"[ \t\r\n]*")

@@ -9,7 +9,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from airflow_pipelines.program.messages import SYNTAX_ERROR, ProgramMessage
 from airflow_pipelines.program.names import fold
-from airflow_pipelines.program.places import Span
+from airflow_pipelines.program.spans import Span
 from airflow_pipelines.rows.types import ColumnType
 from airflow_pipelines.sql.syntax.ignored_clauses import Ignored
 from airflow_pipelines.sql.syntax.tokens import LITERALS, FoldedText

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from airflow_pipelines.program.messages import NO_EFFECT, ProgramMessage
-from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.source_text import SourceText
+from airflow_pipelines.program.spans import Span
 
 _ARRANGED = "the pipeline arranges the rows that it stores by itself"
 _CONNECTED = "a pipeline keeps its rows itself, and they come and go through connectors: WITH ('connectors' = '[...]')"

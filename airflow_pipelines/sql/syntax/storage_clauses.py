@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from airflow_pipelines.program.places import Span
+from airflow_pipelines.program.spans import Span
 from airflow_pipelines.sql.syntax.cursor import Cursor
 
 

@@ -193,6 +193,9 @@ def _is_operand(tokens: Sequence[Token], at: int, before: TokenType) -> bool:
         return False
     if word is TokenType.DISTINCT and before is TokenType.NOT:
         return False
+    if before is TokenType.DISTINCT and TokenType.IS in {_kind(tokens, max(at - 2, 0)), _kind(tokens, max(at - 3, 0))}:
+        # The FROM of IS [NOT] DISTINCT FROM.
+        return False
     if before is TokenType.FROM and at > 1 and tokens[at - 2].token_type is TokenType.SELECT:
         # The columns before FROM are missing.
         return False

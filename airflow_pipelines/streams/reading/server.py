@@ -14,7 +14,6 @@ from queue import SimpleQueue
 
 from airflow_pipelines.streams.operators.source import Read
 from airflow_pipelines.streams.processes import connect_to_parent
-from airflow_pipelines.streams.reading.giving import SourceGiving
 from airflow_pipelines.streams.reading.messages import (
     Begin,
     CloseSource,
@@ -28,6 +27,7 @@ from airflow_pipelines.streams.reading.messages import (
     SourceLeft,
 )
 from airflow_pipelines.streams.reading.outbox import Outbox
+from airflow_pipelines.streams.reading.source_delivery import SourceDelivery
 from airflow_pipelines.streams.reading.source_reading import NamedSource, SourceReading
 from airflow_pipelines.streams.references import give_references
 from airflow_pipelines.streams.relations import RelationSource
@@ -158,7 +158,7 @@ class _OpenSource:
         self._told = told
         self._outbox = Outbox()
         self._reading = SourceReading(source, position, self._outbox, self._tell_left)
-        self._giving = SourceGiving(source, self._outbox, is_new=position is None)
+        self._giving = SourceDelivery(source, self._outbox, is_new=position is None)
         self._asked: SimpleQueue[int | None] = SimpleQueue()
         self._reader = threading.Thread(target=self._reading.run, name=f"reads {source.name}", daemon=True)
         self._giver = threading.Thread(target=self._give, name=f"gives {source.name}", daemon=True)

@@ -15,10 +15,10 @@ from airflow_pipelines.streams.state.description import describe_state
 from airflow_pipelines.streams.worker.bound import BoundProgram
 from airflow_pipelines.streams.worker.chain_jobs import ChainDone, ChainJob, JobReply, MustStay
 from airflow_pipelines.streams.worker.failure import failure_of
-from airflow_pipelines.streams.worker.fed_plan import FedPlan, fed_plan
 from airflow_pipelines.streams.worker.intake import Intake
 from airflow_pipelines.streams.worker.job_place import in_place
 from airflow_pipelines.streams.worker.messages import OutputRows
+from airflow_pipelines.streams.worker.remote_plan import RemotePlan, remote_plan
 
 
 def run_chain_job(data: bytes) -> bytes:
@@ -54,7 +54,7 @@ class _Run:
     def __init__(self, job: ChainJob, bound: BoundProgram) -> None:
         self._job = job
         self._bound = bound
-        self._fed: FedPlan = fed_plan(bound.plan, job.program.schemas)
+        self._fed: RemotePlan = remote_plan(bound.plan, job.program.schemas)
         chain = self._fed.plan.chains[job.chain]
         settings = replace(bound.settings, attempt=job.program.attempt)
         self._task: ChainTask = task_of_plan(self._fed.plan, chain, job.index, settings, StepClock(job.rounds.now))

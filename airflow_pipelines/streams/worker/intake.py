@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.failures import note_operator
 from airflow_pipelines.streams.operators.source import SourceOperator
-from airflow_pipelines.streams.worker.fed import check_number, elements
-from airflow_pipelines.streams.worker.fed_plan import FedPlan
 from airflow_pipelines.streams.worker.messages import Feed, FeedKind, SourceFeed
+from airflow_pipelines.streams.worker.remote_plan import RemotePlan
+from airflow_pipelines.streams.worker.remote_source import check_number, elements
 
 
 class Intake:
@@ -21,7 +21,7 @@ class Intake:
     """
 
     def __init__(
-        self, fed: FedPlan, operators: Callable[[str], Sequence[SourceOperator]], warn: Callable[[str], None] = lambda _: None
+        self, fed: RemotePlan, operators: Callable[[str], Sequence[SourceOperator]], warn: Callable[[str], None] = lambda _: None
     ) -> None:
         self._warn = warn
         self._sources = fed.sources

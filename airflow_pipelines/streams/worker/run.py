@@ -14,11 +14,11 @@ from airflow_pipelines.streams.loop import TaskPart
 from airflow_pipelines.streams.state.entries import EVENT_TIME
 from airflow_pipelines.streams.worker.bound import BoundProgram
 from airflow_pipelines.streams.worker.chain_jobs import JobProgram
-from airflow_pipelines.streams.worker.fed_plan import fed_plan
 from airflow_pipelines.streams.worker.intake import Intake
 from airflow_pipelines.streams.worker.job_place import JobPlace
 from airflow_pipelines.streams.worker.messages import Feed, Open, OutputRows, StateChanges, Stepped, TaskMetrics
 from airflow_pipelines.streams.worker.moving import Moving, RunJobs, rounds_of
+from airflow_pipelines.streams.worker.remote_plan import remote_plan
 from airflow_pipelines.streams.worker.stored_state import ChangeLog, StoredState
 
 _METRICS_EVERY = 1.0
@@ -57,7 +57,7 @@ class ProgramRun:
             raise StreamProgramError(
                 "The program runs in batch mode, and a pipeline runs step by step. Set RuntimeExecutionMode.STREAMING."
             )
-        fed = fed_plan(bound.plan, request.schemas)
+        fed = remote_plan(bound.plan, request.schemas)
         plan, self._ports = fed.plan, fed.ports
         self._warnings: list[str] = []
         self._told: dict[tuple[str, int], TaskMetrics] = {}

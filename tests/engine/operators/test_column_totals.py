@@ -196,7 +196,7 @@ def test_too_many_rows_or_groups_are_for_spark(store: BatchStore, limits: Limits
     ("keys", "accumulators", "rows"),
     [
         pytest.param((), ACCUMULATORS, INPUT, id="no keys"),
-        pytest.param(("c_n + 1",), ACCUMULATORS, INPUT, id="a key that is computed"),
+        pytest.param(("c_n % 2",), ACCUMULATORS, INPUT, id="a key that is computed"),
         pytest.param(("l",), ACCUMULATORS[:1], INPUT, id="a key that Arrow cannot group by"),
         pytest.param(("k",), (Accumulator("a0", "BIGINT", "SUM(c_n * 2)"),), INPUT, id="a value that is computed"),
         pytest.param(

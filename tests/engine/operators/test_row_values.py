@@ -82,7 +82,7 @@ def test_columns_need_no_spark(context: Context) -> None:
     assert not needs_spark(["a", "(a)", "((b))", "window(a, '1 second')"], ["a", "b"])
     assert not needs_spark(["a", "a + 1"], ["a", "b"])
     assert needs_spark(["a", PLUS_ONE], ["a", "b"])
-    assert needs_spark(["(a) + (b)"], ["a", "b"])
+    assert not needs_spark(["(a) + (b)"], ["a", "b"])
     found = row_values(rows(), SCHEMA, ["(a)", "b"], context)
     assert found is not None
     assert found.columns["(a)"].to_pylist() == [row[0] for row in ROWS]

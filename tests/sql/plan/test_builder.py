@@ -9,7 +9,7 @@ import pytest
 from airflow_pipelines.sql.plan.builder import Builder
 from airflow_pipelines.sql.plan.expressions import NotIncremental
 from airflow_pipelines.sql.plan.ir.node import ColumnTypes
-from airflow_pipelines.sql.plan.places import Places
+from airflow_pipelines.sql.plan.positions import Places
 
 
 class Types:

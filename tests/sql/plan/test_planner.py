@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_pipelines.program.places import Span
+from airflow_pipelines.program.spans import Span
 from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate
 from airflow_pipelines.sql.plan.ir.full import CHOSEN, Full

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.relations import Index, ViewKind
 from airflow_pipelines.program.source_text import SourceText
+from airflow_pipelines.program.spans import Span
 from airflow_pipelines.rows.types import ColumnType, decimal
 from airflow_pipelines.sql.program.parser import parse_program
 from tests.sql.program.refusals import caught_texts, errors, the_error

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from airflow_pipelines.program.messages import ProgramErrors
 from airflow_pipelines.sql.program.parser import parse_program
-from airflow_pipelines.sql.syntax.dialect import SyntaxFailure, parse_query
+from airflow_pipelines.sql.syntax.dialect import DIALECT, SyntaxFailure, parse_query
 from airflow_pipelines.sql.syntax.words_as_names import hard_words
 from tests.sql.syntax.spark_words import POSITIONS, ask
 
@@ -140,3 +140,14 @@ def test_a_word_may_end_a_statement() -> None:
         "CREATE VIEW w AS SELECT offset FROM t ORDER BY lock;"
     )
     assert list(program.views) == ["v", "w"]
+
+
+@pytest.mark.parametrize(
+    "item", ["a IS DISTINCT FROM b", "a IS NOT DISTINCT FROM -b", "NOT (a IS DISTINCT FROM -1)", "c, a IS DISTINCT FROM b AS d"]
+)
+def test_is_distinct_from_is_no_name(item: str) -> None:
+    assert parse_query(f"SELECT {item} FROM t").sql(dialect=DIALECT) == f"SELECT {item} FROM t"
+
+
+def test_a_column_may_be_called_from_behind_distinct() -> None:
+    assert parse_query("SELECT x IS NULL, COUNT(DISTINCT from) FROM t").sql() == 'SELECT x IS NULL, COUNT(DISTINCT "from") FROM t'

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from airflow_pipelines.streams.function_source import FunctionSource, SourceContext, SourceFunction
-from airflow_pipelines.streams.reading.giving import SourceGiving
 from airflow_pipelines.streams.reading.messages import Given
 from airflow_pipelines.streams.reading.outbox import Outbox
+from airflow_pipelines.streams.reading.source_delivery import SourceDelivery
 from airflow_pipelines.streams.reading.source_reading import NamedSource, SourceReading
 from airflow_pipelines.streams.runtime import RuntimeContext
 from airflow_pipelines.streams.sources import Source
@@ -30,7 +30,7 @@ class _Read:
         named = NamedSource("uid", "the source", source, 1, **told)
         self.outbox = Outbox()
         self.reading = SourceReading(named, position, self.outbox)
-        self.giving = SourceGiving(named, self.outbox, is_new=position is None)
+        self.giving = SourceDelivery(named, self.outbox, is_new=position is None)
         self.thread = threading.Thread(target=self.reading.run, daemon=True)
         self.thread.start()
 

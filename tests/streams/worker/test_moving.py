@@ -22,10 +22,10 @@ from airflow_pipelines.streams.worker import moving
 from airflow_pipelines.streams.worker.bound import bind
 from airflow_pipelines.streams.worker.chain_task import run_chain_job
 from airflow_pipelines.streams.worker.failure import failure_of
-from airflow_pipelines.streams.worker.fed import FedReader
-from airflow_pipelines.streams.worker.fed import elements as polled
 from airflow_pipelines.streams.worker.job_place import JobPlace, in_place
 from airflow_pipelines.streams.worker.moving import FailedElsewhereError, rounds_of
+from airflow_pipelines.streams.worker.remote_source import RemoteReader
+from airflow_pipelines.streams.worker.remote_source import elements as polled
 from tests.datastream.programs import environment
 from tests.datastream.test_any_cut import CUTS, ELEMENTS, EXAMPLES, PROGRAMS
 from tests.streams.worker.programs import TEXT, Held, Kept, as_text, elements, program, rows, source, splits
@@ -209,7 +209,7 @@ def test_a_process_leaves_the_surroundings_of_a_task_as_they_were(tmp_path):
 
 @given(st.lists(st.integers(0, 7), max_size=12), st.integers(1, 6))
 def test_rounds_are_as_many_as_a_reader_needs(lengths, limit):
-    reader = FedReader(0)
+    reader = RemoteReader(0)
     feeds = [elements(list(range(length))) for length in lengths]
     for feed in feeds:
         reader.add(polled(feed))

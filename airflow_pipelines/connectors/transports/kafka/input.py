@@ -15,14 +15,14 @@ from airflow_pipelines.connectors.transports.kafka.cluster import ClusterReader
 from airflow_pipelines.connectors.transports.kafka.failures import connector_problems, failures_of_format
 from airflow_pipelines.connectors.transports.kafka.in_time_order import InTimeOrder
 from airflow_pipelines.connectors.transports.kafka.metadata import RecordMetadata
-from airflow_pipelines.connectors.transports.kafka.options import KafkaInputOptions
-from airflow_pipelines.connectors.transports.kafka.places import (
+from airflow_pipelines.connectors.transports.kafka.offsets import (
     chosen_partitions,
     first_offsets,
     made_anew,
     make_expired_failure,
     next_offsets,
 )
+from airflow_pipelines.connectors.transports.kafka.options import KafkaInputOptions
 from airflow_pipelines.connectors.transports.kafka.read_ahead import Block, ReadAhead
 from airflow_pipelines.connectors.transports.kafka.records import RecordReader, Rows
 from airflow_pipelines.engine.storage.connector_state import Position

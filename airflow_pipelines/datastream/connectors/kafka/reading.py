@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from airflow_pipelines.datastream.connectors.kafka.offsets import KafkaOffsetResetStrategy
-from airflow_pipelines.datastream.connectors.kafka.places import KafkaPlaces, Split
+from airflow_pipelines.datastream.connectors.kafka.partition_discovery import PartitionDiscovery, Split
 from airflow_pipelines.datastream.connectors.kafka.properties import GROUP, client_properties
 from airflow_pipelines.datastream.connectors.kafka.reading_settings import ReadingSettings
 from airflow_pipelines.datastream.connectors.kafka.records import ConsumerRecord, ValueOnly
@@ -58,7 +58,7 @@ class KafkaReading:
         self._problems = Problems(self._where, servers, "the source", StreamProgramError, StreamProgramError)
         self._consumer = self._new_consumer()
         self._ids = TopicIds(client_properties(settings.properties), self._made_anew)
-        self._places = KafkaPlaces(settings, self._consumer, self._problems, self._where)
+        self._places = PartitionDiscovery(settings, self._consumer, self._problems, self._where)
         self._partitions: dict[_Key, PartitionReader] = {}
         self._assigned: set[_Key] = set()
         self._commits: dict[_Key, int] = {}

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from airflow_pipelines.program.messages import NOT_SUPPORTED
 from airflow_pipelines.program.names import INTERNAL_PREFIX, display
-from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.relations import DeclaredColumn
 from airflow_pipelines.program.source_text import twice
+from airflow_pipelines.program.spans import Span
 from airflow_pipelines.sql.program.statements.parts import StatementParts
 from airflow_pipelines.sql.syntax.column_types import parse_type
 from airflow_pipelines.sql.syntax.cursor import Cursor, Name

@@ -9,8 +9,8 @@ from sqlglot import exp
 
 from airflow_pipelines.program.definitions import Definitions
 from airflow_pipelines.program.messages import ProgramMessage
-from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.relations import Table
+from airflow_pipelines.program.spans import Span
 from airflow_pipelines.rows.schema import Column
 from airflow_pipelines.sql.program.declarations import IndexDeclaration, Lateness, PropertyText, ViewDeclaration
 from airflow_pipelines.sql.syntax.cursor import Name

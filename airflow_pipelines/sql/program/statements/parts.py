@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from airflow_pipelines.program.messages import COMPILATION_ERROR, SYNTAX_ERROR
 from airflow_pipelines.program.names import RESERVED_PREFIX, SYSTEM_VIEW, display
-from airflow_pipelines.program.places import Span
+from airflow_pipelines.program.spans import Span
 from airflow_pipelines.program.streams import is_hidden
 from airflow_pipelines.sql.program.safety import unsafe_part
 from airflow_pipelines.sql.program.statements.declared import Statements

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.program.messages import COMPILATION_ERROR
 from airflow_pipelines.program.names import display
-from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.source_text import twice
+from airflow_pipelines.program.spans import Span
 from airflow_pipelines.sql.program.declarations import PropertyText
 from airflow_pipelines.sql.program.statements.parts import StatementParts
 from airflow_pipelines.sql.syntax.connectors import PropertyString, parse_connectors

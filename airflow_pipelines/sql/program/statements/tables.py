@@ -7,9 +7,9 @@ from dataclasses import replace
 from airflow_pipelines.program.connectors import ConnectorDirection
 from airflow_pipelines.program.messages import COMPILATION_ERROR, NOT_SUPPORTED
 from airflow_pipelines.program.names import display
-from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.relations import DeclaredColumn, Table
 from airflow_pipelines.program.source_text import twice
+from airflow_pipelines.program.spans import Span
 from airflow_pipelines.sql.program.statements.columns import add_column, read_column, skip_references
 from airflow_pipelines.sql.program.statements.parts import StatementParts
 from airflow_pipelines.sql.program.statements.properties import Properties, read_properties

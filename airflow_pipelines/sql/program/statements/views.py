@@ -6,9 +6,9 @@ from sqlglot import exp
 
 from airflow_pipelines.program.connectors import ConnectorDirection
 from airflow_pipelines.program.names import display
-from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.relations import DeclaredColumn, ViewKind
 from airflow_pipelines.program.source_text import twice
+from airflow_pipelines.program.spans import Span
 from airflow_pipelines.sql.program.declarations import ViewDeclaration
 from airflow_pipelines.sql.program.statements.columns import add_column, read_column
 from airflow_pipelines.sql.program.statements.declared import Declaration, ParsedView

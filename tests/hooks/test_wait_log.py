@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from airflow_pipelines.hooks.telling import MOST_LINES, Story
+from airflow_pipelines.hooks.wait_log import MOST_LINES, WaitLog
 
 SUBJECT = "waiting for status RUNNING of pipeline 'p'"
 
@@ -18,21 +18,21 @@ class Lines:
         self.texts.append(message % arguments)
 
 
-def told(story: Story) -> list[str]:
+def told(story: WaitLog) -> list[str]:
     log = story.log
     assert isinstance(log, Lines)
     return [text.removeprefix(f"{SUBJECT}: ") for text in log.texts]
 
 
 def test_what_does_not_change_is_told_once() -> None:
-    story = Story(Lines())
+    story = WaitLog(Lines())
     for second in range(10_000):
         story.progress(SUBJECT, "INITIALIZING", float(second))
     assert told(story) == ["INITIALIZING"]
 
 
 def test_each_stage_is_told_at_once() -> None:
-    story = Story(Lines())
+    story = WaitLog(Lines())
     stages = ["PROVISIONING", "INITIALIZING", "BOOTSTRAPPING, 1 of 9 views", "REPLAYING"]
     for second, stage in enumerate(stages):
         story.progress(SUBJECT, stage, 100 + second / 10)
@@ -40,7 +40,7 @@ def test_each_stage_is_told_at_once() -> None:
 
 
 def test_figures_are_told_ever_more_seldom_and_leave_lines_for_stages() -> None:
-    story = Story(Lines())
+    story = WaitLog(Lines())
     for second in range(3600):
         story.progress(SUBJECT, f"BOOTSTRAPPING, {second} of 3600 rows", float(second))
     assert told(story) == [f"BOOTSTRAPPING, {second} of 3600 rows" for second in (0, 10, 70)]
@@ -49,7 +49,7 @@ def test_figures_are_told_ever_more_seldom_and_leave_lines_for_stages() -> None:
 
 
 def test_there_are_never_more_than_a_few_lines() -> None:
-    story = Story(Lines())
+    story = WaitLog(Lines())
     for second in range(1000):
         if second % 7 == 0:
             story.outage(SUBJECT, "the service is away")
@@ -59,7 +59,7 @@ def test_there_are_never_more_than_a_few_lines() -> None:
 
 
 def test_an_outage_is_told_when_it_begins_and_when_it_ends() -> None:
-    story = Story(Lines())
+    story = WaitLog(Lines())
     story.progress(SUBJECT, "RUNNING", 0.0)
     for _ in range(10):
         story.outage(SUBJECT, "the service is away: refused")
@@ -69,8 +69,8 @@ def test_an_outage_is_told_when_it_begins_and_when_it_ends() -> None:
 
 def test_another_process_goes_on_where_the_last_one_was() -> None:
     lines = Lines()
-    story = Story(lines)
+    story = WaitLog(lines)
     story.progress(SUBJECT, "RUNNING", 0.0)
-    again = Story.from_json(lines, json.loads(json.dumps(story.to_json())))
+    again = WaitLog.from_json(lines, json.loads(json.dumps(story.to_json())))
     again.progress(SUBJECT, "RUNNING", 1000.0)
     assert told(again) == ["RUNNING"]

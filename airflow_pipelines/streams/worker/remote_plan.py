@@ -10,14 +10,14 @@ from airflow_pipelines.streams.graph.chains import Plan
 from airflow_pipelines.streams.operators.sink import Write
 from airflow_pipelines.streams.operators.source import Read
 from airflow_pipelines.streams.relations import RelationSink, RelationSource
-from airflow_pipelines.streams.worker.fed import FedSource, with_fed_sources, with_operators
+from airflow_pipelines.streams.worker.remote_source import RemoteSource, with_operators, with_remote_sources
 
 if TYPE_CHECKING:
     from airflow_pipelines.streams.worker.relation_ports import RelationPorts
 
 
 @dataclass(frozen=True)
-class FedPlan:
+class RemotePlan:
     """A plan with its inputs and outputs.
 
     :param plan: the plan
@@ -26,7 +26,7 @@ class FedPlan:
     """
 
     plan: Plan
-    sources: Mapping[str, FedSource]
+    sources: Mapping[str, RemoteSource]
     ports: RelationPorts | None
 
     @property
@@ -35,7 +35,7 @@ class FedPlan:
         return {chain.head.uid: chain.head.name for chain in self.plan.chains if chain.head.uid in self.sources}
 
 
-def fed_plan(plan: Plan, schemas: Mapping[str, bytes]) -> FedPlan:
+def remote_plan(plan: Plan, schemas: Mapping[str, bytes]) -> RemotePlan:
     """Return a plan in the form in which it runs in a pipeline.
 
     :param plan: the plan of the program
@@ -43,9 +43,9 @@ def fed_plan(plan: Plan, schemas: Mapping[str, bytes]) -> FedPlan:
     :returns: the plan to run
     :raises StreamProgramError: if the schema of a relation is not known
     """
-    fed, sources = with_fed_sources(plan)
+    fed, sources = with_remote_sources(plan)
     ports = _make_relation_ports(plan, schemas)
-    return FedPlan(fed if ports is None else with_operators(fed, ports.operators()), sources, ports)
+    return RemotePlan(fed if ports is None else with_operators(fed, ports.operators()), sources, ports)
 
 
 def _make_relation_ports(plan: Plan, schemas: Mapping[str, bytes]) -> RelationPorts | None:

@@ -17,7 +17,7 @@ _MESSAGE_BYTES = 4 << 20
 _FIRST_ELEMENTS = 16
 
 
-class SourceGiving:
+class SourceDelivery:
     """A converter of the elements that were read to messages. It keeps the position after them.
 
     :param source: the source

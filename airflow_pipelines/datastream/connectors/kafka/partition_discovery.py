@@ -26,7 +26,7 @@ _INTERNAL: Final = "__"
 _Key: TypeAlias = tuple[str, int]
 
 
-class KafkaPlaces:
+class PartitionDiscovery:
     """The queries of a source to the brokers.
 
     :param settings: the settings for reading

@@ -26,7 +26,7 @@ class Log(Protocol):
 
 
 @dataclass
-class Story:
+class WaitLog:
     """The progress lines of one wait.
 
     :param log: the log to write to
@@ -94,7 +94,7 @@ class Story:
         }
 
     @classmethod
-    def from_json(cls, log: Log, told: Mapping[str, Any]) -> Story:
+    def from_json(cls, log: Log, told: Mapping[str, Any]) -> WaitLog:
         """Return the story that :meth:`to_json` serialised.
 
         :param log: the log to write to

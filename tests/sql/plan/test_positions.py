@@ -8,7 +8,7 @@ from sqlglot import exp
 from airflow_pipelines.program.reasons import Reason
 from airflow_pipelines.program.source_text import SourceText
 from airflow_pipelines.sql.plan.expressions import NotIncremental, planning
-from airflow_pipelines.sql.plan.places import Places
+from airflow_pipelines.sql.plan.positions import Places
 from airflow_pipelines.sql.syntax.dialect import parse_query
 
 QUERY = """select t.id, (u.c) + 1 as x, max(struct(t.at, n)) as m,

@@ -9,9 +9,9 @@ from typing import Final
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.reasons import Reason
 from airflow_pipelines.program.source_text import SourceText
+from airflow_pipelines.program.spans import Span
 from airflow_pipelines.sql.plan.expressions import NotIncremental, sql
 from airflow_pipelines.sql.syntax.dialect import tokenise
 

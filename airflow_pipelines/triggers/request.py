@@ -20,7 +20,7 @@ from airflow_pipelines.sdk.client import AsyncPipelineClient
 from airflow_pipelines.sdk.errors import PipelineConnectionError, PipelinesError, PipelineTimeoutError
 
 
-class AskingTrigger(BaseTrigger):
+class RequestTrigger(BaseTrigger):
     """The base class of triggers that send a read-only request, so that a restarted triggerer can send it again.
 
     It sleeps before, because an event that comes while the worker is still leaving the deferred task can make Airflow fail the

@@ -20,7 +20,7 @@ NO_INPUT = -1
 """The position in a split that has had nothing to read yet."""
 
 
-class FedSource(Source):
+class RemoteSource(Source):
     """A substitute for a source that is read elsewhere.
 
     :param source: the source itself
@@ -29,7 +29,7 @@ class FedSource(Source):
     def __init__(self, source: Source) -> None:
         self._source = source
         self.look_interval = source.look_interval
-        self.readers: dict[int, FedReader] = {}
+        self.readers: dict[int, RemoteReader] = {}
 
     @property
     def is_bounded(self) -> bool:
@@ -42,7 +42,7 @@ class FedSource(Source):
 
     def open(self, split: Any, position: Any | None) -> SourceReader:
         """Open a reader for the messages of a split."""
-        reader = self.readers[split] = FedReader(position or 0)
+        reader = self.readers[split] = RemoteReader(position or 0)
         return reader
 
     @property
@@ -51,7 +51,7 @@ class FedSource(Source):
         return any(reader.has_waiting for reader in self.readers.values())
 
 
-class FedReader(SourceReader):
+class RemoteReader(SourceReader):
     """A reader of the elements that have arrived for one split.
 
     :param number: the number of elements that were read before; ``NO_INPUT`` if there was nothing to read yet
@@ -125,14 +125,14 @@ def elements(feed: SourceFeed) -> Polled:
     return Polled(values, timestamps)
 
 
-def with_fed_sources(plan: Plan) -> tuple[Plan, dict[str, FedSource]]:
+def with_remote_sources(plan: Plan) -> tuple[Plan, dict[str, RemoteSource]]:
     """Return a plan whose sources are replaced by fed sources.
 
     :param plan: the plan
     :returns: the plan, and its fed sources by uid
     """
     sources = {
-        chain.head.uid: FedSource(chain.head.node.operator.source)
+        chain.head.uid: RemoteSource(chain.head.node.operator.source)
         for chain in plan.chains
         if isinstance(chain.head.node.operator, Read)
     }

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from airflow_pipelines.connectors.base import ConnectorFailure
+from airflow_pipelines.connectors.transports.kafka.offsets import Expired, chosen_partitions, first_offsets, next_offsets
 from airflow_pipelines.connectors.transports.kafka.options import KAFKA_INPUT_OPTIONS, KafkaInputOptions
-from airflow_pipelines.connectors.transports.kafka.places import Expired, chosen_partitions, first_offsets, next_offsets
 
 
 class Topic:
