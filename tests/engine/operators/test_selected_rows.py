@@ -95,6 +95,8 @@ EXPLODED = over(RELATION, "`r`.`n`", "EXPLODE(`r`.`l`)", "`r`.`t`")
 NODES = {
     "columns alone": over(RELATION, *reversed(PASSED)),
     "a column twice": over(RELATION, "`r`.`s`", "`r`.`s`", "`r`.`n`"),
+    "alternatives": over(RELATION, "`r`.`t`", where="`r`.`n` > 1 OR `r`.`t` < 'b' OR `r`.`x` IS NULL"),
+    "a negation": over(RELATION, "`r`.`t`", where="NOT (`r`.`n` = 1 AND `r`.`t` <> 'a')"),
     "no columns": over(RELATION),
     "all kinds, and something computed": over(RELATION, *PASSED, "`r`.`n` * 2L", "CONCAT(`r`.`t`, '!')", "`r`.`s`.`f`"),
     "computed only": over(RELATION, "`r`.`d` + 0", "`r`.`x` + 1", "1", "CAST(NULL AS STRING)"),
@@ -119,6 +121,8 @@ PLAIN = {
     "numbers on both sides": over(RELATION, "`r`.`t`", where="`r`.`n` BETWEEN 0 AND 2 AND `r`.`n` = `r`.`n`"),
     "decimals": over(RELATION, "`r`.`d`", "`r`.`n`", where="`r`.`d` > 0.00"),
     "texts": over(RELATION, "`r`.`x`", where="`r`.`t` IN ('a', 'b')"),
+    "alternatives": over(RELATION, "`r`.`t`", where="`r`.`n` > 1 OR `r`.`t` < 'b' OR `r`.`x` IS NULL"),
+    "a negation": over(RELATION, "`r`.`t`", where="NOT (`r`.`n` = 1 AND `r`.`t` <> 'a')"),
     "no columns": over(RELATION, where="`r`.`d` <= 5"),
 }
 
@@ -135,7 +139,9 @@ def test_plain_filters_need_no_spark(sessions: SparkSessions, tmp_path: Path, na
     assert in_order(found) == in_order(expected)
 
 
-@pytest.mark.parametrize("where", ["`r`.`n` > 1 AND `r`.`x` > 1", "`r`.`x` > 1", "`r`.`t` > 'a'", "`r`.`n` > 1 OR `r`.`n` < 0"])
+@pytest.mark.parametrize(
+    "where", ["`r`.`n` > 1 AND `r`.`x` > 1", "`r`.`x` > 1", "`r`.`t` RLIKE 'a'", "`r`.`n` % 2 = 1 OR `r`.`n` < 0"]
+)
 def test_a_filter_that_is_not_plain_goes_to_spark_whole(sessions: SparkSessions, tmp_path: Path, where: str) -> None:
     node = over(RELATION, "`r`.`t`", where=where)
     node, given = replace(node, join_graph=join_graph(node)), batch()

@@ -151,7 +151,7 @@ def test_a_failure_says_operator_element_and_place_and_ends_the_program(open_pro
     assert failure.place == f"tests/streams/worker/test_client.py:{fail.__code__.co_firstlineno + 1}"
     assert "return 1 // value" in failure.traceback
     assert "airflow_pipelines" not in failure.traceback
-    for ask in (lambda: worker.step(2, []), lambda: worker.changes(print), worker.committed):
+    for ask in (lambda: worker.step(2, []), lambda: worker.changes(print), worker.notify_checkpoint_complete):
         with pytest.raises(ProgramFailedError, match="division"):
             ask()
     worker.close()
@@ -271,7 +271,7 @@ def test_a_process_that_was_killed_while_it_did_nothing_is_named_with_each_reque
     worker = open_process(calling(sleep))
     os.kill(worker.pid, signal.SIGKILL)
     until(lambda: not worker._child.is_alive, "the process ends")
-    for ask in (worker.committed, lambda: worker.changes(print), lambda: worker.step(1, [])):
+    for ask in (worker.notify_checkpoint_complete, lambda: worker.changes(print), lambda: worker.step(1, [])):
         with pytest.raises(ProcessEndedError, match="SIGKILL"):
             ask()
 
