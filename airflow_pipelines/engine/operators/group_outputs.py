@@ -155,11 +155,14 @@ def _evaluate(text: str, node: Aggregate, rows: pa.Table, schema: StructType) ->
     columns = {}
     for name in columns_read(tree):
         value = _plain_value(name[0], node, rows) if len(name) == 1 else None
-        # The value of a call may be too large for its type, if that is not the type of its accumulator.
         is_exact = evaluable_type(schema[name[0]].dataType) is not None if name[0] in keys else calls.get(name[0]) == "bigint"
         if value is None or not is_exact:
             return None
-        columns[name] = value.column(value.values.type)
+        try:
+            # An accumulator has room for more than its call, for which Spark fails.
+            columns[name] = value.column(value.values.type if name[0] in keys else pa.int64())
+        except pa.ArrowInvalid:
+            return None
     values = evaluate(tree, columns, rows.num_rows)
     return None if values is None else _Plain(values)
 
