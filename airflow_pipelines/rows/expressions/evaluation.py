@@ -88,7 +88,7 @@ def columns_read(tree: exp.Expr) -> frozenset[ColumnName]:
 
 
 def is_supported(tree: exp.Expr, columns: frozenset[ColumnName]) -> bool:
-    """Return True if :func:`evaluate` knows the operators and functions of an expression and the columns that it reads.
+    """Return True if :func:`evaluate` should have an answer, by the operators, functions and columns of an expression.
 
     It may leave the expression to Spark nevertheless, for the types or values of the columns.
 
@@ -99,7 +99,7 @@ def is_supported(tree: exp.Expr, columns: frozenset[ColumnName]) -> bool:
         match part:
             case exp.Column() if _name(part) not in columns:
                 return False
-            case exp.Anonymous() if part.name.upper() not in {*functions.FUNCTIONS, *_FUNCTIONS_WITH_CONSTANTS}:
+            case exp.Anonymous() if part.name.upper() not in _EXPECTED_FUNCTIONS:
                 return False
             case exp.Identifier() | exp.DataType() | exp.DataTypeParam() | exp.Var():
                 continue
@@ -325,6 +325,7 @@ _FUNCTIONS_WITH_CONSTANTS: Final[Mapping[str, Callable[[_Evaluation, list[exp.Ex
     "NULLIF": _Evaluation.null_if,
     "TRUNC": _Evaluation.truncate_date,
 }
+_EXPECTED_FUNCTIONS: Final = (functions.FUNCTIONS.keys() | _FUNCTIONS_WITH_CONSTANTS.keys()) - functions.OF_ASCII
 _SIDES: Final = frozenset({"this", "expression"})
 _RULES: Final[Mapping[type[exp.Expr], tuple[_Rule, frozenset[str]]]] = {
     exp.And: (lambda on, tree: pc.and_kleene(on.truth(tree.this), on.truth(tree.expression)), _SIDES),

@@ -177,6 +177,8 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Operand]]] = {
     "YEAR": _whole_date(pc.year),
 }
 """The functions of which each argument is an expression."""
+OF_ASCII: Final = frozenset({"LCASE", "LOWER", "UCASE", "UPPER"})
+"""The functions that are left to Spark for texts as usual as those with an umlaut."""
 EXTRACTED: Final[Mapping[str, str]] = {
     **{unit: unit for unit in ("YEAR", "QUARTER", "MONTH", "DAY", "HOUR", "MINUTE", "DAYOFWEEK")},
     "DOW": "DAYOFWEEK",

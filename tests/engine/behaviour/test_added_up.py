@@ -70,8 +70,9 @@ def test_what_is_added_up_is_what_spark_says(sessions: SparkSessions, size: str,
 
 
 @pytest.mark.core
-def test_a_sum_that_does_not_fit_is_an_error(sessions: SparkSessions) -> None:
-    text = "CREATE TABLE r (k INTEGER, b BIGINT); CREATE VIEW v AS SELECT k, SUM(b) AS b FROM r GROUP BY k;"
+@pytest.mark.parametrize("item", ["SUM(b)", "SUM(b) > 0", "CASE WHEN SUM(b) IS NULL THEN k ELSE -1 END"])
+def test_a_sum_that_does_not_fit_is_an_error(sessions: SparkSessions, item: str) -> None:
+    text = f"CREATE TABLE r (k INTEGER, b BIGINT); CREATE VIEW v AS SELECT k, {item} AS b FROM r GROUP BY k;"
     rows = iter([(1, 2**63 - 1), (2, 1), (1, 1)])
     program = Compared(text, sessions, {"r": lambda _: next(rows)}, limits=SIZES["added up"])
     program.step(2)

@@ -118,6 +118,6 @@ def test_states_of_merged_windows_are_combined_and_what_expired_is_left_out(desc
     for window, value in [("first", 1), ("second", 20), ("third", 300)]:
         context.of(entry, window).get_partitioned_state(state).add(value)
         clock.now += 60
-    context.of(entry, "all", ["first", "second", "third", "empty"]).merge_partitioned_state(state)
+    context.of(entry, "all", ["third", "empty", "first", "second"]).merge_partitioned_state(state)
     assert context.get_partitioned_state(state).get() == (300 if expires else 321)
     assert context.of(entry, "first").get_partitioned_state(state).get() is None
