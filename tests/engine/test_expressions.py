@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from airflow_pipelines.rows.expressions.evaluation import can_evaluate, evaluate
 from airflow_pipelines.sql.plan.expression_trees import parse_expression
+from airflow_pipelines.sql.plan.ir.trees import tree_of
 from tests.tiers import examples
 
 TYPES: Final[Mapping[str, pa.DataType]] = {
@@ -165,6 +166,8 @@ SUPPORTED: Final = [
     "CASE WHEN b THEN f END",
     "CASE WHEN b THEN d5 ELSE NULL END",
     "IF(b, s, s2)",
+    "IF(NULL, 1, 2)",
+    "CASE WHEN NULL AND NULL THEN 1 END",
     "COALESCE(i8, i32, 0)",
     "COALESCE(s, 'none')",
     "COALESCE(f, f)",
@@ -180,10 +183,14 @@ SUPPORTED: Final = [
     "d5 - i32",
     "d5 * d5",
     "d5 * 2",
+    "d5 + (1)",
     "d18 + 1.25",
     "-d5",
     "ABS(i32)",
-    "ABS(d38)",
+    "ABS(d18)",
+    "d18 * d18",
+    "d18 - d18",
+    "-d18",
     "GREATEST(i8, i32)",
     "LEAST(day, DATE '1970-01-01')",
     "CAST(i8 AS BIGINT)",
@@ -251,6 +258,12 @@ LEFT_TO_SPARK: Final = [
     "i32 IN (SELECT 1)",
     "COALESCE(i32, d5)",
     "d38 * d38",
+    "CASE WHEN NULL THEN 1 ELSE 2 END",
+    "CASE WHEN b THEN 1 WHEN COALESCE(NULL, NULL) THEN 2 END",
+    "d5 + -1",
+    "-d38",
+    "ABS(d38)",
+    "1.5 + (- 0)",
     "99999999999999999999",
 ]
 
@@ -268,6 +281,19 @@ def test_what_is_not_supported_is_left_to_spark() -> None:
 def test_a_value_for_which_spark_fails_is_left_to_spark() -> None:
     for text in ("i8 + i8", "i64 * 2", "-i32", "ABS(i64)", "CAST(i64 AS INT)", "CAST(i32 AS DECIMAL(5,2))"):
         assert of_arrow("wild", text) is None, text
+
+
+@pytest.mark.parametrize("text", ["NULLIF(i32)", "DATE_TRUNC('DAY')", "TRUNC(day)", "YEAR(day, 1)", "ABS()", "COALESCE()"])
+def test_a_call_with_another_number_of_arguments_is_left_to_spark(text: str) -> None:
+    assert of_arrow("tame", text) is None
+
+
+@pytest.mark.parametrize("depth", [10, 50, 500])
+def test_an_expression_that_nests_too_deep_is_left_to_spark(depth: int) -> None:
+    tree = tree_of("COALESCE(" * depth + "i32" + ", 1)" * depth)
+    values = None if tree is None else evaluate(tree, {("i32",): pa.array([None, 2], pa.int32())}, 2)
+    assert values is None or values.to_pylist() == [1, 2]
+    assert values is not None or depth > 10
 
 
 @pytest.mark.parametrize("text", ["i32 > 1 AND s = 'a'", "CASE WHEN b THEN i8 ELSE 0 END IN (1, NULL)", "COALESCE(d5, d5) < 1.5"])

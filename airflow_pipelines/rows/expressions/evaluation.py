@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from airflow_pipelines.rows.arrow import ArrowColumn
 from airflow_pipelines.rows.expressions import functions, numbers
-from airflow_pipelines.rows.expressions.operands import TRUTH, LeftToSpark, Operand, is_null_constant, require_text, unify
+from airflow_pipelines.rows.expressions.operands import TRUTH, LeftToSpark, Operand, is_null_constant, unify
 
 ColumnName: TypeAlias = tuple[str, ...]
 """The name of a column in parts, such as those of ``orders.price``."""
@@ -33,7 +33,7 @@ _COMPARISONS: Final[Mapping[type[exp.Expr], str]] = {
 _ARITHMETIC: Final[Mapping[type[exp.Expr], str]] = {exp.Add: "add", exp.Sub: "subtract", exp.Mul: "multiply"}
 _SPECIAL_CHARACTERS: Final = frozenset("\\'\"$")
 """Characters that a literal may have for the dialect, or for the substitution of variables, and not for Spark."""
-_FAILURES: Final = (LeftToSpark, pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, OverflowError)
+_FAILURES: Final = (LeftToSpark, pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, RecursionError)
 
 
 def evaluate(tree: exp.Expr, columns: Mapping[ColumnName, ArrowColumn], rows: int) -> ArrowColumn | None:
@@ -171,9 +171,9 @@ class _Evaluation:
 
     def compare(self, tree: exp.Binary) -> Operand:
         """Compare two values."""
-        return self._compared(_COMPARISONS[type(tree)], self.value(tree.this), self.value(tree.expression))
+        return self._compare_values(_COMPARISONS[type(tree)], self.value(tree.this), self.value(tree.expression))
 
-    def _compared(self, function: str, left: Operand, right: Operand) -> Operand:
+    def _compare_values(self, function: str, left: Operand, right: Operand) -> Operand:
         if is_null_constant(left) or is_null_constant(right):
             return pa.scalar(None, TRUTH)
         result: Operand = pc.call_function(function, list(numbers.comparable(left, right)))
@@ -183,21 +183,21 @@ class _Evaluation:
         """Compare two values, of which NULL is equal to NULL."""
         left, right = self.value(tree.this), self.value(tree.expression)
         both = pc.and_(pc.is_null(left), pc.is_null(right))
-        return pc.or_(both, pc.coalesce(self._compared("equal", left, right), pa.scalar(False)))
+        return pc.or_(both, pc.coalesce(self._compare_values("equal", left, right), pa.scalar(False)))
 
     def is_in(self, tree: exp.In) -> Operand:
         """Look a value up in a list."""
         left, values = self.value(tree.this), [self.value(each) for each in tree.expressions]
         if not values:
             raise LeftToSpark(tree.sql())
-        compared = [self._compared("equal", left, value) for value in values]
+        compared = [self._compare_values("equal", left, value) for value in values]
         return functools.reduce(pc.or_kleene, compared)
 
     def is_between(self, tree: exp.Between) -> Operand:
         """Compare a value with two bounds."""
         value = self.value(tree.this)
-        low = self._compared("greater_equal", value, self.value(tree.args["low"]))
-        return pc.and_kleene(low, self._compared("less_equal", value, self.value(tree.args["high"])))
+        low = self._compare_values("greater_equal", value, self.value(tree.args["low"]))
+        return pc.and_kleene(low, self._compare_values("less_equal", value, self.value(tree.args["high"])))
 
     def is_constant(self, tree: exp.Is) -> Operand:
         """Evaluate IS NULL, IS TRUE and IS FALSE."""
@@ -216,7 +216,10 @@ class _Evaluation:
         otherwise = tree.args.get("default" if isinstance(tree, exp.Case) else "false")
         if isinstance(tree, exp.Case) and tree.this is not None:
             subject = self.value(tree.this)
-            conditions = [self._compared("equal", subject, self.value(branch.this)) for branch in branches]
+            conditions = [self._compare_values("equal", subject, self.value(branch.this)) for branch in branches]
+        elif isinstance(tree, exp.Case) and any(is_null_constant(self.value(branch.this)) for branch in branches):
+            # Spark refuses CASE WHEN NULL, and no other NULL as a condition.
+            raise LeftToSpark(tree.sql())
         else:
             conditions = [self.truth(branch.this) for branch in branches]
         values = [self.value(branch.args["true"]) for branch in branches]
@@ -227,10 +230,16 @@ class _Evaluation:
 
     def calculate(self, tree: exp.Binary) -> Operand:
         """Add, subtract or multiply."""
-        sides = [self.value(side) for side in (tree.this, tree.expression)]
+        trees = (tree.this, tree.expression)
+        sides = [self.value(side) for side in trees]
         if any(pa.types.is_decimal(side.type) for side in sides):
-            literals = [_is_integer_literal(side) for side in (tree.this, tree.expression)]
-            sides = [numbers.literal_decimal(side) if known else side for side, known in zip(sides, literals, strict=True)]
+            if any(isinstance(side.unnest(), exp.Neg) and _is_integer_literal(side.unnest().this) for side in trees):
+                # Spark takes the sign for an operator or for a part of the literal, which has another type.
+                raise LeftToSpark(tree.sql())
+            sides = [
+                numbers.literal_decimal(value) if _is_integer_literal(side.unnest()) else value
+                for value, side in zip(sides, trees, strict=True)
+            ]
         return numbers.calculate(_ARITHMETIC[type(tree)], *sides)
 
     def negate(self, tree: exp.Neg) -> Operand:
@@ -250,33 +259,30 @@ class _Evaluation:
     def call(self, tree: exp.Anonymous) -> Operand:
         """Call a function."""
         name, arguments = tree.name.upper(), tree.expressions
-        if name in _FUNCTIONS_WITH_CONSTANTS:
-            return _FUNCTIONS_WITH_CONSTANTS[name](self, arguments)
-        function = functions.FUNCTIONS.get(name)
-        if function is None or not arguments:
-            raise LeftToSpark(tree.sql())
-        try:
-            return function(*map(self.value, arguments))
-        except TypeError as error:
-            # Spark says how many arguments it takes.
-            raise LeftToSpark(tree.sql()) from error
+        if name in _FUNCTIONS_OF_TWO and len(arguments) == 2:
+            return _FUNCTIONS_OF_TWO[name](self, *arguments)
+        if name in functions.VARIADIC and arguments:
+            return functions.VARIADIC[name](*map(self.value, arguments))
+        if name in functions.UNARY and len(arguments) == 1:
+            return functions.UNARY[name](self.value(arguments[0]))
+        raise LeftToSpark(tree.sql())
 
-    def null_if(self, arguments: list[exp.Expr]) -> Operand:
+    def null_if(self, first: exp.Expr, second: exp.Expr) -> Operand:
         """Evaluate NULLIF."""
-        value, other = map(self.value, arguments)
-        is_equal = pc.coalesce(self._compared("equal", value, other), pa.scalar(False))
+        value, other = self.value(first), self.value(second)
+        is_equal = pc.coalesce(self._compare_values("equal", value, other), pa.scalar(False))
         return pc.if_else(is_equal, pa.scalar(None, value.type), value)
 
-    def truncate_timestamp(self, arguments: list[exp.Expr]) -> Operand:
+    def truncate_timestamp(self, first: exp.Expr, second: exp.Expr) -> Operand:
         """Evaluate DATE_TRUNC."""
-        unit, value = _constant_text(arguments[0]).upper(), self.value(arguments[1])
+        unit, value = _constant_text(first).upper(), self.value(second)
         if unit not in functions.TIMESTAMP_UNITS or not pa.types.is_timestamp(value.type) or value.type.tz is None:
             raise LeftToSpark(unit)
         return functions.truncate_time(value, unit.lower())
 
-    def truncate_date(self, arguments: list[exp.Expr]) -> Operand:
+    def truncate_date(self, first: exp.Expr, second: exp.Expr) -> Operand:
         """Evaluate TRUNC."""
-        value, unit = self.value(arguments[0]), _constant_text(arguments[1]).upper()
+        value, unit = self.value(first), _constant_text(second).upper()
         if unit not in functions.DATE_UNITS or value.type != pa.date32():
             raise LeftToSpark(unit)
         return functions.truncate_time(value, functions.DATE_UNITS[unit])
@@ -286,7 +292,7 @@ class _Evaluation:
         name = functions.EXTRACTED.get(tree.name.upper())
         if name is None:
             raise LeftToSpark(tree.sql())
-        return functions.FUNCTIONS[name](self.value(tree.expression))
+        return functions.UNARY[name](self.value(tree.expression))
 
     def substring(self, tree: exp.Substring) -> Operand:
         """Evaluate SUBSTRING with constant places."""
@@ -297,7 +303,8 @@ class _Evaluation:
     def like(self, tree: exp.Like) -> Operand:
         """Evaluate LIKE with a constant pattern."""
         pattern = _constant_text(tree.expression)
-        require_text(self.literal(tree.expression))
+        # A character that is special in literals is refused here.
+        self.literal(tree.expression)
         matches = functions.match_like(self.value(tree.this), pattern)
         # NOT LIKE is one thing to the parser.
         return pc.invert(matches) if tree.args.get("negate") else matches
@@ -310,22 +317,21 @@ def _constant_text(tree: exp.Expr) -> str:
 
 
 def _constant_place(tree: exp.Expr) -> int:
-    if not _is_integer_literal(tree) or not isinstance(tree, exp.Literal) or int(tree.this) >= 2**31:
+    if not _is_integer_literal(tree) or int(tree.this) >= 2**31:
         raise LeftToSpark(tree.sql())
     return int(tree.this)
 
 
 def _is_integer_literal(tree: exp.Expr) -> bool:
-    literal = tree.this if isinstance(tree, exp.Neg) else tree
-    return isinstance(literal, exp.Literal) and not literal.is_string and str(literal.this).isdecimal()
+    return isinstance(tree, exp.Literal) and not tree.is_string and str(tree.this).isdecimal()
 
 
-_FUNCTIONS_WITH_CONSTANTS: Final[Mapping[str, Callable[[_Evaluation, list[exp.Expr]], Operand]]] = {
+_FUNCTIONS_OF_TWO: Final[Mapping[str, Callable[[_Evaluation, exp.Expr, exp.Expr], Operand]]] = {
     "DATE_TRUNC": _Evaluation.truncate_timestamp,
     "NULLIF": _Evaluation.null_if,
     "TRUNC": _Evaluation.truncate_date,
 }
-_EXPECTED_FUNCTIONS: Final = (functions.FUNCTIONS.keys() | _FUNCTIONS_WITH_CONSTANTS.keys()) - functions.OF_ASCII
+_EXPECTED_FUNCTIONS: Final = (functions.UNARY.keys() | functions.VARIADIC.keys() | _FUNCTIONS_OF_TWO.keys()) - functions.OF_ASCII
 _SIDES: Final = frozenset({"this", "expression"})
 _RULES: Final[Mapping[type[exp.Expr], tuple[_Rule, frozenset[str]]]] = {
     exp.And: (lambda on, tree: pc.and_kleene(on.truth(tree.this), on.truth(tree.expression)), _SIDES),

@@ -112,7 +112,7 @@ def coalesce(*operands: Operand) -> Operand:
     return result
 
 
-def _whole_date(function: Callable[[Operand], Operand]) -> Callable[[Operand], Operand]:
+def _part_of_time(function: Callable[[Operand], Operand]) -> Callable[[Operand], Operand]:
     return functools.partial(time_part, function=function)
 
 
@@ -144,41 +144,44 @@ def trim(operand: Operand) -> Operand:
     return result
 
 
-_DAY_OF_MONTH: Final = _whole_date(pc.day)
-_DAY_OF_WEEK: Final = _whole_date(lambda times: pc.add(pc.day_of_week(times, week_start=7), 1))
-_DAY_OF_YEAR: Final = _whole_date(pc.day_of_year)
-_WEEK: Final = _whole_date(pc.iso_week)
-FUNCTIONS: Final[Mapping[str, Callable[..., Operand]]] = {
+_DAY_OF_MONTH: Final = _part_of_time(pc.day)
+_DAY_OF_WEEK: Final = _part_of_time(lambda times: pc.add(pc.day_of_week(times, week_start=7), 1))
+_DAY_OF_YEAR: Final = _part_of_time(pc.day_of_year)
+_WEEK: Final = _part_of_time(pc.iso_week)
+UNARY: Final[Mapping[str, Callable[[Operand], Operand]]] = {
     "ABS": lambda operand: change_sign(operand, pc.abs_checked),
     "CHARACTER_LENGTH": _length,
     "CHAR_LENGTH": _length,
-    "COALESCE": coalesce,
-    "CONCAT": concatenate,
     "DAY": _DAY_OF_MONTH,
     "DAYOFMONTH": _DAY_OF_MONTH,
     "DAYOFWEEK": _DAY_OF_WEEK,
     "DAYOFYEAR": _DAY_OF_YEAR,
-    "GREATEST": _extreme(pc.max_element_wise),
     "HOUR": _time_of_day(pc.hour),
     "LCASE": _lower,
-    "LEAST": _extreme(pc.min_element_wise),
     "LEN": _length,
     "LENGTH": _length,
     "LOWER": _lower,
     "MINUTE": _time_of_day(pc.minute),
-    "MONTH": _whole_date(pc.month),
-    "QUARTER": _whole_date(pc.quarter),
+    "MONTH": _part_of_time(pc.month),
+    "QUARTER": _part_of_time(pc.quarter),
     "SECOND": _time_of_day(pc.second),
     "TRIM": trim,
     "UCASE": _upper,
     "UPPER": _upper,
-    "WEEKDAY": _whole_date(pc.day_of_week),
+    "WEEKDAY": _part_of_time(pc.day_of_week),
     "WEEKOFYEAR": _WEEK,
-    "YEAR": _whole_date(pc.year),
+    "YEAR": _part_of_time(pc.year),
 }
-"""The functions of which each argument is an expression."""
+"""The functions of one argument."""
+VARIADIC: Final[Mapping[str, Callable[..., Operand]]] = {
+    "COALESCE": coalesce,
+    "CONCAT": concatenate,
+    "GREATEST": _extreme(pc.max_element_wise),
+    "LEAST": _extreme(pc.min_element_wise),
+}
+"""The functions of any number of arguments."""
 OF_ASCII: Final = frozenset({"LCASE", "LOWER", "UCASE", "UPPER"})
-"""The functions that are left to Spark for texts as usual as those with an umlaut."""
+"""The functions that are left to Spark as soon as one text is not ASCII."""
 EXTRACTED: Final[Mapping[str, str]] = {
     **{unit: unit for unit in ("YEAR", "QUARTER", "MONTH", "DAY", "HOUR", "MINUTE", "DAYOFWEEK")},
     "DOW": "DAYOFWEEK",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from typing import Final
 
 import pyarrow as pa
@@ -17,6 +18,8 @@ from sqlglot import exp
 from airflow_pipelines.rows.expressions.operands import TEXT, TRUTH, LeftToSpark, Operand, cast_to, is_null_constant, is_time
 
 _MAX_DIGITS: Final = 38
+_MAX_SIGNED_DIGITS: Final = 34
+"""The digits to which Spark rounds a decimal whose sign it changes."""
 _DIGITS: Final[Mapping[pa.DataType, int]] = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 20}
 """The digits of the decimal type as which Spark takes an integer type."""
 _TYPES: Final[Mapping[exp.DType, pa.DataType]] = {
@@ -123,7 +126,8 @@ def literal_decimal(literal: pa.Scalar) -> pa.Scalar:
 
     :param literal: an integer
     """
-    return literal.cast(pa.int64()).cast(pa.decimal128(19, 0)).cast(pa.decimal128(len(str(abs(literal.as_py()))), 0))
+    value = literal.as_py()
+    return pa.scalar(Decimal(value), pa.decimal128(len(str(abs(value))), 0))
 
 
 def change_sign(operand: Operand, function: Callable[[Operand], Operand]) -> Operand:
@@ -132,8 +136,9 @@ def change_sign(operand: Operand, function: Callable[[Operand], Operand]) -> Ope
     :param operand: integers or decimals
     :param function: Arrow's function, which fails for the least integer
     """
-    if not _is_exact(operand.type):
-        raise LeftToSpark(f"the sign of {operand.type}")
+    kind = operand.type
+    if not _is_exact(kind) or (pa.types.is_decimal(kind) and kind.precision > _MAX_SIGNED_DIGITS):
+        raise LeftToSpark(f"the sign of {kind}")
     return function(operand)
 
 
@@ -182,9 +187,5 @@ def cast(operand: Operand, kind: pa.DataType) -> Operand:
         raise LeftToSpark(f"{given} as {kind}")
     if given in _DIGITS and pa.types.is_decimal128(kind):
         # Arrow wants room for all values of the integer type, also where there are none.
-        return operand.cast(pa.decimal128(_MAX_DIGITS, kind.scale)).cast(kind) if kind.scale <= _MAX_DIGITS - 20 else _refuse(kind)
+        operand = operand.cast(pa.decimal128(_MAX_DIGITS, kind.scale))
     return operand.cast(kind)
-
-
-def _refuse(kind: pa.DataType) -> Operand:
-    raise LeftToSpark(str(kind))

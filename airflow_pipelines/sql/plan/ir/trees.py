@@ -15,9 +15,9 @@ def tree_of(text: str) -> exp.Expr | None:
     """Return the tree of an expression of a node; it must not be changed.
 
     :param text: Spark SQL
-    :returns: None for text that only Spark understands
+    :returns: None for text that only Spark understands, or that nests too deep for the parser
     """
     try:
         return parse_expression(text)
-    except SyntaxFailure:
+    except (SyntaxFailure, RecursionError):
         return None
