@@ -132,6 +132,7 @@ def test_a_failing_step_names_view_and_condition_and_leaves_nothing(sessions: Sp
     assert failed.value.condition == "DIVIDE_BY_ZERO"
     assert "Division by zero" in failed.value.message
     assert running.circuit.snapshot.step == 1
+    assert running.circuit.progress == (0, 0), "no operator is being evaluated any more"
     assert running.rows("t") == [(4, 2)]
     assert emitted(running.insert("t", (9, 3)), "ratio") == [(3, 1)]
 

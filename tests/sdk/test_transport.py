@@ -105,6 +105,10 @@ class Probe:
 
             return StreamingResponse(body(), media_type="text/plain")
 
+        @app.get("/v0/pipelines/{name}/query")
+        def query(name: str) -> StreamingResponse:
+            return StreamingResponse(iter([b'{"a": 1}\n', b'{"a": 2}\n', b'{"a": 3}\n']), media_type="text/plain")
+
         @app.get("/slow")
         async def slow() -> None:
             self.asked_slow.set()
@@ -299,6 +303,40 @@ def test_a_forked_child_has_a_service_and_connections_of_its_own(client: Pipelin
     assert child.exitcode == 0
     assert answered_by == (child.pid if client.is_embedded else parent)
     assert client.get("/json")["pid"] == parent
+
+
+@pytest.mark.parametrize("limit", range(5))
+def test_the_asynchronous_client_returns_no_more_rows_than_the_limit(probe: Probe, limit: int) -> None:
+    async def ask() -> list[Any]:
+        async with AsyncPipelineClient(app=probe.app) as client:
+            return await client.query("p", "select a from t", limit)
+
+    assert asyncio.run(ask()) == [{"a": 1}, {"a": 2}, {"a": 3}][:limit]
+
+
+@pytest.mark.processes
+def test_a_service_that_answered_with_a_stream_is_known_to_be_there(probe: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request that is refused after it is made again, as after any other answer: the service starts anew."""
+    requests: list[str] = []
+    request = httpx.AsyncClient.request
+
+    async def noted(self: httpx.AsyncClient, method: str, url: Any, **options: Any) -> httpx.Response:
+        requests.append(str(url))
+        return await request(self, method, url, **options)
+
+    monkeypatch.setattr(httpx.AsyncClient, "request", noted)
+
+    async def ask() -> None:
+        with serving(probe.app) as url:
+            client = AsyncPipelineClient(url)
+            async with client.stream("GET", "/bytes") as response:
+                await response.aread()
+        async with client:
+            with pytest.raises(PipelineConnectionError):
+                await client.get("/json")
+
+    asyncio.run(ask())
+    assert requests == ["/json"] * (1 + len(wire.RETRY_WAITS_S))
 
 
 @pytest.mark.parametrize("kind", ["in-process", pytest.param("network", marks=pytest.mark.processes)])

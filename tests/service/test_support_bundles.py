@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,9 @@ import pytest
 from airflow_pipelines.common.settings import Settings
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.contract.statuses import RuntimeStatus
 from airflow_pipelines.service.pipeline_files import PipelineFiles
+from airflow_pipelines.service.records import rfc3339
 from airflow_pipelines.service.support_bundles import FILES, KEPT, BundlePart, SkippedPart, SupportBundles
 from tests.service import records as given
 
@@ -82,3 +86,31 @@ def test_the_newest_collections_are_kept_until_the_pipeline_is_deleted(files: Pi
     files.forget(record)
     assert not files.support(record).exists()
     assert opened(bundles.bundle(record, EVERYTHING, KEPT))[0]["collections"] == []
+
+
+def test_a_collection_that_is_removed_while_a_bundle_is_made_is_passed_over(
+    files: PipelineFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundles, record = SupportBundles(files), given.stopped()
+    for _ in range(2):
+        bundles.collect(record, EVERYTHING, sources())
+    read_bytes = Path.read_bytes
+
+    def removed(path: Path) -> bytes:
+        if path.parent == sorted(files.support(record).iterdir())[0]:
+            shutil.rmtree(path.parent)
+        return read_bytes(path)
+
+    monkeypatch.setattr(Path, "read_bytes", removed)
+    metadata, file = opened(bundles.bundle(record, EVERYTHING, KEPT))
+    (collection,) = metadata["collections"]
+    assert {name.split("/")[0] for name in file.namelist() if "/" in name} == {collection["directory"]}
+
+
+def test_the_status_dates_from_its_newest_part(files: PipelineFiles) -> None:
+    record = given.at(RuntimeStatus.PAUSED)
+    newer = replace(record, deployment_runtime_status_since=given.LATER)
+    bundles = SupportBundles(files)
+    for each, since in ((record, given.NOW), (newer, given.LATER)):
+        metadata, _ = opened(bundles.bundle(each, EVERYTHING, KEPT))
+        assert metadata["pipeline"]["status_since"] == rfc3339(since)
