@@ -208,7 +208,7 @@ def _read_body(cursor: Cursor, found: DefinitionStatements, function: str, param
     if any(is_aggregate(node) or isinstance(node, exp.Window) for node in tree.walk()):
         message = "A function's body cannot have aggregates or windows: pass their values as arguments"
         raise cursor.failure_at(body, message, COMPILATION_ERROR)
-    _refuse_unknown_calls(cursor, TokenWalker(text), start, found)
+    _refuse_undefined_calls(cursor, TokenWalker(text), start, found, function)
     edited = Edited(text).edit(_rename_variables(cursor, text, start, function, parameters))
     try:
         found.bodies[function] = FunctionBody(start, inline_functions(edited, with_provided(found.definitions, text)))
@@ -218,12 +218,17 @@ def _read_body(cursor: Cursor, found: DefinitionStatements, function: str, param
     return found.bodies[function].edits.text
 
 
-def _refuse_unknown_calls(cursor: Cursor, scan: TokenWalker, offset: int, found: DefinitionStatements) -> None:
-    """Refuse calls of the function itself: a function sees only those before it, so that recursion is impossible."""
+def _refuse_undefined_calls(cursor: Cursor, scan: TokenWalker, offset: int, found: DefinitionStatements, function: str) -> None:
+    """Refuse calls of the function itself, and of earlier functions whose definitions have errors.
+
+    A function sees only those before it, so that no other recursion is possible.
+    """
     for call in scan.calls():
         if ("Function", call.name) in found.spans and call.name not in found.functions:
             span = cursor.span(offset + call.start, offset + call.end)
-            message = f"Function {display(call.name)} cannot call itself: recursive functions are not supported"
+            message = f"Function {display(call.name)} cannot be called: its own definition has an error, which comes first"
+            if call.name == function:
+                message = f"Function {display(call.name)} cannot call itself: recursive functions are not supported"
             raise cursor.failure_at(span, message, COMPILATION_ERROR)
 
 

@@ -111,6 +111,17 @@ def test_errors_have_a_place(text: str, place: str, message: str) -> None:
     assert message in the_error(text, place)
 
 
+def test_a_call_of_a_function_whose_definition_failed_is_no_recursion() -> None:
+    text = "create function f(x int) returns u as x;\ncreate function g(x int) returns int as F(x) + 1"
+    with pytest.raises(ProgramErrors) as caught:
+        parse_program(text)
+    first, second = caught.value.messages
+    assert "Unknown type 'u'" in first.message
+    assert second.message == "Function f cannot be called: its own definition has an error, which comes first"
+    assert second.span is not None
+    assert SourceText(text).slice(second.span) == "F(x)"
+
+
 def test_wrong_numbers_of_arguments_are_told_at_the_call() -> None:
     text = (
         "create table t (a int); create function f(x int) returns int as x;\ncreate view v as select 1 + f(a, (2, 3)) as b from t"
