@@ -39,14 +39,14 @@ from airflow_pipelines.connectors.transports.delta_table.row_condition import (
 from airflow_pipelines.connectors.transports.delta_table.source_table import SourceTable
 from airflow_pipelines.engine.storage.connector_state import Position
 from airflow_pipelines.rows.changes import OP, Op, TableChanges
-from airflow_pipelines.rows.formats.parsed import Parsed, RecordError
-from airflow_pipelines.rows.formats.tables import TableParser
-from airflow_pipelines.sql.conditions import (
+from airflow_pipelines.rows.expressions.pushdown import (
     ConditionProblem,
     Expression,
     find_column,
     read_order,
 )
+from airflow_pipelines.rows.formats.parsed import Parsed, RecordError
+from airflow_pipelines.rows.formats.tables import TableParser
 
 logger = logging.getLogger(__name__)
 

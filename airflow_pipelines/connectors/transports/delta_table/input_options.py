@@ -9,9 +9,9 @@ from pydantic import Field, model_validator
 from airflow_pipelines.connectors.transports.delta_table.row_condition import check_syntax
 from airflow_pipelines.connectors.transports.delta_table.storage_options import DeltaOptions
 from airflow_pipelines.connectors.transports.lake.moments import Moment
+from airflow_pipelines.rows.expressions.pushdown import ConditionProblem, read_order
 from airflow_pipelines.rows.formats.option_errors import InvalidOptionError
 from airflow_pipelines.rows.schema import RelationSchema
-from airflow_pipelines.sql.conditions import ConditionProblem, read_order
 
 _CONDITIONS = ("filter", "snapshot_filter", "cdc_delete_filter")
 

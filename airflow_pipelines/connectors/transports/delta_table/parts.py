@@ -16,8 +16,8 @@ from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.transports.delta_table.pieces import Piece, Reading
 from airflow_pipelines.connectors.transports.delta_table.row_condition import PROBLEM, RowCondition, add_problems
 from airflow_pipelines.rows.changes import Op
+from airflow_pipelines.rows.expressions.pushdown import Expression
 from airflow_pipelines.rows.zsets import WEIGHT, can_group, consolidate, consolidate_groupable
-from airflow_pipelines.sql.conditions import Expression
 
 NET_BYTES: Final = 64 << 20
 """The maximum size of files, in bytes, that are compared in memory, so that rows that only moved to another file are no changes."""

@@ -15,7 +15,7 @@ import pyarrow.fs as pafs
 from airflow_pipelines.connectors.transports.delta_table.log import Commit, FileAction
 from airflow_pipelines.connectors.transports.delta_table.row_condition import PROBLEM, RowCondition
 from airflow_pipelines.rows.changes import Op
-from airflow_pipelines.sql.conditions import Expression
+from airflow_pipelines.rows.expressions.pushdown import Expression
 
 CHANGE_TYPE: Final = "_change_type"
 """The column of files of changes that has the type of a row."""

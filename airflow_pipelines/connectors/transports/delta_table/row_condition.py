@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_pipelines.sql.conditions import ConditionProblem, Expression, NotWhileReadingError, check_condition, push_condition
+from airflow_pipelines.rows.expressions.pushdown import (
+    ConditionProblem,
+    Expression,
+    NotWhileReadingError,
+    check_condition,
+    push_condition,
+)
 
 if TYPE_CHECKING:
     from datafusion import SessionContext

@@ -21,7 +21,7 @@ from airflow_pipelines.connectors.transports.delta_table.filesystems import tabl
 from airflow_pipelines.connectors.transports.delta_table.log import Commit, commit_path, mark_of, read_commit
 from airflow_pipelines.connectors.transports.delta_table.pieces import Deleted, Piece
 from airflow_pipelines.rows.changes import Op
-from airflow_pipelines.sql.conditions import Expression
+from airflow_pipelines.rows.expressions.pushdown import Expression
 
 _READ_FEATURES: Final = frozenset(
     {

@@ -7,7 +7,7 @@ import datetime as dt
 import pyarrow as pa
 import pytest
 
-from airflow_pipelines.sql.conditions import ConditionProblem
+from airflow_pipelines.rows.expressions.pushdown import ConditionProblem
 
 pytest.importorskip("datafusion", reason="pip install 'airflow-pipelines[delta]'")
 

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from airflow_pipelines.sql.conditions import (
+from airflow_pipelines.rows.expressions.pushdown import (
     ConditionProblem,
     NotWhileReadingError,
     Pushed,

@@ -1,4 +1,8 @@
-"""Conditions in SQL that Arrow evaluates while it reads files, so that rows that cannot match are not read."""
+"""Conditions in SQL that Arrow evaluates while it reads files, so that rows that cannot match are not read.
+
+They choose rows of a source and mean what that source's own SQL means, which is not Spark's: a text, for instance, is cast to the
+type of the column beside it. So they are not those of :mod:`~airflow_pipelines.rows.expressions.evaluation`.
+"""
 
 from __future__ import annotations
 
