@@ -31,7 +31,7 @@ import httpx
 
 from airflow_pipelines.common.database import open_database
 from airflow_pipelines.common.settings import Settings
-from airflow_pipelines.contract.statuses import ProgramStatus
+from airflow_pipelines.contract.statuses import CompilationStatus
 from airflow_pipelines.service.edits import new_record, parse_full
 from airflow_pipelines.service.store import Store
 from airflow_pipelines.service.version import platform_version
@@ -135,7 +135,7 @@ def _stopped_pipelines(home: Path, number: int) -> list[str]:
     names = [f"pipeline-{at}" for at in range(number)]
     for name in names:
         record = new_record(replace(edit, name=name), uuid4(), platform_version(), datetime.now(UTC))
-        store.create(replace(record, program_status=ProgramStatus.SUCCESS, program_info={}))
+        store.create(replace(record, program_status=CompilationStatus.SUCCESS, program_info={}))
     store.engine.dispose()
     return names
 

@@ -32,7 +32,7 @@ from airflow_pipelines.sdk.client import PipelineClient
 from airflow_pipelines.sdk.errors import PipelinesError
 from airflow_pipelines.sdk.pipelines.pipeline import Pipeline
 from airflow_pipelines.sdk.wire import path_of
-from airflow_pipelines.service.api_keys import Scope, new_key
+from airflow_pipelines.service.api_keys import KeyScope, new_key
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.cross_site import is_loopback
 from airflow_pipelines.service.edits import check_name
@@ -162,7 +162,7 @@ def fsck(pipeline: Annotated[str, typer.Argument(help="The pipeline's name")], h
 @keys_cli.command("create")
 def create_key(
     name: Annotated[str, typer.Argument(help="What to call the key")],
-    scope: Annotated[Scope, typer.Option(help="read: what changes nothing; write: everything")] = Scope.WRITE,
+    scope: Annotated[KeyScope, typer.Option(help="read: what changes nothing; write: everything")] = KeyScope.WRITE,
     home: Home = None,
 ) -> None:
     """Create an API key and print it once. From then on the service requires a key."""
@@ -274,7 +274,7 @@ def list_pipelines(home: Home = None) -> None:
         message = (record.deployment_error or {}).get("message", "")
         error = message.splitlines()[0] if message else ""
         desired = record.deployment_desired_status
-        table.add_row(record.name, record.deployment_status, desired, record.program_status, record.storage_status, error)
+        table.add_row(record.name, record.deployment_status, desired, record.program_status, record.storage_status.value, error)
     _print(table)
     control_plane.close()
 

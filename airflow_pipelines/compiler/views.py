@@ -22,7 +22,7 @@ from airflow_pipelines.sql.plan.analyzer import AnalysisFailed
 from airflow_pipelines.sql.plan.ir.node import ColumnTypes
 from airflow_pipelines.sql.plan.positions import Places
 from airflow_pipelines.sql.plan.properties.append_only import append_only_relations
-from airflow_pipelines.sql.plan.recursion import Member, plan_query, plan_recursive_views
+from airflow_pipelines.sql.plan.recursion import CycleMember, plan_query, plan_recursive_views
 from airflow_pipelines.sql.program.declarations import ViewDeclaration
 from airflow_pipelines.sql.program.safety import nondeterministic_parts, unsafe_part
 from airflow_pipelines.sql.syntax.dialect import SyntaxFailure, parse_query
@@ -33,7 +33,7 @@ from airflow_pipelines.sql.syntax.edits import Edited
 class _PlannerInput:
     """A view as input of the planner: its query, and the columns of all relations that the query reads."""
 
-    member: Member
+    member: CycleMember
     reads: dict[str, ColumnTypes]
     places: Places
 
@@ -151,7 +151,7 @@ class ViewCompiler:
             places = places.of_other_text(query)
             reads |= {marker.relation: ((marker.column, marker.type),) for marker in markers}
         names = tuple(str(field["name"]) for field in analyzed.analyzed.fields)
-        return _PlannerInput(Member(view.name, query, names, compilation.types[view.name]), reads, places)
+        return _PlannerInput(CycleMember(view.name, query, names, compilation.types[view.name]), reads, places)
 
     def _places(self, view: ViewDeclaration, query: Edited) -> Places:
         """Return the places in the program of the parts of a view's analyzed query."""

@@ -14,7 +14,7 @@ from airflow_pipelines.rows.changes import TableChanges
 
 
 @dataclass(frozen=True, slots=True)
-class ConnectorError:
+class CountedError:
     """A record or transport error. It is counted, and kept in the connector's error list (the newest 100 per tag)."""
 
     tag: str
@@ -46,7 +46,7 @@ class InputChunk:
     records: int
     size_bytes: int
     position: Position
-    parse_errors: tuple[ConnectorError, ...] = ()
+    parse_errors: tuple[CountedError, ...] = ()
     num_parse_errors: int = 0
     end_of_input: bool = False
     transaction: ChunkInTransaction | None = None

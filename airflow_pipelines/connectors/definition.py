@@ -20,7 +20,7 @@ from airflow_pipelines.connectors.left_out import LeftOutRows
 from airflow_pipelines.engine.storage.fence import Fence
 from airflow_pipelines.program.connectors import ConnectorDirection
 from airflow_pipelines.rows.formats.defaults import Now
-from airflow_pipelines.rows.formats.definition import Encoder
+from airflow_pipelines.rows.formats.definition import ChangeEncoder
 from airflow_pipelines.rows.formats.messages import MessageEncoder
 from airflow_pipelines.rows.formats.parsed import Parser
 from airflow_pipelines.rows.schema import RelationSchema
@@ -139,7 +139,7 @@ class OutputContext:
     key: tuple[str, ...]
     format: str | None
     format_options: BaseModel | None
-    new_encoder: Callable[[], Encoder]
+    new_encoder: Callable[[], ChangeEncoder]
     positions: Path | None
     fence: Fence | None
     pipeline: PipelineReference

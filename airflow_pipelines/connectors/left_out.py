@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 import pyarrow as pa
 
-from airflow_pipelines.connectors.base import ConnectorError, ConnectorFailure
+from airflow_pipelines.connectors.base import ConnectorFailure, CountedError
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.common_options import OnError
 from airflow_pipelines.rows.formats import jsontext
@@ -48,7 +48,7 @@ class LeftOutRows:
         self._key = list(key)
         self._on_error = on_error
         self._count = 0
-        self._listed: deque[ConnectorError] = deque(maxlen=_MOST_LISTED)
+        self._listed: deque[CountedError] = deque(maxlen=_MOST_LISTED)
 
     def add(self, change: pa.Table, problem: RowProblem) -> pa.Table | None:
         """Leave a change out.
@@ -76,7 +76,7 @@ class LeftOutRows:
             raise ConnectorFailure(
                 f"{text}. The output ends, as 'on_error' of the connector says; with 'skip' it leaves such rows out."
             )
-        self._listed.append(ConnectorError("encode", text, self._count))
+        self._listed.append(CountedError("encode", text, self._count))
         self._count += 1
 
     def clear(self) -> None:
@@ -84,7 +84,7 @@ class LeftOutRows:
         self._count = 0
         self._listed.clear()
 
-    def take(self) -> tuple[list[ConnectorError], int]:
+    def take(self) -> tuple[list[CountedError], int]:
         """Return the newest rows left out since the last call, numbered from 0, and the count of all, and clear them."""
         found = list(self._listed), self._count
         self.clear()

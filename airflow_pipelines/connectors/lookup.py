@@ -22,7 +22,7 @@ class Named(Protocol):
 Found = TypeVar("Found", bound=Named)
 
 
-class Lookup(Generic[Found]):
+class DefinitionLookup(Generic[Found]):
     """Definitions by name, each imported on first use. Those of this package take precedence over others of the same name."""
 
     def __init__(self, what: str, kinds: tuple[type[Any], ...], own: Mapping[str, str], group: str) -> None:

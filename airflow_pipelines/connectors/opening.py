@@ -28,12 +28,12 @@ from airflow_pipelines.connectors.option_models import read_options
 from airflow_pipelines.connectors.parsers import new_parser
 from airflow_pipelines.connectors.registry import find_connector
 from airflow_pipelines.connectors.transports.relation_end import RelationEnd, RelationEndOptions
-from airflow_pipelines.connectors.transports.stream_source import StreamSource, StreamSourceOptions
+from airflow_pipelines.connectors.transports.stream_source import StreamSourceInput, StreamSourceOptions
 from airflow_pipelines.connectors.validation import validate
 from airflow_pipelines.engine.storage.fence import Fence
 from airflow_pipelines.program.connectors import Connector
 from airflow_pipelines.rows.formats.defaults import Now, wall_clock
-from airflow_pipelines.rows.formats.definition import Encoder, FormatDefinition
+from airflow_pipelines.rows.formats.definition import ChangeEncoder, FormatDefinition
 from airflow_pipelines.rows.formats.messages import MessageEncoder
 from airflow_pipelines.rows.formats.option_errors import InvalidOptionError, UnknownOptionError
 from airflow_pipelines.rows.formats.parsed import Parser
@@ -89,7 +89,7 @@ def open_stream_source(connector: Connector, schema: RelationSchema, process: Ca
     :param schema: the schema of the table
     :param process: the function that returns the process that reads the sources of the program
     """
-    return StreamSource(StreamSourceOptions.model_validate(dict(connector.transport_config)), schema, process)
+    return StreamSourceInput(StreamSourceOptions.model_validate(dict(connector.transport_config)), schema, process)
 
 
 def open_relation_end(connector: Connector, schema: RelationSchema, have_ended: Callable[[], bool]) -> InputTransport:
@@ -210,7 +210,7 @@ def _new_parser(connector: Connector, schema: RelationSchema, ready: _Ready, now
     return new_parser(ready.format, schema, ready.format_options, place_of(connector), now)
 
 
-def _new_encoder(connector: Connector, schema: RelationSchema, ready: _Ready) -> Encoder:
+def _new_encoder(connector: Connector, schema: RelationSchema, ready: _Ready) -> ChangeEncoder:
     if ready.format is None or ready.format.new_encoder is None:
         raise ConnectorFailure(f"{place_of(connector)}: transport {connector.transport!r} has no format that can be written")
     return ready.format.new_encoder(schema, ready.format_options)

@@ -6,7 +6,7 @@ from typing import Final
 
 from airflow_pipelines.connectors.built_in import BUILT_IN_FORMATS, BUILT_IN_INPUTS, BUILT_IN_OUTPUTS
 from airflow_pipelines.connectors.definition import ConnectorDefinition, InputDefinition, OutputDefinition
-from airflow_pipelines.connectors.lookup import Lookup
+from airflow_pipelines.connectors.lookup import DefinitionLookup
 from airflow_pipelines.program.connectors import ConnectorDirection
 from airflow_pipelines.rows.formats.definition import FormatDefinition
 from airflow_pipelines.rows.formats.option_errors import UnknownOptionError
@@ -16,10 +16,12 @@ CONNECTORS_OF_OTHERS: Final = "airflow_pipelines.connectors"
 FORMATS_OF_OTHERS: Final = "airflow_pipelines.formats"
 """The group of entry points by which other packages add formats."""
 
-_CONNECTORS: Final[Lookup[ConnectorDefinition]] = Lookup(
+_CONNECTORS: Final[DefinitionLookup[ConnectorDefinition]] = DefinitionLookup(
     "transport", (InputDefinition, OutputDefinition), {**BUILT_IN_INPUTS, **BUILT_IN_OUTPUTS}, CONNECTORS_OF_OTHERS
 )
-_FORMATS: Final[Lookup[FormatDefinition]] = Lookup("format", (FormatDefinition,), BUILT_IN_FORMATS, FORMATS_OF_OTHERS)
+_FORMATS: Final[DefinitionLookup[FormatDefinition]] = DefinitionLookup(
+    "format", (FormatDefinition,), BUILT_IN_FORMATS, FORMATS_OF_OTHERS
+)
 
 
 def find_connector(transport: str) -> ConnectorDefinition | None:

@@ -23,7 +23,7 @@ class RuntimeStatus(StrEnum):
     """The status, used only in transitions, of an incarnation that ended with an error and asks to be taken down."""
 
 
-class ProgramStatus(StrEnum):
+class CompilationStatus(StrEnum):
     """The status of the program's compilation, in wire form."""
 
     PENDING = "Pending"
@@ -43,11 +43,3 @@ class ResourcesStatus(StrEnum):
     PROVISIONING = "Provisioning"
     PROVISIONED = "Provisioned"
     STOPPING = "Stopping"
-
-
-class StorageStatus(StrEnum):
-    """The status of the pipeline's storage."""
-
-    CLEARED = "Cleared"
-    IN_USE = "InUse"
-    CLEARING = "Clearing"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_pipelines.hooks.conditions import Condition, Observation, Outcome, Verdict, is_transient
+from airflow_pipelines.hooks.conditions import Condition, Observation, PollOutcome, Verdict, is_transient
 from airflow_pipelines.hooks.wait_log import WaitLog
 from airflow_pipelines.sdk.errors import PipelineConnectionError, PipelineFailedError, PipelinesError, PipelineTimeoutError
 
@@ -65,7 +65,7 @@ class Wait:
         verdict = self.condition.judge(observation, self.memory)
         self.memory = verdict.memory
         self.last_seen = verdict.message
-        if self.story is not None and verdict.outcome is Outcome.PENDING:
+        if self.story is not None and verdict.outcome is PollOutcome.PENDING:
             self.story.progress(self.subject, verdict.message, observation.at)
         return verdict
 
@@ -134,9 +134,9 @@ def wait_in_place(wait: Wait, poll: Callable[[], Observation], poll_interval_s: 
         except PipelinesError as error:
             wait.poll_failed(error, time.time())
         else:
-            if verdict.outcome is Outcome.REACHED:
+            if verdict.outcome is PollOutcome.REACHED:
                 return verdict.result
-            if verdict.outcome is Outcome.FAILED:
+            if verdict.outcome is PollOutcome.FAILED:
                 raise wait.failure(verdict)
         wait.check_time(time.time())
         time.sleep(add_jitter(poll_interval_s))

@@ -46,7 +46,7 @@ _PATIENCE_S: Final = 20.0
 _log = logging.getLogger(__name__)
 
 
-class Stage(StrEnum):
+class ChangeStage(StrEnum):
     """The stages of an approved change, as far as the service cannot tell them."""
 
     APPROVED = "approved"
@@ -77,7 +77,7 @@ class ApprovedChange:
     version: int
     wanted: str
     decided_by: str | None = None
-    stage: str = Stage.APPROVED.value
+    stage: str = ChangeStage.APPROVED.value
     initial: str = "running"
     stopped_at: float | None = None
     refusal: str = ""
@@ -140,7 +140,7 @@ class GatedChange:
         :raises TaskDeferred: if the task has to wait
         :raises AirflowFailException: if the change was not made; the message has the reason and the state of the pipeline
         """
-        if self.approved.stage == Stage.TAKING_BACK:
+        if self.approved.stage == ChangeStage.TAKING_BACK:
             self._take_back(self.approved.refusal)
         if self._modification.fingerprint != self.approved.wanted:
             self._refuse("the task wants something else than it showed: a template or the DAG's file has changed")
@@ -171,7 +171,7 @@ class GatedChange:
         """
         self._check_version(descriptor)
         seen = Observation(descriptor, time.time())
-        if self.approved.stage == Stage.APPROVED:
+        if self.approved.stage == ChangeStage.APPROVED:
             if seen.status.name not in UP:
                 raise self._make_refusal(f"it is {seen.status.name} now, and was up when the change was shown")
             self._check_plan(descriptor)
@@ -179,7 +179,7 @@ class GatedChange:
             # The former program of an earlier change in the same task does not belong to this one.
             self._memory.forget(_FORMER)
             # Stored before the request: from here on this task has to start a stopped pipeline again.
-            self._remember(stage=Stage.STOPPING.value, stopped_at=stopped_at, initial=initial)
+            self._remember(stage=ChangeStage.STOPPING.value, stopped_at=stopped_at, initial=initial)
         if seen.descriptor is not None and seen.descriptor["deployment_desired_status"] != "Stopped":
             _log.info("The change is approved: stopping pipeline %s with a checkpoint", self._name)
             self._hook.stop(self._name)
@@ -219,7 +219,7 @@ class GatedChange:
         """Start the pipeline with the new program, and approve the change."""
         descriptor = self._descriptor()
         if descriptor["deployment_desired_status"] == "Stopped":
-            if self.approved.stage == Stage.APPROVED:
+            if self.approved.stage == ChangeStage.APPROVED:
                 raise self._make_refusal("somebody made this change and stopped it. Start it with StartPipelineOperator")
             _log.info("Starting pipeline %s with the new program", self._name)
             self._wait(_STOPPED)
@@ -264,7 +264,7 @@ class GatedChange:
 
         :raises AirflowFailException: always
         """
-        if self.approved.stage == Stage.APPROVED:
+        if self.approved.stage == ChangeStage.APPROVED:
             raise self._make_refusal(why)
         self._take_back(why)
 
@@ -283,7 +283,7 @@ class GatedChange:
 
         :raises AirflowFailException: always
         """
-        self._remember(stage=Stage.TAKING_BACK.value, refusal=why)
+        self._remember(stage=ChangeStage.TAKING_BACK.value, refusal=why)
         former = self._memory.recall(_FORMER)
         descriptor = self._descriptor()
         changed = not self._has_former(descriptor, former or {})
@@ -347,7 +347,7 @@ class GatedChange:
         self._memory.forget(APPROVAL)
         status = self._hook.status(self._name).name
         cure = ""
-        if status in (PipelineStatus.STOPPED.name, PipelineStatus.STOPPING.name) and self.approved.stage != Stage.APPROVED:
+        if status in (PipelineStatus.STOPPED.name, PipelineStatus.STOPPING.name) and self.approved.stage != ChangeStage.APPROVED:
             cure = " because this task had stopped it for the change: start it with StartPipelineOperator"
         return AirflowFailException(
             f"The approved change was not made, because pipeline {self._name!r} moved since it was shown: {why}. It is {status} "

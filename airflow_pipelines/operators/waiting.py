@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from airflow.sdk.exceptions import TaskDeferred
 
-from airflow_pipelines.hooks.conditions import Condition, Outcome
+from airflow_pipelines.hooks.conditions import Condition, PollOutcome
 from airflow_pipelines.hooks.configuration import first_delay_s, outage_budget_s
 from airflow_pipelines.hooks.pipeline import PipelineHook
 from airflow_pipelines.hooks.waiting import Wait
@@ -57,9 +57,9 @@ def reached_or_deferred(
     except PipelinesError as error:
         wait.poll_failed(error, time.time())
     else:
-        if verdict.outcome is Outcome.REACHED:
+        if verdict.outcome is PollOutcome.REACHED:
             return verdict.result
-        if verdict.outcome is Outcome.FAILED:
+        if verdict.outcome is PollOutcome.FAILED:
             raise wait.failure(verdict)
     raise TaskDeferred(
         trigger=PipelineTrigger(

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from airflow_pipelines.program.stream_files import StreamFilesError
 from airflow_pipelines.running.deploying import ChangeDeclined, Deploying
-from airflow_pipelines.running.following import End, Following, LogLines
+from airflow_pipelines.running.following import End, Following, LogFollower
 from airflow_pipelines.running.terminal import TerminalPerson, TerminalScreen
 from airflow_pipelines.running.wanted import Wanted
 from airflow_pipelines.sdk.client import PipelineClient
@@ -103,7 +103,7 @@ def _run(client: PipelineClient, wanted: Wanted, options: RunOptions, console: C
     person, screen = TerminalPerson(console, approves_all=options.approves_all), TerminalScreen(console)
     deploying = Deploying(client, wanted, person)
     prepared = deploying.prepare()
-    pipeline, log = prepared.pipeline, LogLines(prepared.pipeline)
+    pipeline, log = prepared.pipeline, LogFollower(prepared.pipeline)
     deploying.bring_up(prepared)
     if not options.waits:
         person.tell(f"Pipeline {wanted.name!r} is running")

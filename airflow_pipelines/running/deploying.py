@@ -43,7 +43,7 @@ class ChangeDeclined(PipelinesError):
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedPipeline:
     """A pipeline that can be changed and started, or that already runs as wanted.
 
     :param pipeline: the pipeline
@@ -76,7 +76,7 @@ class Deploying:
     person: Person
     timeout_s: float | None = None
 
-    def prepare(self) -> Prepared:
+    def prepare(self) -> PreparedPipeline:
         """Create the pipeline, or stop an existing one that is up and has to change. Nothing is started.
 
         :raises ChangeDeclined: when the change of a pipeline that is up was not approved
@@ -85,14 +85,14 @@ class Deploying:
         """
         descriptor = self._descriptor()
         if descriptor is None:
-            return Prepared(self._create())
+            return PreparedPipeline(self._create())
         pipeline = Pipeline.get(self.wanted.name, self.client)
         changes = self.wanted.changes(descriptor)
         if changes and descriptor["deployment_desired_status"] != "Stopped":
-            return Prepared(pipeline, self._agree_while_up(pipeline, changes))
-        return Prepared(pipeline)
+            return PreparedPipeline(pipeline, self._agree_while_up(pipeline, changes))
+        return PreparedPipeline(pipeline)
 
-    def bring_up(self, prepared: Prepared) -> None:
+    def bring_up(self, prepared: PreparedPipeline) -> None:
         """Apply the differences, start the pipeline, and ask for approval of changes of its stored state.
 
         :param prepared: the result of :meth:`prepare`

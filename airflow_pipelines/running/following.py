@@ -52,7 +52,7 @@ class Screen(Protocol):
         """
 
 
-class LogLines:
+class LogFollower:
     """The new lines of a pipeline's log, read in a thread of their own."""
 
     def __init__(self, pipeline: Pipeline) -> None:
@@ -85,7 +85,7 @@ class Following:
     """
 
     pipeline: Pipeline
-    log: LogLines
+    log: LogFollower
     screen: Screen
     failed_outputs: Mapping[str, str] = field(default_factory=dict)
     """The reasons why outputs have failed, by their names, once a failure has ended the loop."""

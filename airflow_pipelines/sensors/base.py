@@ -19,7 +19,7 @@ from airflow.sdk.exceptions import (
 )
 from airflow.triggers.base import StartTriggerArgs
 
-from airflow_pipelines.hooks.conditions import Condition, Outcome, is_stopped_on_purpose, is_transient
+from airflow_pipelines.hooks.conditions import Condition, PollOutcome, is_stopped_on_purpose, is_transient
 from airflow_pipelines.hooks.configuration import first_delay_s, is_deferrable, outage_budget_s
 from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID, PipelineHook
 from airflow_pipelines.hooks.wait_log import WaitLog
@@ -185,9 +185,9 @@ class PipelineSensor(BaseSensorOperator):
                 raise AirflowFailException(f"{wait.subject}: {error}") from error
             wait.poll_failed(error, time.time())
         else:
-            if verdict.outcome is Outcome.REACHED:
+            if verdict.outcome is PollOutcome.REACHED:
                 return PokeReturnValue(is_done=True, xcom_value=verdict.result)
-            if verdict.outcome is Outcome.FAILED:
+            if verdict.outcome is PollOutcome.FAILED:
                 failure = StoppedOnPurposeError if is_stopped_on_purpose(verdict.result) else AirflowFailException
                 raise failure(str(wait.failure(verdict)))
         if self.reschedule:

@@ -27,7 +27,7 @@ from airflow_pipelines.contract.registry import Base
 from airflow_pipelines.service import errors
 
 
-class Scope(StrEnum):
+class KeyScope(StrEnum):
     """The scope of a key: ``read`` for requests that change nothing, ``write`` for all."""
 
     READ = "read"
@@ -52,7 +52,7 @@ class ApiKey:
 
     id: UUID
     name: str
-    scope: Scope
+    scope: KeyScope
 
 
 _log = logging.getLogger(__name__)
@@ -76,20 +76,20 @@ class ApiKeys:
                 _log.info("The store has an API key: from now on requests need one")
         return self._required
 
-    def scope_of(self, key: str) -> Scope | None:
+    def scope_of(self, key: str) -> KeyScope | None:
         """Return the scope of a key; None if there is no such key."""
         hashed = _hash_key(key)
         if hashed in self._given:
-            return Scope.WRITE
+            return KeyScope.WRITE
         with Session(self._engine) as session:
             found = session.scalar(select(ApiKeyRow.scope).where(ApiKeyRow.key_hash == hashed))
-        return None if found is None else Scope(found)
+        return None if found is None else KeyScope(found)
 
     def unreadable(self, error: SQLAlchemyError) -> Problem:
         """Return the error for a caller whose key cannot be looked up."""
         return errors.store_unusable(error, self._engine.url)
 
-    def create(self, name: str, scope: Scope) -> tuple[ApiKey, str]:
+    def create(self, name: str, scope: KeyScope) -> tuple[ApiKey, str]:
         """Create a key.
 
         :returns: its entry, and the key itself, which cannot be retrieved again
@@ -141,7 +141,7 @@ def _hash_key(key: str) -> str:
 
 
 def _to_api_key(row: Row[UUID, str, str]) -> ApiKey:
-    return ApiKey(row.id, row.name, Scope(row.scope))
+    return ApiKey(row.id, row.name, KeyScope(row.scope))
 
 
 def _unknown(name: str) -> Problem:

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Mapped, Session, mapped_column
 from uuid6 import uuid7
 
 from airflow_pipelines.contract.registry import SHARED, Base, HostRecord
-from airflow_pipelines.service.hosts import Health, Hosts, HostState
+from airflow_pipelines.service.hosts import HostHealth, Hosts, HostState
 from airflow_pipelines.service.records import Selector, rfc3339
 from airflow_pipelines.service.store import UtcDateTime
 
@@ -136,7 +136,7 @@ class ClusterHealth:
         """Return the health of the compiler. It is always healthy: a host is up, one is starting, or the next use starts one."""
         return PartHealth(True, self._compiler_message([self._hosts.health(host) for host in hosts]), _describe_hosts(hosts))
 
-    def _compiler_message(self, states: Sequence[Health]) -> str:
+    def _compiler_message(self, states: Sequence[HostHealth]) -> str:
         if any(health.state is HostState.UP for health in states):
             return "The shared host is up"
         lost = [health.reason for health in states if health.state is HostState.LOST]

@@ -315,7 +315,7 @@ class ControlPlane:
 
     # --- inside -----------------------------------------------------------------------------------------------------------------
 
-    def _add(self, edit: edits.Edit) -> PipelineRecord:
+    def _add(self, edit: edits.PipelineEdit) -> PipelineRecord:
         pipeline_id = uuid7()
         try:
             record = edits.new_record(self.secrets.out_of(edit, pipeline_id), pipeline_id, platform_version(), datetime.now(UTC))
@@ -328,7 +328,7 @@ class ControlPlane:
         self.background.wake(record.id)
         return record
 
-    def _edit(self, record: PipelineRecord, edit: edits.Edit, allow_compile_errors: bool) -> PipelineRecord:
+    def _edit(self, record: PipelineRecord, edit: edits.PipelineEdit, allow_compile_errors: bool) -> PipelineRecord:
         replacement = Replacement(self.programs.compile)
         edit = self.secrets.out_of(edit, record.id)
 

@@ -13,7 +13,7 @@ from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.service import errors
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.events import event_to_wire
-from airflow_pipelines.service.graphs.stream_graph import StreamGraph
+from airflow_pipelines.service.graphs.stream_graph import ChainGraph
 from airflow_pipelines.service.graphs.svg import picture
 from airflow_pipelines.service.hosts import HostTimeout, HostUnreachable, problem_of
 from airflow_pipelines.service.records import PipelineRecord, Selector, descriptor
@@ -64,7 +64,7 @@ class Diagnostics:
         :param name: the pipeline's name
         :raises Problem: as :meth:`stream_graph`
         """
-        return picture(StreamGraph.of_plan(self._streams(name)["execution_plan"]), name)
+        return picture(ChainGraph.of_plan(self._streams(name)["execution_plan"]), name)
 
     def support_bundle(self, name: str, wanted: Set[BundlePart], *, collect: bool, limit: int) -> bytes:
         """Return a pipeline's support bundle.

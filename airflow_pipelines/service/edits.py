@@ -9,9 +9,10 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
+from airflow_pipelines.contract.enums import StorageStatus
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
-from airflow_pipelines.contract.statuses import ProgramStatus, ResourcesStatus, StorageStatus
+from airflow_pipelines.contract.statuses import CompilationStatus, ResourcesStatus
 from airflow_pipelines.program.sources import SourceFile
 from airflow_pipelines.program.stream_files import MAX_BYTES, StreamFilesError, StreamFilesTooLarge, stream_files
 from airflow_pipelines.service import configs, errors
@@ -43,7 +44,7 @@ NEEDS_CLEARED_STORAGE: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class PipelineEdit:
     """The checked fields of a body that are to be set; None leaves a field unchanged."""
 
     name: str | None = None
@@ -59,10 +60,10 @@ class Edit:
     runtime_config: dict[str, Any] | None = None
 
 
-def parse_edit(body: Any, platform_version: str) -> Edit:
+def parse_edit(body: Any, platform_version: str) -> PipelineEdit:
     """Check a PATCH body; missing and null fields stay unchanged."""
     values = _fields(body)
-    return Edit(
+    return PipelineEdit(
         name=None if values.get("name") is None else check_name(values["name"]),
         description=None if values.get("description") is None else _check_description(values["description"]),
         tags=None if values.get("tags") is None else _check_tags(values["tags"]),
@@ -77,7 +78,7 @@ def parse_edit(body: Any, platform_version: str) -> Edit:
     )
 
 
-def parse_full(body: Any, platform_version: str, default_name: str | None = None) -> Edit:
+def parse_full(body: Any, platform_version: str, default_name: str | None = None) -> PipelineEdit:
     """Check a POST or PUT body: the program is required, missing optional fields get their defaults.
 
     :param body: the JSON body
@@ -95,7 +96,7 @@ def parse_full(body: Any, platform_version: str, default_name: str | None = None
             "The field 'program_code' is missing: give the program's SQL text (it may be empty), or the files "
             "of a stream program ('stream_files')"
         )
-    return Edit(
+    return PipelineEdit(
         name=check_name(name),
         description=_check_description(values.get("description") or ""),
         tags=_check_tags(values.get("tags") or []),
@@ -110,7 +111,7 @@ def parse_full(body: Any, platform_version: str, default_name: str | None = None
     )
 
 
-def new_record(edit: Edit, pipeline_id: UUID, platform_version: str, now: datetime) -> PipelineRecord:
+def new_record(edit: PipelineEdit, pipeline_id: UUID, platform_version: str, now: datetime) -> PipelineRecord:
     """Return the record of a new pipeline from :func:`parse_full`."""
     return PipelineRecord(
         id=pipeline_id,
@@ -131,7 +132,7 @@ def new_record(edit: Edit, pipeline_id: UUID, platform_version: str, now: dateti
         stream_files=edit.stream_files or (),
         stream_arguments=edit.stream_arguments or (),
         program_config=edit.program_config or {},
-        program_status=ProgramStatus.PENDING,
+        program_status=CompilationStatus.PENDING,
         program_status_since=now,
         program_error=None,
         program_info=None,
@@ -162,7 +163,7 @@ def new_record(edit: Edit, pipeline_id: UUID, platform_version: str, now: dateti
     )
 
 
-def apply_edit(record: PipelineRecord, edit: Edit, platform_version: str, now: datetime) -> PipelineRecord:
+def apply_edit(record: PipelineRecord, edit: PipelineEdit, platform_version: str, now: datetime) -> PipelineRecord:
     """Return the record with an edit applied. An edit without a change increments no counter.
 
     :param record: the pipeline
@@ -182,7 +183,7 @@ def apply_edit(record: PipelineRecord, edit: Edit, platform_version: str, now: d
         record = replace(record, tags=edit.tags)
     # If the compiler itself failed, setting the program again retries the compilation.
     gives_program = edit.program_code is not None or edit.stream_files is not None
-    retry = gives_program and record.program_status is ProgramStatus.SYSTEM_ERROR and record.fully_stopped
+    retry = gives_program and record.program_status is CompilationStatus.SYSTEM_ERROR and record.fully_stopped
     if not core:
         return compilation.reset_program(record, now) if retry else record
     if not record.fully_stopped:
@@ -358,8 +359,8 @@ def _check_storage(record: PipelineRecord, core: Mapping[str, Any]) -> None:
     if not_allowed:
         raise Problem(
             ErrorCode.EDIT_RESTRICTED_TO_CLEARED_STORAGE,
-            f"{', '.join(not_allowed)} cannot be changed while the storage of pipeline '{record.name}' is {record.storage_status}: "
-            "what is stored depends on it. Clear the storage first",
+            f"{', '.join(not_allowed)} cannot be changed while the storage of pipeline '{record.name}' is "
+            f"{record.storage_status.value}: what is stored depends on it. Clear the storage first",
             {"not_allowed": not_allowed},
         )
 

@@ -49,7 +49,7 @@ class HostState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class HostHealth:
     """A host's state, and the reason why it is lost or the trouble of one that is up."""
 
     state: HostState
@@ -102,28 +102,28 @@ class Hosts:
         self._http.close()
         self._asking.close()
 
-    def health(self, host: HostRecord) -> Health:
+    def health(self, host: HostRecord) -> HostHealth:
         """Return the health of a host: starting, up or lost. Quick; a host with a late heartbeat is asked in the background."""
         if host.ended_at is not None:
-            return Health(HostState.LOST, host.end_reason or "it was ended")
+            return HostHealth(HostState.LOST, host.end_reason or "it was ended")
         here = host.machine == processes.this_machine()
         if here and host.pid is not None and not processes.is_alive(host.pid):
             # It may have recorded the reason after its row was read here.
             now = self.registry.get(host.host_id)
             said = None if now is None else now.end_reason
-            return Health(HostState.LOST, said or f"its process {host.pid} on {host.machine} is gone")
+            return HostHealth(HostState.LOST, said or f"its process {host.pid} on {host.machine} is gone")
         if host.heartbeat is None or host.url is None:
             return self._starting(host)
         age = time.time() - host.heartbeat
         if age <= (min(self._heartbeat_timeout_s, hang_watch.SUSPECT_S) if here else self._heartbeat_timeout_s):
             self._watch.forget(host.host_id)
-            return Health(HostState.UP)
+            return HostHealth(HostState.UP)
         verdict = self._watch.verdict(host)
         if verdict is None:
-            return Health(HostState.UP, f"it sent no heartbeat for {age:.0f} s and is being asked")
-        return Health(HostState.LOST, verdict)
+            return HostHealth(HostState.UP, f"it sent no heartbeat for {age:.0f} s and is being asked")
+        return HostHealth(HostState.LOST, verdict)
 
-    def look_after(self, host: HostRecord) -> Health:
+    def look_after(self, host: HostRecord) -> HostHealth:
         """Return the health of a host, as :meth:`health` does, and end it if it was up and is lost: others take over from it."""
         health = self.health(host)
         if health.state is HostState.LOST and host.ended_at is None and host.heartbeat is not None:
@@ -223,7 +223,7 @@ class Hosts:
         while not wait([answer], LOOK_S).done:
             try:
                 newest = self.registry.get(host.host_id)
-                health = Health(HostState.LOST, "its row is gone from the store") if newest is None else self.look_after(newest)
+                health = HostHealth(HostState.LOST, "its row is gone from the store") if newest is None else self.look_after(newest)
                 if health.state is not HostState.LOST and on_look is not None and not self._closed.is_set():
                     on_look()
             except SQLAlchemyError as error:
@@ -261,10 +261,10 @@ class Hosts:
         submitted = host.submitted_at if host.submitted_at.tzinfo else host.submitted_at.replace(tzinfo=UTC)
         return (datetime.now(UTC) - submitted).total_seconds()
 
-    def _starting(self, host: HostRecord) -> Health:
+    def _starting(self, host: HostRecord) -> HostHealth:
         if host.pid is None and host.machine is None and self.age_s(host) > UNSTARTED_LIMIT_S:
-            return Health(HostState.LOST, "its process was never started")
-        return Health(HostState.STARTING)
+            return HostHealth(HostState.LOST, "its process was never started")
+        return HostHealth(HostState.STARTING)
 
 
 def _lacks_means(error: BaseException | None) -> bool:

@@ -15,7 +15,7 @@ from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.http_status import http_status
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.service.answers import JsonAnswer
-from airflow_pipelines.service.api_keys import ApiKeys, Scope
+from airflow_pipelines.service.api_keys import ApiKeys, KeyScope
 
 _READING_POSTS: Final = re.compile(r"/v0/pipelines/[^/]+/(query|egress/.+)")
 """The paths of POSTs that change nothing.
@@ -61,7 +61,7 @@ class KeyCheck:
         scope = self._keys.scope_of(key.strip()) if kind.lower() == "bearer" else None
         if scope is None:
             return Problem(ErrorCode.UNAUTHORIZED, "This service wants an API key: send it as 'Authorization: Bearer <key>'")
-        if scope is Scope.READ:
+        if scope is KeyScope.READ:
             # A WebSocket has no method: it begins with a GET.
             if request.get("method", "GET") not in {"GET", "HEAD"} and not _READING_POSTS.fullmatch(request["path"]):
                 return Problem(ErrorCode.SCOPE_EXCEEDED, "This API key may only read: use one with the scope 'write'")

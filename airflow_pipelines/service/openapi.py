@@ -14,12 +14,12 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 
+from airflow_pipelines.contract.enums import BootstrapPolicy
 from airflow_pipelines.contract.runtime_config import RuntimeConfig
 from airflow_pipelines.program.stream_files import MAX_FILES, MAX_PATH, PATH
-from airflow_pipelines.service.api_keys import Scope
+from airflow_pipelines.service.api_keys import KeyScope
 from airflow_pipelines.service.configs import ProgramConfig
 from airflow_pipelines.service.edits import FIELDS, MAX_DESCRIPTION, MAX_NAME, MAX_TAG, MAX_TAGS, NAME, TAG
-from airflow_pipelines.service.lifecycle.requests import BootstrapPolicy
 from airflow_pipelines.service.records import Selector
 
 Schema = dict[str, Any]
@@ -42,7 +42,7 @@ BYTES: Final = "application/octet-stream"
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class QueryParameter:
     """A query parameter of a call that is passed on."""
 
     name: str
@@ -67,7 +67,7 @@ class Operation:
     """
 
     summary: str
-    parameters: tuple[Parameter, ...] = ()
+    parameters: tuple[QueryParameter, ...] = ()
     body: Schema | None = None
     body_required: bool = True
     rows: bool = False
@@ -102,19 +102,19 @@ _SOURCE: Final = {
 _RUNTIME: Final = {"503": "The pipeline does not run, or cannot be reached"}
 _COMPILER: Final = {"503": "There is no compiler"}
 _PIPELINE = _ref("Pipeline")
-_QUERY_FORMAT = Parameter("format", _one_of("text", "json", "parquet", "arrow_ipc", "hash"))
+_QUERY_FORMAT = QueryParameter("format", _one_of("text", "json", "parquet", "arrow_ipc", "hash"))
 _ANSWERS_OF_QUERIES = (PLAIN, JSON, BYTES)
 _ROW_OPTIONS = (
-    Parameter("format", _one_of("json", "csv", "parquet", "raw")),
-    Parameter("force", FLAG),
-    Parameter("array", FLAG),
-    Parameter("update_format", TEXT),
-    Parameter("json_flavor", TEXT),
-    Parameter("lines", _one_of("multiple", "single")),
-    Parameter("headers", FLAG),
-    Parameter("delimiter", TEXT),
-    Parameter("quote", TEXT),
-    Parameter("mode", _one_of("blob", "lines")),
+    QueryParameter("format", _one_of("json", "csv", "parquet", "raw")),
+    QueryParameter("force", FLAG),
+    QueryParameter("array", FLAG),
+    QueryParameter("update_format", TEXT),
+    QueryParameter("json_flavor", TEXT),
+    QueryParameter("lines", _one_of("multiple", "single")),
+    QueryParameter("headers", FLAG),
+    QueryParameter("delimiter", TEXT),
+    QueryParameter("quote", TEXT),
+    QueryParameter("mode", _one_of("blob", "lines")),
 )
 
 OPERATIONS: Final[Mapping[str, Operation]] = {
@@ -141,7 +141,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     "GET /v0/api_keys": Operation("The API keys, without the keys themselves", answer=LIST),
     "POST /v0/api_keys": Operation(
         "Make an API key; the answer is the only place where it is shown. The first one is made on the service's machine",
-        body=_object(("name",), name=_ref("Name"), role=_one_of(*Scope)),
+        body=_object(("name",), name=_ref("Name"), role=_one_of(*KeyScope)),
         status="201",
         answer=_object(("id", "name", "api_key"), id=TEXT, name=TEXT, api_key=TEXT),
     ),
@@ -170,7 +170,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     "GET /v0/pipelines/{name}/logs": Operation("The pipeline's log, followed until it is deleted", answer=TEXT, kinds=(PLAIN,)),
     "GET /v0/pipelines/{name}/log_lines": Operation(
         "The last lines of the pipeline's log, or those after a place in it",
-        (Parameter("limit", {"type": "integer", "minimum": 1}), Parameter("after", {"type": "integer", "minimum": 0})),
+        (QueryParameter("limit", {"type": "integer", "minimum": 1}), QueryParameter("after", {"type": "integer", "minimum": 0})),
         answer=OBJECT,
     ),
     "GET /v0/pipelines/{name}/events": Operation("Changes of the pipeline's status, newest first", answer=LIST),
@@ -221,26 +221,26 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     "POST /v0/pipelines/{name}/start_compaction": Operation("Merge the batches of traces now", answer=TEXT, failures=_RUNTIME),
     "GET /v0/pipelines/{name}/stats": Operation(
         "Counters of the pipeline and its connectors",
-        (Parameter("include_connector_errors", FLAG),),
+        (QueryParameter("include_connector_errors", FLAG),),
         answer=OBJECT,
         failures=_RUNTIME,
     ),
     "GET /v0/pipelines/{name}/metrics": Operation(
         "Counters for a monitoring system",
-        (Parameter("format", _one_of("prometheus", "json")),),
+        (QueryParameter("format", _one_of("prometheus", "json")),),
         answer=TEXT,
         kinds=(PLAIN, JSON),
         failures=_RUNTIME,
     ),
     "GET /v0/pipelines/{name}/completion_status": Operation(
         "Whether what a token stands for is processed",
-        (Parameter("token", TEXT, required=True), Parameter("checkpoint", FLAG)),
+        (QueryParameter("token", TEXT, required=True), QueryParameter("checkpoint", FLAG)),
         answer=OBJECT,
         failures=_RUNTIME,
     ),
     "GET /v0/pipelines/{name}/checkpoint_status": Operation(
         "What became of the last checkpoint requests",
-        (Parameter("incarnation_uuid", TEXT | {"format": "uuid"}),),
+        (QueryParameter("incarnation_uuid", TEXT | {"format": "uuid"}),),
         answer=OBJECT,
         failures=_RUNTIME,
     ),
@@ -248,7 +248,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     "GET /v0/pipelines/{name}/checkpoints/remote": Operation("The checkpoints in the object store", answer=LIST, failures=_RUNTIME),
     "GET /v0/pipelines/{name}/activity": Operation(
         "Rows per second of connectors, tables and views, and times of views, in the last five minutes",
-        (Parameter("since", {"type": "integer"}),),
+        (QueryParameter("since", {"type": "integer"}),),
         answer=OBJECT,
         failures=_RUNTIME,
     ),
@@ -280,7 +280,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     ),
     "GET /v0/pipelines/{name}/checkpoint/sync_status": Operation(
         "The last copies of checkpoints",
-        (Parameter("incarnation_uuid", TEXT | {"format": "uuid"}),),
+        (QueryParameter("incarnation_uuid", TEXT | {"format": "uuid"}),),
         answer=OBJECT,
         failures=_RUNTIME,
     ),
@@ -289,9 +289,9 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     "POST /v0/pipelines/{name}/checkpoint/sync": Operation(
         "Copy a checkpoint to the object store",
         (
-            Parameter("checkpoint_uuid", TEXT | {"format": "uuid"}),
-            Parameter("retention_min_count", {"type": "integer", "minimum": 0}),
-            Parameter("retention_min_age", {"type": "number", "minimum": 0}),
+            QueryParameter("checkpoint_uuid", TEXT | {"format": "uuid"}),
+            QueryParameter("retention_min_count", {"type": "integer", "minimum": 0}),
+            QueryParameter("retention_min_age", {"type": "number", "minimum": 0}),
         ),
         status="202",
         answer=OBJECT,
@@ -306,7 +306,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     ),
     "GET /v0/pipelines/{name}/query": Operation(
         "Run ad-hoc SQL",
-        (Parameter("sql", TEXT, required=True), _QUERY_FORMAT),
+        (QueryParameter("sql", TEXT, required=True), _QUERY_FORMAT),
         answer=TEXT,
         kinds=_ANSWERS_OF_QUERIES,
         failures=_RUNTIME,
@@ -329,12 +329,12 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     "POST /v0/pipelines/{name}/egress/{relation}": Operation(
         "Follow the changes of a view",
         (
-            Parameter("format", _one_of("json", "csv")),
-            Parameter("array", FLAG),
-            Parameter("backpressure", FLAG),
-            Parameter("send_snapshot", FLAG),
-            Parameter("update_format", TEXT),
-            Parameter("json_flavor", TEXT),
+            QueryParameter("format", _one_of("json", "csv")),
+            QueryParameter("array", FLAG),
+            QueryParameter("backpressure", FLAG),
+            QueryParameter("send_snapshot", FLAG),
+            QueryParameter("update_format", TEXT),
+            QueryParameter("json_flavor", TEXT),
         ),
         body=_or_null(
             _object(
@@ -350,7 +350,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     ),
     "GET /v0/pipelines/{name}/changes/{relation}": Operation(
         "What was changed since a place, or the contents, as an Arrow IPC stream",
-        (Parameter("after", TEXT), Parameter("wait_ms", {"type": "integer", "minimum": 0, "maximum": 30_000})),
+        (QueryParameter("after", TEXT), QueryParameter("wait_ms", {"type": "integer", "minimum": 0, "maximum": 30_000})),
         answer=TEXT | {"format": "binary"},
         kinds=(BYTES,),
         failures=_RUNTIME,

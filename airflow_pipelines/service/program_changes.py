@@ -7,12 +7,12 @@ from typing import Any
 
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
-from airflow_pipelines.contract.statuses import ProgramStatus
+from airflow_pipelines.contract.statuses import CompilationStatus
 from airflow_pipelines.program.sources import ProgramSource
 from airflow_pipelines.service import errors
 from airflow_pipelines.service.compiling import COMPILE_TIMEOUT_S, raise_for_new_program, still_at_work
 from airflow_pipelines.service.control_plane import ControlPlane
-from airflow_pipelines.service.edits import Edit, arguments_field, files_field, text_field
+from airflow_pipelines.service.edits import PipelineEdit, arguments_field, files_field, text_field
 from airflow_pipelines.service.hosts import HostTimeout, HostUnreachable
 from airflow_pipelines.service.records import PipelineRecord
 from airflow_pipelines.service.version import check_runtime_version
@@ -36,7 +36,7 @@ class ProgramChanges:
         """
         record = self.control_plane.pipeline(name)
         source = self._parse_other(record, body)
-        if record.program_status is not ProgramStatus.SUCCESS:
+        if record.program_status is not CompilationStatus.SUCCESS:
             raise Problem(
                 ErrorCode.PROGRAM_NOT_COMPILED,
                 f"The program of pipeline '{name}' is not compiled (its status is {record.program_status}), so that nothing can be "
@@ -74,7 +74,7 @@ class ProgramChanges:
         if not isinstance(fields, dict) or not fields.keys() <= set(_FIELDS):
             raise errors.invalid_param(f"The body is an object with some of the fields {', '.join(_FIELDS)}")
         check_runtime_version(text_field(fields, "runtime_version"))
-        edit = Edit(
+        edit = PipelineEdit(
             program_code=text_field(fields, "program_code"),
             udf_python=text_field(fields, "udf_python"),
             stream_files=files_field(fields),

@@ -8,10 +8,11 @@ from enum import StrEnum
 from typing import Any, Final
 from uuid import UUID
 
-from airflow_pipelines.contract.statuses import ProgramStatus, ResourcesStatus, RuntimeStatus, StorageStatus
+from airflow_pipelines.contract.enums import StorageStatus
+from airflow_pipelines.contract.statuses import CompilationStatus, ResourcesStatus, RuntimeStatus
 from airflow_pipelines.program.sources import ProgramSource, SourceFile
 
-COMPILE_ERRORS: Final = frozenset({ProgramStatus.SQL_ERROR, ProgramStatus.RUST_ERROR, ProgramStatus.SYSTEM_ERROR})
+COMPILE_ERRORS: Final = frozenset({CompilationStatus.SQL_ERROR, CompilationStatus.RUST_ERROR, CompilationStatus.SYSTEM_ERROR})
 """The program statuses from which a pipeline cannot start."""
 
 
@@ -55,7 +56,7 @@ class PipelineRecord:
     udf_rust: str
     udf_toml: str
     program_config: dict[str, Any]
-    program_status: ProgramStatus
+    program_status: CompilationStatus
     program_status_since: datetime
     program_error: dict[str, Any] | None
     program_info: dict[str, Any] | None

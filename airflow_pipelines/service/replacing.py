@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
-from airflow_pipelines.contract.statuses import ProgramStatus
+from airflow_pipelines.contract.statuses import CompilationStatus
 from airflow_pipelines.program.sources import ProgramSource
 from airflow_pipelines.service.compiling import Compiled
 from airflow_pipelines.service.lifecycle.compilation import RUST_REFUSED
@@ -47,7 +47,7 @@ class Replacement:
         if not messages:
             return compiled
         # The old program may not be compiled yet, and may not compile either.
-        if before.program_status is not ProgramStatus.SUCCESS and (_rust(before) or self._compile(before).program_info is None):
+        if before.program_status is not CompilationStatus.SUCCESS and (_rust(before) or self._compile(before).program_info is None):
             return None
         raise Problem(
             ErrorCode.INVALID_NEW_PROGRAM_SQL,

@@ -16,7 +16,7 @@ from airflow_pipelines.common.references import REFERENCE, secrets_named
 from airflow_pipelines.common.secret_files import OWN, SecretError, SecretFiles
 from airflow_pipelines.service import errors
 from airflow_pipelines.service.configs import at
-from airflow_pipelines.service.edits import Edit
+from airflow_pipelines.service.edits import PipelineEdit
 from airflow_pipelines.service.records import PipelineRecord
 from airflow_pipelines.sql.program.connector_secrets import (
     Keep,
@@ -40,7 +40,7 @@ class PipelineSecrets:
 
     files: SecretFiles
 
-    def out_of(self, edit: Edit, pipeline_id: UUID) -> Edit:
+    def out_of(self, edit: PipelineEdit, pipeline_id: UUID) -> PipelineEdit:
         """Return an edit with references in place of secrets, which are stored for the pipeline.
 
         :raises Problem: when a secret cannot be stored, or a reference is to a secret of another pipeline that is gone

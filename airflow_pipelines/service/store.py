@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import Enum
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -36,8 +37,9 @@ from sqlalchemy.orm import InstrumentedAttribute, Mapped, Session, mapped_column
 from sqlalchemy.schema import CreateColumn
 from uuid6 import uuid7
 
+from airflow_pipelines.contract.enums import StorageStatus
 from airflow_pipelines.contract.registry import Base, TransitionRow
-from airflow_pipelines.contract.statuses import ProgramStatus, ResourcesStatus, RuntimeStatus, StorageStatus
+from airflow_pipelines.contract.statuses import CompilationStatus, ResourcesStatus, RuntimeStatus
 from airflow_pipelines.program.sources import SourceFile
 from airflow_pipelines.service import errors
 from airflow_pipelines.service.records import COMPILE_ERRORS, PipelineRecord
@@ -232,7 +234,7 @@ class Store:
 
     def moving(self) -> list[UUID]:
         """Return the ids of the pipelines that have an incarnation or are on their way to another status."""
-        settled = (*sorted(status.value for status in COMPILE_ERRORS), ProgramStatus.SUCCESS.value)
+        settled = (*sorted(status.value for status in COMPILE_ERRORS), CompilationStatus.SUCCESS.value)
         statement = select(PipelineRow.id).where(
             or_(
                 PipelineRow.deployment_resources_status != ResourcesStatus.STOPPED.value,
@@ -360,7 +362,7 @@ def _record(row: Any) -> PipelineRecord:
     values["tags"] = tuple(values["tags"])
     values["stream_files"] = tuple(SourceFile(path, text) for path, text in values["stream_files"] or ())
     values["stream_arguments"] = tuple(values["stream_arguments"] or ())
-    values["program_status"] = ProgramStatus(values["program_status"])
+    values["program_status"] = CompilationStatus(values["program_status"])
     values["storage_status"] = StorageStatus(values["storage_status"])
     for field in ("deployment_resources_status", "deployment_resources_desired_status"):
         values[field] = ResourcesStatus(values[field])
@@ -382,15 +384,19 @@ def _to_event(row: Any) -> Event:
 
 
 def _row_values(record: PipelineRecord) -> dict[str, Any]:
-    values = {field: getattr(record, field) for field in _FIELDS}
+    values = {field: _column_value(getattr(record, field)) for field in _FIELDS}
     values["tags"] = list(record.tags)
     values["stream_files"] = [[file.path, file.text] for file in record.stream_files] or None
     values["stream_arguments"] = list(record.stream_arguments) or None
     return values
 
 
+def _column_value(value: Any) -> Any:
+    return value.value if isinstance(value, Enum) else value
+
+
 def _event_values(record: PipelineRecord) -> dict[str, Any]:
-    values = {field: getattr(record, field) for field in _EVENT_FIELDS if field not in {"event_id", "recorded_at"}}
+    values = {field: _column_value(getattr(record, field)) for field in _EVENT_FIELDS if field not in {"event_id", "recorded_at"}}
     return values | {"event_id": uuid7(), "recorded_at": datetime.now(UTC), "pipeline_id": record.id}
 
 

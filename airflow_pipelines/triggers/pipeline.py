@@ -12,7 +12,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundExceptio
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_pipelines.common.pins import SetupError
-from airflow_pipelines.hooks.conditions import Condition, Outcome, is_stopped_on_purpose
+from airflow_pipelines.hooks.conditions import Condition, PollOutcome, is_stopped_on_purpose
 from airflow_pipelines.hooks.observing import observe_async
 from airflow_pipelines.hooks.pipeline import PipelineHook
 from airflow_pipelines.hooks.wait_log import WaitLog
@@ -125,9 +125,9 @@ class PipelineTrigger(BaseTrigger):
             except PipelinesError as error:
                 wait.poll_failed(error, time.time())
             else:
-                if verdict.outcome is Outcome.REACHED:
+                if verdict.outcome is PollOutcome.REACHED:
                     return _event(WaitOutcome.REACHED, verdict.message, verdict.result)
-                if verdict.outcome is Outcome.FAILED:
+                if verdict.outcome is PollOutcome.FAILED:
                     return _event(WaitOutcome.FAILED, str(wait.failure(verdict)), verdict.result)
             wait.check_time(time.time())
             await asyncio.sleep(add_jitter(self.poll_interval_s))

@@ -9,7 +9,7 @@ from typing import Any
 from airflow_pipelines.connectors.common_options import ConnectorOptions
 from airflow_pipelines.connectors.definition import InputContext, OutputContext, PipelineReference
 from airflow_pipelines.rows.formats.defaults import wall_clock
-from airflow_pipelines.rows.formats.definition import Encoder
+from airflow_pipelines.rows.formats.definition import ChangeEncoder
 from airflow_pipelines.rows.formats.parsed import Parser
 from airflow_pipelines.rows.schema import RelationSchema
 
@@ -34,7 +34,7 @@ def output_context(schema: RelationSchema, key: tuple[str, ...] = (), **parts: A
     :param parts: what is not as usual
     """
 
-    def no_encoder() -> Encoder:
+    def no_encoder() -> ChangeEncoder:
         raise AssertionError("this output has no format")
 
     usual = OutputContext(

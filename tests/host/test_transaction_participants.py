@@ -13,7 +13,7 @@ from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.host.inputs.inputs import InputEndpoint
 from airflow_pipelines.host.inputs.intake import Intake, Push
 from airflow_pipelines.host.inputs.step_input import StepInput
-from airflow_pipelines.host.steps.transactions import Transactions
+from airflow_pipelines.host.steps.transactions import IncarnationTransactions
 
 FIRST, SECOND, PLAIN = InputEndpoint("t.first", "t"), InputEndpoint("t.second", "t"), InputEndpoint("t.plain", "t")
 MORE, LAST = ChunkInTransaction.MORE, ChunkInTransaction.LAST
@@ -25,15 +25,15 @@ def intake() -> Intake:
 
 
 @pytest.fixture
-def transactions(intake: Intake) -> Transactions:
-    return Transactions(threading.Condition(), intake, lambda: 4)
+def transactions(intake: Intake) -> IncarnationTransactions:
+    return IncarnationTransactions(threading.Condition(), intake, lambda: 4)
 
 
 def taken(parts: Mapping[InputEndpoint, ChunkInTransaction | None]) -> StepInput:
     return StepInput([], {endpoint: [InputChunk(None, 1, 1, {}, transaction=part)] for endpoint, part in parts.items()})
 
 
-def test_connectors_open_a_transaction_that_commits_with_the_last_of_them(transactions: Transactions) -> None:
+def test_connectors_open_a_transaction_that_commits_with_the_last_of_them(transactions: IncarnationTransactions) -> None:
     assert transactions.opened_by(taken({PLAIN: None})) is None
     transaction = transactions.opened_by(taken({FIRST: MORE, PLAIN: None}))
     assert transaction is not None
@@ -61,7 +61,7 @@ def test_connectors_open_a_transaction_that_commits_with_the_last_of_them(transa
     assert transactions.to_wire()["transaction_id"] == 0
 
 
-def test_a_request_joins_what_connectors_have_opened_and_holds_it_open(transactions: Transactions) -> None:
+def test_a_request_joins_what_connectors_have_opened_and_holds_it_open(transactions: IncarnationTransactions) -> None:
     transaction = transactions.opened_by(taken({FIRST: MORE}))
     assert transaction is not None
     assert transactions.start() == 5
@@ -85,7 +85,7 @@ def test_a_request_joins_what_connectors_have_opened_and_holds_it_open(transacti
 
 
 def test_rows_are_in_a_transaction_when_they_were_accepted_between_its_start_and_its_commit(
-    transactions: Transactions, intake: Intake
+    transactions: IncarnationTransactions, intake: Intake
 ) -> None:
     def push() -> Push:
         made = Push(None, [], 1, 1)
@@ -107,7 +107,7 @@ def test_rows_are_in_a_transaction_when_they_were_accepted_between_its_start_and
     assert intake.take() == [after]
 
 
-def test_what_waits_for_the_commit_is_done_once(transactions: Transactions) -> None:
+def test_what_waits_for_the_commit_is_done_once(transactions: IncarnationTransactions) -> None:
     done: list[str] = []
     assert not transactions.after_commit(lambda: done.append("at once"))
     transactions.start()

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from airflow_pipelines.cli.commands import cli
 from airflow_pipelines.common.settings import Settings
-from airflow_pipelines.contract.statuses import ProgramStatus
+from airflow_pipelines.contract.statuses import CompilationStatus
 from airflow_pipelines.service import processes
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.lifecycle.requests import StartRequest
@@ -128,7 +128,7 @@ def test_shared_host_from_cold_to_the_end(control_plane: ControlPlane) -> None:
 def test_dedicated_host_has_its_resources_and_dies_alone(control_plane: ControlPlane) -> None:
     record = start(control_plane, "own", "dedicated", cpu_cores_max=1, memory_mb_max=900)
     assert record.deployment_error is None
-    assert record.program_status is ProgramStatus.SUCCESS
+    assert record.program_status is CompilationStatus.SUCCESS
     assert record.host_id is not None
     host = control_plane.registry.get(record.host_id)
     assert host is not None

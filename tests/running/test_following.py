@@ -8,7 +8,7 @@ import pytest
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.stats import PipelineStatistics
 from airflow_pipelines.running import following
-from airflow_pipelines.running.following import End, Following, LogLines
+from airflow_pipelines.running.following import End, Following, LogFollower
 from airflow_pipelines.sdk.pipelines.pipeline import Pipeline
 from tests.running.service_double import ServiceDouble
 
@@ -58,7 +58,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> ServiceDouble:
 
 def follow(service: ServiceDouble) -> tuple[End, Screen]:
     pipeline, screen = Pipeline.get("p", service.client), Screen()
-    found = Following(pipeline, LogLines(pipeline), screen)
+    found = Following(pipeline, LogFollower(pipeline), screen)
     end = found.until_end()
     found.last_lines()
     return end, screen
@@ -103,7 +103,7 @@ def test_what_waits_is_looked_for_until_it_is_counted(answers: list[Any], texts:
     slept: list[float] = []
     service = Counting(*answers)
     pipeline = Pipeline.get("p", service.client)
-    found = Following(pipeline, LogLines(pipeline), Screen())
+    found = Following(pipeline, LogFollower(pipeline), Screen())
     monkeypatch.setattr(following, "time", SimpleNamespace(sleep=slept.append))
     assert len(found.what_waits()) == texts
     assert service.answers == [], "each look has another answer"

@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 
 from airflow_pipelines.contract.registry import HostRecord
-from airflow_pipelines.contract.statuses import ProgramStatus
+from airflow_pipelines.contract.statuses import CompilationStatus
 from airflow_pipelines.service import processes
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.records import PipelineRecord
@@ -45,7 +45,7 @@ def put(control_plane: ControlPlane, record: PipelineRecord) -> PipelineRecord:
 
 def wait_system_error(control_plane: ControlPlane) -> PipelineRecord:
     deadline = time.monotonic() + 10
-    while (record := control_plane.pipeline("p")).program_status is not ProgramStatus.SYSTEM_ERROR:
+    while (record := control_plane.pipeline("p")).program_status is not CompilationStatus.SYSTEM_ERROR:
         assert time.monotonic() < deadline, record
         time.sleep(0.02)
     return record

@@ -10,13 +10,13 @@ from fastapi import FastAPI
 from feldera import FelderaClient
 
 from airflow_pipelines.sdk.client import PipelineClient
-from airflow_pipelines.service.api_keys import ApiKeys, Scope
+from airflow_pipelines.service.api_keys import ApiKeys, KeyScope
 
 pytestmark = pytest.mark.core
 
 
 def test_from_the_first_key_on_keys_are_asked_for(app: FastAPI, url: str, tmp_path: Path) -> None:
-    owner = app.state.control_plane.api_keys.create("owner", Scope.WRITE)[1]
+    owner = app.state.control_plane.api_keys.create("owner", KeyScope.WRITE)[1]
     # As the foreign client makes others.
     made = FelderaClient(url, api_key=owner).create_api_key("first")
     assert httpx.delete(f"{url}/v0/api_keys/owner", headers={"Authorization": f"Bearer {owner}"}).status_code == 200
@@ -30,7 +30,7 @@ def test_from_the_first_key_on_keys_are_asked_for(app: FastAPI, url: str, tmp_pa
     for file in tmp_path.glob("store.sqlite*"):
         assert key.encode() not in file.read_bytes()
     # Another process of the same store knows them too; the embedded service is the store's owner and asks nobody.
-    assert ApiKeys(app.state.control_plane.store.engine).scope_of(key) is Scope.WRITE
+    assert ApiKeys(app.state.control_plane.store.engine).scope_of(key) is KeyScope.WRITE
     assert PipelineClient(home=tmp_path).get("/v0/pipelines") == []
     assert httpx.delete(f"{url}/v0/api_keys/first", headers=headers).status_code == 200
     assert httpx.get(f"{url}/v0/pipelines", headers=headers).status_code == 401
@@ -55,8 +55,8 @@ def test_nobody_makes_the_first_key_from_elsewhere(app: FastAPI, url: str, path:
 def test_a_key_for_reading_changes_nothing(app: FastAPI, url: str) -> None:
     keys: ApiKeys = app.state.control_plane.api_keys
     with httpx.Client(base_url=url) as writer, httpx.Client(base_url=url) as reader:
-        writer.headers["Authorization"] = f"Bearer {keys.create('w', Scope.WRITE)[1]}"
-        reader.headers["Authorization"] = f"Bearer {keys.create('r', Scope.READ)[1]}"
+        writer.headers["Authorization"] = f"Bearer {keys.create('w', KeyScope.WRITE)[1]}"
+        reader.headers["Authorization"] = f"Bearer {keys.create('r', KeyScope.READ)[1]}"
         assert writer.post("/v0/pipelines", json={"name": "p", "program_code": ""}).status_code == 201
         before = app.state.control_plane.store.require("p")
         for path in ("", "/p", "/p/events", "/p/udf_python"):

@@ -10,7 +10,7 @@ from uuid6 import uuid7
 
 from airflow_pipelines.contract.http_status import http_status
 from airflow_pipelines.contract.problems import Problem
-from airflow_pipelines.contract.statuses import ProgramStatus
+from airflow_pipelines.contract.statuses import CompilationStatus
 from airflow_pipelines.service import edits
 from airflow_pipelines.service.lifecycle import compilation
 from airflow_pipelines.service.records import PipelineRecord, Selector, descriptor
@@ -74,12 +74,12 @@ def test_a_changed_program_is_compiled_again_and_moves_all_counters() -> None:
     record = given.stopped()
     after = edit(record, program_code="select 1")
     assert (after.version, after.program_version, after.refresh_version) == (2, 2, record.refresh_version + 1)
-    assert (after.program_status, after.program_info, after.program_error) == (ProgramStatus.PENDING, None, None)
+    assert (after.program_status, after.program_info, after.program_error) == (CompilationStatus.PENDING, None, None)
 
 
 def test_a_changed_runtime_config_does_not_touch_the_program() -> None:
     after = edit(given.stopped(), runtime_config={"workers": 2})
-    assert (after.version, after.program_version, after.program_status) == (2, 1, ProgramStatus.SUCCESS)
+    assert (after.version, after.program_version, after.program_status) == (2, 1, CompilationStatus.SUCCESS)
 
 
 def test_what_changes_nothing_moves_nothing() -> None:
@@ -119,7 +119,7 @@ def test_what_the_storage_depends_on_changes_only_when_it_is_cleared() -> None:
 def test_giving_the_program_again_retries_a_compiler_that_failed() -> None:
     record = compilation.compiler_failed(given.compiling(), "no Java", LATER)
     after = edit(record, program_code=record.program_code)
-    assert (after.program_status, after.version) == (ProgramStatus.PENDING, record.version)
+    assert (after.program_status, after.version) == (CompilationStatus.PENDING, record.version)
 
 
 @pytest.mark.parametrize("text", ["", "-- nothing\n"])
@@ -132,7 +132,7 @@ def test_update_runtime_compiles_again_only_for_another_release() -> None:
     record = given.stopped()
     assert edits.update_runtime(record, VERSION, LATER) == record
     after = edits.update_runtime(record, "2.0.0", LATER)
-    assert (after.platform_version, after.program_status, after.program_version) == ("2.0.0", ProgramStatus.PENDING, 2)
+    assert (after.platform_version, after.program_status, after.program_version) == ("2.0.0", CompilationStatus.PENDING, 2)
 
 
 STREAM = {"fraud.py": "import rules\n", "rules.py": "LIMIT = 100\n"}
@@ -149,7 +149,7 @@ def test_a_stream_program_needs_no_sql() -> None:
 
 def test_another_stream_program_is_another_version_of_the_program() -> None:
     record = edit(given.stopped(), stream_files=STREAM)
-    assert (record.program_version, record.program_status) == (2, ProgramStatus.PENDING)
+    assert (record.program_version, record.program_status) == (2, CompilationStatus.PENDING)
     assert edit(record, stream_files=dict(STREAM)) is record
     assert edit(record, program_code=record.program_code).source.stream_texts == STREAM, "what is not given stays"
     turned = dict(reversed(STREAM.items()))
@@ -158,8 +158,8 @@ def test_another_stream_program_is_another_version_of_the_program() -> None:
     assert edit(record, stream_arguments=[]) is record
     assert edit(record, stream_files={}).source == given.stopped().source
     assert (
-        edit(replace(record, program_status=ProgramStatus.SYSTEM_ERROR), stream_files=STREAM).program_status
-        is ProgramStatus.PENDING
+        edit(replace(record, program_status=CompilationStatus.SYSTEM_ERROR), stream_files=STREAM).program_status
+        is CompilationStatus.PENDING
     )
 
 

@@ -16,7 +16,7 @@ from airflow_pipelines.common.database import open_database
 from airflow_pipelines.contract.registry import Base, HostRecord, Registry
 from airflow_pipelines.service import processes
 from airflow_pipelines.service.control_plane import ControlPlane
-from airflow_pipelines.service.hosts import Health, Hosts, HostState, HostUnreachable
+from airflow_pipelines.service.hosts import HostHealth, Hosts, HostState, HostUnreachable
 from tests.service.hosted import host_row
 
 pytestmark = pytest.mark.core
@@ -35,9 +35,9 @@ def test_a_host_that_said_why_it_ends_is_believed_also_when_its_process_is_gone_
     )  # fmt: skip
     registry.submit(host)
     hosts = Hosts(registry, 15.0)
-    assert hosts.health(host) == Health(HostState.LOST, f"its process {GONE} on {host.machine} is gone")
+    assert hosts.health(host) == HostHealth(HostState.LOST, f"its process {GONE} on {host.machine} is gone")
     registry.end(host.host_id, "its JVM is gone")
-    assert hosts.health(host) == Health(HostState.LOST, "its JVM is gone")
+    assert hosts.health(host) == HostHealth(HostState.LOST, "its JVM is gone")
     hosts.close()
     engine.dispose()
 

@@ -30,7 +30,7 @@ from airflow_pipelines.common.settings import Settings
 from airflow_pipelines.contract.problems import READ_ONLY_HEADER
 from airflow_pipelines.contract.registry import HostRecord
 from airflow_pipelines.service import processes
-from airflow_pipelines.service.api_keys import Scope
+from airflow_pipelines.service.api_keys import KeyScope
 from airflow_pipelines.service.app import create_app
 from airflow_pipelines.service.control_plane import ControlPlane
 from tests.fixtures.serving import serving
@@ -166,7 +166,7 @@ def test_calls_pass_to_the_host_as_they_come_within_bounds(tmp_path: Path) -> No
             assert (answer.status_code, answer.json()["error_code"]) == (413, "PayloadTooLarge")
         assert httpx.post(f"{path}/ingress/t", content="still here").json() == {"token": "still here"}
         assert not any(READ_ONLY_HEADER in headers for headers in seen)
-        headers = {"Authorization": f"Bearer {app.state.control_plane.api_keys.create('reports', Scope.READ)[1]}"}
+        headers = {"Authorization": f"Bearer {app.state.control_plane.api_keys.create('reports', KeyScope.READ)[1]}"}
         assert httpx.get(f"{path}/query?sql=delete", headers=headers).status_code == 200
         assert READ_ONLY_HEADER in seen[-1]
     app.state.control_plane.close()

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from airflow_pipelines.connectors.base import ConnectorFailure, InputChunk, Lag
 from airflow_pipelines.connectors.definition import InputContext, InputDefinition
 from airflow_pipelines.connectors.transports.files.compression import Compression
-from airflow_pipelines.connectors.transports.files.file_set_input import FileSetInput, Reading
+from airflow_pipelines.connectors.transports.files.file_set_input import FileReadOptions, FileSetInput
 from airflow_pipelines.connectors.transports.files.listing import PathListing
 from airflow_pipelines.connectors.transports.files.readers import BLOCK_BYTES
 from airflow_pipelines.connectors.transports.files.store import store_of_files
@@ -47,7 +47,7 @@ class FileInput:
         :param context: the context of the connector
         """
         self._options = options
-        self._reading = Reading(context, options.follow, options.compression, options.buffer_size_bytes)
+        self._reading = FileReadOptions(context, options.follow, options.compression, options.buffer_size_bytes)
         self._files: FileSetInput | None = None
 
     def open(self, position: Position | None) -> None:

@@ -18,8 +18,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from airflow_pipelines.connectors.base import (
     ChunkInTransaction,
-    ConnectorError,
     ConnectorFailure,
+    CountedError,
     InputChunk,
     Lag,
     TransientConnectorFailure,
@@ -199,7 +199,7 @@ class PipelineInput:
             size_bytes=sum(table.nbytes for table in tables),
             # The position advances only with the last chunk of a response.
             position={"after": self._after},
-            parse_errors=tuple(ConnectorError("parse", error.message, error.index) for error in errors[-_MAX_KEPT_ERRORS:]),
+            parse_errors=tuple(CountedError("parse", error.message, error.index) for error in errors[-_MAX_KEPT_ERRORS:]),
             num_parse_errors=sum(part.num_errors for part in parts),
             transaction=None if is_first and is_last else transaction,
         )

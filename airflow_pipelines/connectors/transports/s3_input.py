@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 from airflow_pipelines.connectors.base import ConnectorFailure, InputChunk, Lag
 from airflow_pipelines.connectors.definition import InputContext, InputDefinition
 from airflow_pipelines.connectors.transports.files.compression import Compression
-from airflow_pipelines.connectors.transports.files.file_set_input import FileSetInput, Reading
+from airflow_pipelines.connectors.transports.files.file_set_input import FileReadOptions, FileSetInput
 from airflow_pipelines.connectors.transports.files.listing import Found
 from airflow_pipelines.connectors.transports.files.readers import BLOCK_BYTES
 from airflow_pipelines.connectors.transports.files.store import FetchingStore, store_access
@@ -71,7 +71,7 @@ class S3Input:
         :param context: the context of the connector
         """
         self._options = options
-        self._reading = Reading(context, False, options.compression, BLOCK_BYTES)
+        self._reading = FileReadOptions(context, False, options.compression, BLOCK_BYTES)
         self._files: FileSetInput | None = None
 
     def open(self, position: Position | None) -> None:

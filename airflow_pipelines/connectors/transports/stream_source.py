@@ -32,7 +32,7 @@ class StreamSourceOptions(BaseModel):
     kind: str = ""
 
 
-class StreamSource:
+class StreamSourceInput:
     """An input whose rows are messages of a source. Each message has some thousand elements, which are counted as records."""
 
     def __init__(self, options: StreamSourceOptions, schema: RelationSchema, process: Callable[[], ReadingProcess]) -> None:

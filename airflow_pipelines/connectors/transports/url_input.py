@@ -9,7 +9,7 @@ from typing import Any, Final
 import httpx
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from airflow_pipelines.connectors.base import ConnectorError, ConnectorFailure, InputChunk, Lag
+from airflow_pipelines.connectors.base import ConnectorFailure, CountedError, InputChunk, Lag
 from airflow_pipelines.connectors.definition import InputContext, InputDefinition
 from airflow_pipelines.connectors.transports.files.compression import Compression, Decompressed, compression_of
 from airflow_pipelines.connectors.transports.files.group_readers import GROUPED, GroupReader
@@ -155,7 +155,7 @@ class UrlInput:
             records=0 if parsed is None else parsed.records,
             size_bytes=size,
             position={"place": self._place, "done": self._done},
-            parse_errors=tuple(ConnectorError("parse", error.message, error.index) for error in errors),
+            parse_errors=tuple(CountedError("parse", error.message, error.index) for error in errors),
             num_parse_errors=0 if parsed is None else parsed.num_errors,
             end_of_input=self._done,
         )

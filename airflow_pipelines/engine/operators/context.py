@@ -21,7 +21,7 @@ from airflow_pipelines.engine.operators.result import Outcome, stage_schema, str
 from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.engine.spark.collecting import collected
 from airflow_pipelines.engine.spark.counting import evaluate_and_count
-from airflow_pipelines.engine.spark.executed_frames import Executed, execute_exchanges
+from airflow_pipelines.engine.spark.executed_frames import ExecutedFrame, execute_exchanges
 from airflow_pipelines.engine.spark.failures import refused_write
 from airflow_pipelines.engine.spark.limited_frames import first_of_each_partition
 from airflow_pipelines.engine.spark.planned_query import Result
@@ -264,7 +264,7 @@ class Context:
         table = self._first_rows(result, most)
         return self.spill(result.frame, schema) if table is None else Batch.in_memory(schema, table)
 
-    def _first_rows(self, result: Executed, most: int) -> pa.Table | None:
+    def _first_rows(self, result: ExecutedFrame, most: int) -> pa.Table | None:
         """Return the rows of a large query's result, or None if they are likely to be, or turn out to be, more than ``most``."""
         if self._changed_rows() > most if result.exchanged is None else result.exchanged > _AT_ONCE * most:
             return None

@@ -26,10 +26,10 @@ def collected(frame: DataFrame) -> pa.Table:
     :returns: the rows of the frame
     :raises MemoryError: when the JVM has no memory for the result
     """
-    return Collector(ResultConnection()).collected(frame)
+    return FrameCollector(ResultConnection()).collected(frame)
 
 
-class Collector:
+class FrameCollector:
     """The collector of the frames of one request.
 
     :param connection: the connection for the rows

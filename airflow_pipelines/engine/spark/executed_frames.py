@@ -21,7 +21,7 @@ _EXCHANGES: Final = frozenset({"ShuffleQueryStageExec", "BroadcastQueryStageExec
 
 
 @dataclass(frozen=True, slots=True)
-class Executed:
+class ExecutedFrame:
     """A DataFrame whose exchanges have run.
 
     :param frame: the rows
@@ -34,7 +34,7 @@ class Executed:
     exchanged: int | None
 
 
-def execute_exchanges(frame: DataFrame) -> Executed:
+def execute_exchanges(frame: DataFrame) -> ExecutedFrame:
     """Run the exchanges of a frame now and once, and return its rows as a frame.
 
     :param frame: the frame to run, in a session that plans adaptively
@@ -44,7 +44,7 @@ def execute_exchanges(frame: DataFrame) -> Executed:
         rows = execution.toRdd()
         partitions = int(rows.getNumPartitions())
     java = java_session(session).internalCreateDataFrame(rows, java_frame(frame).schema(), False)
-    return Executed(frame_of(session, java), partitions, _count_exchanged(execution.executedPlan()))
+    return ExecutedFrame(frame_of(session, java), partitions, _count_exchanged(execution.executedPlan()))
 
 
 def _count_exchanged(plan: JavaObject) -> int | None:

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.batch import Batch
-from airflow_pipelines.engine.spark.collecting import Collector
+from airflow_pipelines.engine.spark.collecting import FrameCollector
 from airflow_pipelines.engine.spark.driver_plans import DriverPlan
 from airflow_pipelines.engine.spark.physical_plans import as_frame, replan, rerunnable, shown_plan
 from airflow_pipelines.engine.spark.refillable_leaf import LeafFactory, RefillableLeaf
@@ -85,7 +85,7 @@ class PlannedQuery:
         A job makes room for others and ends at once when it is cancelled, so long work is left to jobs.
         """
         if self.in_driver is None or (self.may_square and read > _SQUARED):
-            return Collector(ResultConnection(), most_bytes).collected(self._job or replan(self.frame))
+            return FrameCollector(ResultConnection(), most_bytes).collected(self._job or replan(self.frame))
         started = time.monotonic()
         rows = self.in_driver.run(read, most_bytes)
         self._long_runs = self._long_runs + 1 if time.monotonic() - started > _LONG_S else 0

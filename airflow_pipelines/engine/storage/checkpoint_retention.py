@@ -13,7 +13,7 @@ DAY_S: Final = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
-class Retention:
+class CheckpointRetention:
     """The limits of retention. A copy is removed when both allow it.
 
     :param min_count: the number of the newest copies that are kept, whatever their age; the newest always is
@@ -23,9 +23,9 @@ class Retention:
     min_count: int = 10
     min_age_days: float = 30.0
 
-    def but(self, min_count: int | None, min_age_days: float | None) -> Retention:
+    def but(self, min_count: int | None, min_age_days: float | None) -> CheckpointRetention:
         """Return the same limits, except for those that are given."""
-        return Retention(
+        return CheckpointRetention(
             self.min_count if min_count is None else min_count, self.min_age_days if min_age_days is None else min_age_days
         )
 
@@ -59,7 +59,7 @@ class RemoteGarbage:
         self._remote = remote
         self._files: dict[UUID, frozenset[str]] = {}
 
-    def collect(self, retention: Retention, now: float, *, but: UUID) -> int:
+    def collect(self, retention: CheckpointRetention, now: float, *, but: UUID) -> int:
         """Remove outdated copies: first their manifests, then the batch files that no other copy names.
 
         A kill in between leaves files that nothing names, but never a manifest without its files.

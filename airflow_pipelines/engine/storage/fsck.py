@@ -15,7 +15,7 @@ from airflow_pipelines.engine.storage.checkpoint import CheckpointStore
 from airflow_pipelines.engine.storage.errors import MissingError, StorageError, storage_error
 from airflow_pipelines.engine.storage.journal import FILE, read_journal
 from airflow_pipelines.engine.storage.set_aside import FOLDER as SET_ASIDE
-from airflow_pipelines.engine.storage.starting import SavedStarts, Start
+from airflow_pipelines.engine.storage.starting import SavedStarts, StartingPoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ def _check_part(part: str, read: Callable[[], str]) -> Finding:
         return Finding(part, error.what, error)
 
 
-def _describe_start(start: Start) -> str:
+def _describe_start(start: StartingPoint) -> str:
     if start.base is None and start.journal is None:
         return "from scratch: nothing was committed"
     base = "the journal alone"

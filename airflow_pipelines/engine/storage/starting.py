@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class StartingPoint:
     """The saved state to start from: a base (None: an empty pipeline), and the journal that continues it, if there is one."""
 
     base: Checkpoint | None = None
@@ -31,7 +31,7 @@ class SavedStarts:
         self._folder = folder
         self._checkpoints = checkpoints
 
-    def newest(self, expected: UUID | None = None) -> Start:
+    def newest(self, expected: UUID | None = None) -> StartingPoint:
         """Return the start that resumes after the last committed step.
 
         :param expected: a checkpoint that is known to have been written
@@ -46,7 +46,7 @@ class SavedStarts:
                 self._checkpoints.disown(leftover)
             base = self._checkpoints.latest()
             self._check_expected(base, expected)
-            return Start(base, self._find_continuation(base, journal))
+            return StartingPoint(base, self._find_continuation(base, journal))
         except StorageError as error:
             if error.problem in (StorageProblem.DAMAGED, StorageProblem.MISSING):
                 raise error.offering(self.older()) from error
@@ -60,7 +60,7 @@ class SavedStarts:
         """
         return self._left_over(read_journal(self._folder))
 
-    def on(self, base: Checkpoint | None) -> Start:
+    def on(self, base: Checkpoint | None) -> StartingPoint:
         """Return the start from a base that the configuration names, even if there is something newer.
 
         :param base: the base
@@ -69,9 +69,9 @@ class SavedStarts:
         """
         journal = read_journal(self._folder)
         fits = journal is not None and journal.header.base == (None if base is None else base.uuid)
-        return Start(base, journal if fits else None)
+        return StartingPoint(base, journal if fits else None)
 
-    def choose(self, uuid: UUID) -> tuple[Start, Path | None]:
+    def choose(self, uuid: UUID) -> tuple[StartingPoint, Path | None]:
         """Return the start from an older checkpoint. Everything newer is set aside, including the journal.
 
         :param uuid: the checkpoint
@@ -88,9 +88,9 @@ class SavedStarts:
             raise error.offering(self.older()) from error
         aside = set_aside(self._folder, self._checkpoints.newer_than(uuid))
         self._checkpoints.note(base)
-        return Start(base), aside
+        return StartingPoint(base), aside
 
-    def load_pulled(self, uuid: UUID) -> Start:
+    def load_pulled(self, uuid: UUID) -> StartingPoint:
         """Return the start from a checkpoint that was pulled from elsewhere. Data of another history in the folder is set aside.
 
         :param uuid: the checkpoint, which is newer than all others

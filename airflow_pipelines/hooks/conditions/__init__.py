@@ -7,7 +7,7 @@ worker and polling in the triggerer use the same conditions, so both give the sa
 from airflow_pipelines.hooks.conditions.approval import ApprovalCondition
 from airflow_pipelines.hooks.conditions.checkpoint import CheckpointCondition, SyncCondition
 from airflow_pipelines.hooks.conditions.comparison import OPERATORS, Comparison
-from airflow_pipelines.hooks.conditions.condition import Condition, Outcome, Verdict, is_stopped_on_purpose
+from airflow_pipelines.hooks.conditions.condition import Condition, PollOutcome, Verdict, is_stopped_on_purpose
 from airflow_pipelines.hooks.conditions.inputs import ConnectorEndCondition, LagCondition
 from airflow_pipelines.hooks.conditions.metric import MetricCondition
 from airflow_pipelines.hooks.conditions.observation import Observation, Request, describe_deployment_error, is_transient
@@ -37,7 +37,7 @@ __all__ = [
     "LagCondition",
     "MetricCondition",
     "Observation",
-    "Outcome",
+    "PollOutcome",
     "Request",
     "StartedCondition",
     "StatusCondition",

@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow_pipelines.contract.descriptors import PendingChange
 from airflow_pipelines.contract.enums import PipelineStatus
-from airflow_pipelines.hooks.conditions.condition import Condition, Outcome, Verdict, down, missing, pending
+from airflow_pipelines.hooks.conditions.condition import Condition, PollOutcome, Verdict, down, missing, pending
 from airflow_pipelines.hooks.conditions.observation import Observation
 
 
@@ -36,7 +36,7 @@ class ApprovalCondition(Condition):
             change = PendingChange.from_dict(details)
             if change.programs:
                 found = {"diff": change.diff, "programs": change.programs, "views_evaluated_anew": change.views_evaluated_anew}
-                return Verdict(Outcome.REACHED, "a change waits", {"status": seen.status.name, **found})
+                return Verdict(PollOutcome.REACHED, "a change waits", {"status": seen.status.name, **found})
         if seen.is_down and seen.deployment_error:
             return down(seen)
         return pending(seen)

@@ -9,7 +9,7 @@ from typing import Any, Self
 from uuid import UUID
 
 from airflow_pipelines.contract.error_codes import ErrorCode
-from airflow_pipelines.hooks.conditions.condition import Condition, Outcome, RuntimeCondition, Verdict, down, missing, pending
+from airflow_pipelines.hooks.conditions.condition import Condition, PollOutcome, RuntimeCondition, Verdict, down, missing, pending
 from airflow_pipelines.hooks.conditions.observation import Observation, Request
 
 
@@ -91,7 +91,7 @@ class CheckpointCondition(Condition):
         newest = max(by_uuid, default=None)
         if newest is not None and _Limit.of(self.newer_than).admits(newest):
             figures = {name: by_uuid[newest].get(name) for name in ("steps", "processed_records", "size")}
-            return Verdict(Outcome.REACHED, f"checkpoint {newest}", _to_result(newest) | figures)
+            return Verdict(PollOutcome.REACHED, f"checkpoint {newest}", _to_result(newest) | figures)
         if seen.is_down:
             return down(seen)
         return pending(seen, _describe_newest("checkpoint", newest))
@@ -126,7 +126,7 @@ class SyncCondition(RuntimeCondition):
         """
         last = ((seen.descriptor or {}).get("storage_status_details") or {}).get("last_sync")
         if last and _Limit.of(self.newer_than).admits(newest := UUID(str(last["uuid"]))):
-            return Verdict(Outcome.REACHED, f"copy of checkpoint {newest}", _to_result(newest))
+            return Verdict(PollOutcome.REACHED, f"copy of checkpoint {newest}", _to_result(newest))
         if seen.refusal is not None and seen.refusal.error_code == ErrorCode.CHECKPOINT_FETCH_ERROR and not seen.is_down:
             return pending(seen, seen.refusal.message)
         return super().judge(seen, memory)
@@ -134,5 +134,5 @@ class SyncCondition(RuntimeCondition):
     def _judge_answer(self, seen: Observation, answer: Any, memory: Mapping[str, Any] | None) -> Verdict:
         newest = max((UUID(str(entry["uuid"])) for entry in answer), default=None)
         if newest is not None and _Limit.of(self.newer_than).admits(newest):
-            return Verdict(Outcome.REACHED, f"copy of checkpoint {newest}", _to_result(newest))
+            return Verdict(PollOutcome.REACHED, f"copy of checkpoint {newest}", _to_result(newest))
         return pending(seen, _describe_newest("copy of a checkpoint", newest))

@@ -12,7 +12,7 @@ from airflow_pipelines.contract.enums import PipelineStatus
 from airflow_pipelines.hooks.conditions.observation import Observation, Request, describe_deployment_error
 
 
-class Outcome(StrEnum):
+class PollOutcome(StrEnum):
     """The meaning of a poll for the wait."""
 
     PENDING = "pending"
@@ -27,7 +27,7 @@ class Verdict:
     It has the outcome, the reason, the figures that were found (small JSON), and the memory to keep until the next poll (JSON).
     """
 
-    outcome: Outcome
+    outcome: PollOutcome
     message: str
     result: dict[str, Any] = field(default_factory=dict)
     memory: dict[str, Any] | None = None
@@ -89,12 +89,12 @@ def pending(seen: Observation, note: str = "", memory: dict[str, Any] | None = N
     :param memory: the memory to keep until the next poll
     """
     said = note or seen.progress
-    return Verdict(Outcome.PENDING, f"{seen.status.name}{f', {said}' if said else ''}", memory=memory)
+    return Verdict(PollOutcome.PENDING, f"{seen.status.name}{f', {said}' if said else ''}", memory=memory)
 
 
 def missing() -> Verdict:
     """Return the verdict on a pipeline that does not exist."""
-    return Verdict(Outcome.FAILED, "there is no such pipeline", {"status": PipelineStatus.NOT_FOUND.name})
+    return Verdict(PollOutcome.FAILED, "there is no such pipeline", {"status": PipelineStatus.NOT_FOUND.name})
 
 
 def down(seen: Observation) -> Verdict:
@@ -107,7 +107,7 @@ def down(seen: Observation) -> Verdict:
     else:
         text = f"the pipeline is {seen.status.name}: it was stopped, or never started"
     return Verdict(
-        Outcome.FAILED, text, {"status": seen.status.name, "deployment_error": dict(seen.deployment_error or {}) or None}
+        PollOutcome.FAILED, text, {"status": seen.status.name, "deployment_error": dict(seen.deployment_error or {}) or None}
     )
 
 
@@ -132,7 +132,9 @@ class RuntimeCondition(Condition):
         if seen.refusal is not None:
             if seen.refusal.status_code == 503:
                 return pending(seen, seen.refusal.message)
-            return Verdict(Outcome.FAILED, str(seen.refusal), {"status": seen.status.name, "error_code": seen.refusal.error_code})
+            return Verdict(
+                PollOutcome.FAILED, str(seen.refusal), {"status": seen.status.name, "error_code": seen.refusal.error_code}
+            )
         if seen.answer is None:
             return pending(seen)
         return self._judge_answer(seen, seen.answer, memory)

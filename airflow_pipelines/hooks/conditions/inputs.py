@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_pipelines.hooks.conditions.condition import Outcome, RuntimeCondition, Verdict, pending
+from airflow_pipelines.hooks.conditions.condition import PollOutcome, RuntimeCondition, Verdict, pending
 from airflow_pipelines.hooks.conditions.observation import Observation, Request
 
 
@@ -26,7 +26,9 @@ def _fail_connector(connector: Mapping[str, Any]) -> Verdict:
     """Return the verdict on a connector that failed for good."""
     error = connector["fatal_error"]
     return Verdict(
-        Outcome.FAILED, f"connector {connector['endpoint_name']!r} has given up: {error}", {"connector": connector["endpoint_name"]}
+        PollOutcome.FAILED,
+        f"connector {connector['endpoint_name']!r} has given up: {error}",
+        {"connector": connector["endpoint_name"]},
     )
 
 
@@ -55,7 +57,7 @@ class ConnectorEndCondition(RuntimeCondition):
         try:
             connector = _connector(answer["inputs"], self.connector)
         except _UnknownConnector as error:
-            return Verdict(Outcome.FAILED, str(error), {"status": seen.status.name})
+            return Verdict(PollOutcome.FAILED, str(error), {"status": seen.status.name})
         if connector.get("fatal_error"):
             return _fail_connector(connector)
         records = connector["metrics"]["total_records"]
@@ -67,7 +69,7 @@ class ConnectorEndCondition(RuntimeCondition):
         if memory and memory["incarnation"] == incarnation:
             upto = memory["records"]
         if metrics["total_completed_records"] >= upto:
-            return Verdict(Outcome.REACHED, f"end of {self.connector}", {"connector": self.connector, "total_records": records})
+            return Verdict(PollOutcome.REACHED, f"end of {self.connector}", {"connector": self.connector, "total_records": records})
         note = f"the input has ended, {metrics['total_completed_records']} of {upto} records completed"
         return pending(seen, note, {"incarnation": incarnation, "records": upto})
 
@@ -111,7 +113,7 @@ class LagCondition(RuntimeCondition):
         try:
             inputs = [_connector(answer["inputs"], self.connector)] if self.connector else answer["inputs"]
         except _UnknownConnector as error:
-            return Verdict(Outcome.FAILED, str(error), {"status": seen.status.name})
+            return Verdict(PollOutcome.FAILED, str(error), {"status": seen.status.name})
         for connector in inputs:
             if connector.get("fatal_error"):
                 return _fail_connector(connector)
@@ -130,7 +132,7 @@ class LagCondition(RuntimeCondition):
         ]
         if beyond:
             return pending(seen, ", ".join(beyond))
-        return Verdict(Outcome.REACHED, "the inputs have caught up", {"lag": known})
+        return Verdict(PollOutcome.REACHED, "the inputs have caught up", {"lag": known})
 
 
 def _lag(metrics: Mapping[str, Any]) -> dict[str, float | None] | None:

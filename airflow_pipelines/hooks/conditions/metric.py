@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from airflow_pipelines.hooks.conditions.comparison import Comparison
-from airflow_pipelines.hooks.conditions.condition import Outcome, RuntimeCondition, Verdict, pending
+from airflow_pipelines.hooks.conditions.condition import PollOutcome, RuntimeCondition, Verdict, pending
 from airflow_pipelines.hooks.conditions.observation import Observation, Request
 
 _LATER: Final = ("input_connector_", "output_connector_", "stream_")
@@ -58,12 +58,12 @@ class MetricCondition(RuntimeCondition):
         names = {str(entry["key"]): entry for entry in answer}
         if self.metric not in names and not self.metric.startswith(_LATER):
             message = f"there is no metric {self.metric!r}; known: {', '.join(sorted(names))}"
-            return Verdict(Outcome.FAILED, message, {"status": seen.status.name})
+            return Verdict(PollOutcome.FAILED, message, {"status": seen.status.name})
         series = [one for one in names.get(self.metric, {}).get("values", []) if self.labels.items() <= one["labels"].items()]
         if not series:
             return pending(seen, f"there is no {self._series} yet")
         comparison = self._comparison()
         values = ", ".join(f"{one['value']:g}" for one in series)
         if all(comparison.holds(one["value"]) for one in series):
-            return Verdict(Outcome.REACHED, f"{self._series} is {values}", {"metric": self.metric, "series": series})
+            return Verdict(PollOutcome.REACHED, f"{self._series} is {values}", {"metric": self.metric, "series": series})
         return pending(seen, f"{self._series} is {values}")

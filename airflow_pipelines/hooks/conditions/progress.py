@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_pipelines.hooks.conditions.condition import Outcome, RuntimeCondition, Verdict, pending
+from airflow_pipelines.hooks.conditions.condition import PollOutcome, RuntimeCondition, Verdict, pending
 from airflow_pipelines.hooks.conditions.observation import Observation, Request
 
 
@@ -33,7 +33,7 @@ class TokenCondition(RuntimeCondition):
     def _judge_answer(self, seen: Observation, answer: Mapping[str, Any], memory: Mapping[str, Any] | None) -> Verdict:
         if answer.get("status") == "complete":
             found = {"status": "complete", "step": answer.get("step"), "durable": answer.get("durable")}
-            return Verdict(Outcome.REACHED, "complete", found)
+            return Verdict(PollOutcome.REACHED, "complete", found)
         return pending(seen, "the token's input is still in progress")
 
 
@@ -71,7 +71,7 @@ class IdleCondition(RuntimeCondition):
             now["since"] = memory["since"]
         quiet = seen.at - float(now["since"])
         if quiet >= self.idle_interval_s:
-            return Verdict(Outcome.REACHED, note, _select_figures(metrics), now)
+            return Verdict(PollOutcome.REACHED, note, _select_figures(metrics), now)
         return pending(seen, f"{note}, idle for {quiet:.1f} s", now)
 
 
@@ -93,13 +93,13 @@ class CompletionCondition(RuntimeCondition):
     def _judge_answer(self, seen: Observation, answer: Mapping[str, Any], memory: Mapping[str, Any] | None) -> Verdict:
         metrics = answer["global_metrics"]
         if metrics["pipeline_complete"]:
-            return Verdict(Outcome.REACHED, "complete", _select_figures(metrics))
+            return Verdict(PollOutcome.REACHED, "complete", _select_figures(metrics))
         failed = {
             output["endpoint_name"]: output["fatal_error"] for output in answer.get("outputs", ()) if output.get("fatal_error")
         }
         if failed:
             reasons = "; ".join(f"output {name} has failed: {reason}" for name, reason in failed.items())
             return Verdict(
-                Outcome.FAILED, reasons, {"status": seen.status.name, "failed_outputs": failed, **_select_figures(metrics)}
+                PollOutcome.FAILED, reasons, {"status": seen.status.name, "failed_outputs": failed, **_select_figures(metrics)}
             )
         return pending(seen, f"{metrics['total_completed_records']} of {metrics['total_input_records']} records completed")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_pipelines.hooks.conditions.condition import Condition, Outcome, RuntimeCondition, Verdict, missing, pending
+from airflow_pipelines.hooks.conditions.condition import Condition, PollOutcome, RuntimeCondition, Verdict, missing, pending
 from airflow_pipelines.hooks.conditions.observation import Observation, Request
 
 
@@ -34,10 +34,10 @@ class CheckpointTakenCondition(RuntimeCondition):
     def _judge_answer(self, seen: Observation, answer: Mapping[str, Any], memory: Mapping[str, Any] | None) -> Verdict:
         failure = answer.get("failure")
         if failure and failure.get("sequence_number") == self.sequence:
-            return Verdict(Outcome.FAILED, f"it failed: {failure.get('error')}", {"status": seen.status.name})
+            return Verdict(PollOutcome.FAILED, f"it failed: {failure.get('error')}", {"status": seen.status.name})
         success = answer.get("success")
         if success is not None and success >= self.sequence:
-            return Verdict(Outcome.REACHED, "complete", {"status": seen.status.name})
+            return Verdict(PollOutcome.REACHED, "complete", {"status": seen.status.name})
         return pending(seen, "the checkpoint is being written")
 
 
@@ -67,8 +67,8 @@ class CheckpointCopiedCondition(RuntimeCondition):
         if ended is None:
             return pending(seen, "the copy is being made")
         if ended["error"] is not None:
-            return Verdict(Outcome.FAILED, f"it failed: {ended['error']}", {"status": seen.status.name})
-        return Verdict(Outcome.REACHED, "copied", {"status": seen.status.name})
+            return Verdict(PollOutcome.FAILED, f"it failed: {ended['error']}", {"status": seen.status.name})
+        return Verdict(PollOutcome.REACHED, "copied", {"status": seen.status.name})
 
 
 @dataclass(frozen=True)
@@ -96,10 +96,10 @@ class TransactionEndedCondition(RuntimeCondition):
         metrics = answer["global_metrics"]
         if metrics.get("incarnation_uuid") != self.incarnation:
             text = "the pipeline was restarted meanwhile, which may have undone the transaction"
-            return Verdict(Outcome.FAILED, text, {"status": seen.status.name})
+            return Verdict(PollOutcome.FAILED, text, {"status": seen.status.name})
         if metrics.get("transaction_id") != self.transaction:
             steps = {name: metrics.get(name) for name in ("total_processed_records", "total_completed_steps")}
-            return Verdict(Outcome.REACHED, "committed", {"status": seen.status.name, **steps})
+            return Verdict(PollOutcome.REACHED, "committed", {"status": seen.status.name, **steps})
         progress = metrics.get("commit_progress") or {}
         done = f", {progress['completed']} operators done, {progress['remaining']} to go" if "remaining" in progress else ""
         return pending(seen, f"{metrics.get('transaction_records')} records to commit{done}")
@@ -122,7 +122,7 @@ class StorageClearedCondition(Condition):
             return missing()
         storage = seen.descriptor["storage_status"]
         if storage == "Cleared":
-            return Verdict(Outcome.REACHED, "cleared", {"status": seen.status.name})
+            return Verdict(PollOutcome.REACHED, "cleared", {"status": seen.status.name})
         return pending(seen, f"storage {storage}")
 
 
@@ -150,4 +150,4 @@ class CompilerDoneCondition(Condition):
         status = str(seen.descriptor["program_status"])
         if int(seen.descriptor["program_version"]) < self.program_version or not (status == "Success" or status.endswith("Error")):
             return pending(seen, f"program {status}")
-        return Verdict(Outcome.REACHED, status, {"status": seen.status.name, "program_status": status})
+        return Verdict(PollOutcome.REACHED, status, {"status": seen.status.name, "program_status": status})

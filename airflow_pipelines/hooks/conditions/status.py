@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from airflow_pipelines.contract.enums import PipelineStatus
-from airflow_pipelines.hooks.conditions.condition import Condition, Outcome, Verdict, down, missing, pending
+from airflow_pipelines.hooks.conditions.condition import Condition, PollOutcome, Verdict, down, missing, pending
 from airflow_pipelines.hooks.conditions.observation import Observation
 
 _BEFORE_RUNNING: Final = frozenset(
@@ -55,7 +55,7 @@ class StatusCondition(Condition):
     def judge(self, seen: Observation, memory: Mapping[str, Any] | None) -> Verdict:
         """Compare the status."""
         if seen.status.name in self.statuses:
-            return Verdict(Outcome.REACHED, seen.status.name, {"status": seen.status.name})
+            return Verdict(PollOutcome.REACHED, seen.status.name, {"status": seen.status.name})
         if seen.descriptor is None:
             return missing()
         was_up = bool((memory or {}).get("was_up"))
@@ -63,7 +63,7 @@ class StatusCondition(Condition):
             return down(seen)
         if seen.status in _STARTED and self._awaited <= _BEFORE_RUNNING:
             text = f"the pipeline is {seen.status.name} already: it has {' or '.join(self.statuses)} only while it starts"
-            return Verdict(Outcome.FAILED, text, {"status": seen.status.name})
+            return Verdict(PollOutcome.FAILED, text, {"status": seen.status.name})
         return pending(seen, memory={"was_up": was_up or not _is_to_be_down(seen)})
 
 
@@ -87,7 +87,7 @@ class StoppedCondition(Condition):
         if seen.descriptor is None:
             return missing()
         if seen.status is PipelineStatus.STOPPED:
-            return Verdict(Outcome.REACHED, seen.status.name, {"status": seen.status.name})
+            return Verdict(PollOutcome.REACHED, seen.status.name, {"status": seen.status.name})
         return pending(seen)
 
 
@@ -100,4 +100,4 @@ class StartedCondition(StatusCondition):
     def judge(self, seen: Observation, memory: Mapping[str, Any] | None) -> Verdict:
         """Compare the status, and fail if nobody wants the pipeline to run any more."""
         verdict = super().judge(seen, memory)
-        return down(seen) if verdict.outcome is Outcome.PENDING and seen.is_down else verdict
+        return down(seen) if verdict.outcome is PollOutcome.PENDING and seen.is_down else verdict

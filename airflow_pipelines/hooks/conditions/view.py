@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from airflow_pipelines.contract.enums import PipelineStatus
 from airflow_pipelines.hooks.conditions.comparison import Comparable, Comparison
-from airflow_pipelines.hooks.conditions.condition import Outcome, RuntimeCondition, Verdict, pending
+from airflow_pipelines.hooks.conditions.condition import PollOutcome, RuntimeCondition, Verdict, pending
 from airflow_pipelines.hooks.conditions.observation import Observation, Request
 
 _MARK: Final = "__row_found"
@@ -62,21 +62,21 @@ class ViewCondition(RuntimeCondition):
     def judge(self, seen: Observation, memory: Mapping[str, Any] | None) -> Verdict:
         """Judge like every condition on a running pipeline; an empty answer means that the query finds no row."""
         verdict = super().judge(seen, memory)
-        if verdict.outcome is Outcome.PENDING and seen.answer is None and seen.refusal is None and seen.status in _ANSWERING:
+        if verdict.outcome is PollOutcome.PENDING and seen.answer is None and seen.refusal is None and seen.status in _ANSWERING:
             return pending(seen, "the query finds no row")
         return verdict
 
     def _judge_answer(self, seen: Observation, answer: Mapping[str, Any], memory: Mapping[str, Any] | None) -> Verdict:
         if _MARK not in answer:
             message = f"the query fails: {answer.get('error', answer)}"
-            return Verdict(Outcome.FAILED, message, {"status": seen.status.name})
+            return Verdict(PollOutcome.FAILED, message, {"status": seen.status.name})
         row = {name: value for name, value in answer.items() if name != _MARK}
         comparison = self._comparison()
         first = next(iter(row.values()), None)
         try:
             holds = comparison is None or comparison.holds(first)
         except TypeError as error:
-            return Verdict(Outcome.FAILED, f"the query's first column: {error}", {"status": seen.status.name})
+            return Verdict(PollOutcome.FAILED, f"the query's first column: {error}", {"status": seen.status.name})
         if holds:
-            return Verdict(Outcome.REACHED, f"the query finds {first!r}", {"row": row})
+            return Verdict(PollOutcome.REACHED, f"the query finds {first!r}", {"row": row})
         return pending(seen, f"the query finds {first!r}")

@@ -14,7 +14,7 @@ from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.renaming import renamed_relations
 from airflow_pipelines.engine.snapshot import Holdings
 from airflow_pipelines.engine.wiring import Wiring, build_wiring
-from airflow_pipelines.host.streams.stream_changes import KeptOperator, StreamChange, stream_change
+from airflow_pipelines.host.streams.stream_changes import SavedOperator, StreamChange, stream_change
 from airflow_pipelines.program.diff import PipelineDiff, ProgramDiff, compare
 from airflow_pipelines.program.fingerprints import Fingerprints
 from airflow_pipelines.program.identity import ProgramIdentity
@@ -101,7 +101,7 @@ class SavedProgram:
     front_end: FrontEnd
     journaled: Mapping[str, str] = field(default_factory=dict)
     running: Wiring | None = None
-    operators: Callable[[], tuple[KeptOperator, ...]] = tuple
+    operators: Callable[[], tuple[SavedOperator, ...]] = tuple
 
     def wiring(self) -> Wiring:
         """Return the wiring that this release gives the program."""

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
-from airflow_pipelines.engine.storage.checkpoint_retention import RemoteGarbage, Retention
+from airflow_pipelines.engine.storage.checkpoint_retention import CheckpointRetention, RemoteGarbage
 from airflow_pipelines.engine.storage.remote_calls import SyncError
 from airflow_pipelines.engine.storage.sync import Owner, RemoteCheckpoints, SyncConfig
 from airflow_pipelines.host.checkpoints.durability import Durability
@@ -29,7 +29,7 @@ class _Copy:
 
     config: SyncConfig
     uuid: UUID
-    retention: Retention
+    retention: CheckpointRetention
     periodic: bool
     previous: threading.Thread | None
 
@@ -40,7 +40,7 @@ class CheckpointSync:
     def __init__(
         self,
         config: SyncConfig | None,
-        retention: Retention,
+        retention: CheckpointRetention,
         durability: Durability,
         owner: Owner,
         log: PipelineLog,
@@ -149,7 +149,7 @@ class CheckpointSync:
             )
         return uuid
 
-    def _start(self, config: SyncConfig, uuid: UUID, retention: Retention, *, periodic: bool) -> None:
+    def _start(self, config: SyncConfig, uuid: UUID, retention: CheckpointRetention, *, periodic: bool) -> None:
         with self._lock:
             # The outcome of an earlier try says nothing about this one.
             self._outcomes.pop(uuid, None)

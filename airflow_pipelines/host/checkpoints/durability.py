@@ -39,7 +39,7 @@ from airflow_pipelines.engine.storage.journal import (
 from airflow_pipelines.engine.storage.journal_end import read_journal_end
 from airflow_pipelines.engine.storage.lock import StorageLock
 from airflow_pipelines.engine.storage.set_aside import files_set_aside
-from airflow_pipelines.engine.storage.starting import SavedStarts, Start
+from airflow_pipelines.engine.storage.starting import SavedStarts, StartingPoint
 from airflow_pipelines.host.state.options import FaultTolerance, RuntimeOptions
 from airflow_pipelines.program.identity import ProgramIdentity
 
@@ -164,7 +164,7 @@ class Durability:
         """
         return self._load_saved(self._starts.load_pulled(uuid))
 
-    def _load_saved(self, start: Start) -> SavedState | None:
+    def _load_saved(self, start: StartingPoint) -> SavedState | None:
         base, journal = start.base, start.journal
         self._has_checkpoint = self.checkpoints.latest_listed() is not None
         self._set_aside = files_set_aside(self.folder)
@@ -317,7 +317,7 @@ class Durability:
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
 
-    def _start(self, expected: UUID | None, sources: CheckpointSources | None) -> Start:
+    def _start(self, expected: UUID | None, sources: CheckpointSources | None) -> StartingPoint:
         sync = self.options.sync
         if sources is None or sync is None or sync.start_from_checkpoint is None:
             return self._starts.newest(expected)
@@ -325,7 +325,7 @@ class Durability:
             return self._starts.on(self._resolve(sources))
         here = (self.checkpoints.read_note(), read_journal_end(self.folder), self.checkpoints.latest_listed())
         start = self._starts.newest(expected if any(here) else None)
-        return Start(self._resolve(sources)) if start.base is None and start.journal is None else start
+        return StartingPoint(self._resolve(sources)) if start.base is None and start.journal is None else start
 
     def _resolve(self, sources: CheckpointSources) -> Checkpoint | None:
         uuid = sources.resolve()

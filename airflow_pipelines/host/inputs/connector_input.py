@@ -12,8 +12,8 @@ from dataclasses import replace
 from airflow_pipelines.connectors.base import (
     ChunkInTransaction,
     Committing,
-    ConnectorError,
     ConnectorFailure,
+    CountedError,
     FatalConnectorFailure,
     Gauged,
     InputChunk,
@@ -267,7 +267,7 @@ class ConnectorInput:
         self._close_transport()
         wait_s = self._back_off.next_s()
         self.endpoint.health.trouble = message
-        self.endpoint.metrics.transport_errors.add(ConnectorError("transport", message))
+        self.endpoint.metrics.transport_errors.add(CountedError("transport", message))
         self._log.warn_limited(
             self.endpoint.name, "connector %s: %s; it is tried again in %.1f s", self.endpoint.name, message, wait_s
         )
@@ -307,7 +307,7 @@ class ConnectorInput:
             given = with_soft_deletes(given) if self._soft_delete else given
             changes, refused = allowed_changes(given, self._table)
             for part in refused:
-                endpoint.metrics.parse_errors.extend([ConnectorError("parse", part.reason)], part.count)
+                endpoint.metrics.parse_errors.extend([CountedError("parse", part.reason)], part.count)
                 self._log.warn_limited(endpoint.name, "connector %s: %d records: %s", endpoint.name, part.count, part.reason)
             if changes is not chunk.changes:
                 chunk = replace(chunk, changes=changes, records=chunk.records - sum(part.count for part in refused))
@@ -350,7 +350,7 @@ class ConnectorInput:
 
     def _show(self, message: str) -> None:
         self.endpoint.health.fatal = message
-        self.endpoint.metrics.transport_errors.add(ConnectorError("transport", message))
+        self.endpoint.metrics.transport_errors.add(CountedError("transport", message))
 
 
 def _is_boundary(before: InputChunk, after: InputChunk) -> bool:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from airflow_pipelines.connectors.base import ConnectorError, InputChunk
+from airflow_pipelines.connectors.base import CountedError, InputChunk
 from airflow_pipelines.engine.normalise import Rejected
 from airflow_pipelines.host.inputs.inputs import Consumed, InputEndpoint
 from airflow_pipelines.host.inputs.intake import Push
@@ -122,4 +122,4 @@ def report_rejected(log: PipelineLog, found: Iterable[Rejected], taken: StepInpu
                 continue
             row = source.metrics.processed_records + source.metrics.collected_records + before + part.first_row
             log.warn_limited(f"rejected {source.name}", "connector %s: row %d: %s", source.name, row, text)
-            source.metrics.parse_errors.extend([ConnectorError("rejected", f"row {row}: {text}", row)], part.count)
+            source.metrics.parse_errors.extend([CountedError("rejected", f"row {row}: {text}", row)], part.count)

@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from airflow_pipelines.connectors.base import (
-    ConnectorError,
+    CountedError,
     FatalConnectorFailure,
     OutputTransport,
     TransientConnectorFailure,
@@ -399,7 +399,7 @@ class OutputEndpoint:
     def _fail(self, error: Exception) -> None:
         self._left_out.clear()
         self.health.fatal = self._log.redact(str(error)) or type(error).__name__
-        self.metrics.transport_errors.add(ConnectorError("transport", self.health.fatal))
+        self.metrics.transport_errors.add(CountedError("transport", self.health.fatal))
         self._log.failure("output %s cannot go on: %s", self.name, "".join(traceback.format_exception(error)).rstrip())
 
     def _trouble(self, failure: TransientConnectorFailure | None, wait_s: float) -> None:
@@ -410,6 +410,6 @@ class OutputEndpoint:
             return
         self._left_out.clear()
         self.health.trouble = self._log.redact(str(failure))
-        self.metrics.transport_errors.add(ConnectorError("transport", self.health.trouble))
+        self.metrics.transport_errors.add(CountedError("transport", self.health.trouble))
         self._log.warn_limited(self.name, "output %s: %s; it is tried again in %.1f s", self.name, self.health.trouble, wait_s)
         self._services.wake()

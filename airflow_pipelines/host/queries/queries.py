@@ -14,7 +14,7 @@ from pyspark import SparkContext
 
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
-from airflow_pipelines.engine.spark.collecting import Collector
+from airflow_pipelines.engine.spark.collecting import FrameCollector
 from airflow_pipelines.engine.spark.jobs import begin_jobs, cancel_jobs
 from airflow_pipelines.engine.spark.result_connection import AbortedError, ResultConnection, ResultTooLargeError
 from airflow_pipelines.host.queries.body_queue import BodyQueue, StalledError
@@ -59,7 +59,7 @@ class Query:
         """The reason why it was cancelled, or None if it was not."""
         self.result_bytes = limits.result_bytes
         self.connection = ResultConnection()
-        self.collector = Collector(self.connection, limits.result_bytes)
+        self.collector = FrameCollector(self.connection, limits.result_bytes)
         self.body = BodyQueue(limits.time_s, held_bytes)
         self._context = context
         self._lock = threading.Lock()
@@ -80,7 +80,7 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer(Generic[T]):
+class QueryAnswer(Generic[T]):
     """The answer to a request.
 
     :param head: the part that has to be known before anything is sent
@@ -91,7 +91,7 @@ class Answer(Generic[T]):
     body: Iterator[bytes]
 
 
-class Reply(Generic[T]):
+class QueryReply(Generic[T]):
     """An answer whose body has begun to arrive, or is complete.
 
     :param head: the head of the answer
@@ -125,8 +125,8 @@ class Queries:
         self._threads = ThreadPoolExecutor(limits.at_once, thread_name_prefix=f"query {name}")
 
     async def run(
-        self, work: Callable[[Query], Answer[T]], left: Callable[[], Awaitable[object]], *, holds: bool = True
-    ) -> Reply[T]:
+        self, work: Callable[[Query], QueryAnswer[T]], left: Callable[[], Awaitable[object]], *, holds: bool = True
+    ) -> QueryReply[T]:
         """Answer a request in another thread; cancel it if the client leaves first or the time is up.
 
         :param work: computes the answer; the body of the answer is made in the same thread
@@ -152,7 +152,7 @@ class Queries:
         finally:
             gone.cancel()
             begun.cancel()
-        return Reply(heads[0], self._parts(query), lambda: self._cancel_soon(query, self._make_disconnect_problem()))
+        return QueryReply(heads[0], self._parts(query), lambda: self._cancel_soon(query, self._make_disconnect_problem()))
 
     def cancel(self, problem: Problem) -> None:
         """Cancel all current requests."""
@@ -181,7 +181,7 @@ class Queries:
             self._queries.add(query)
             return query
 
-    def _carry_out(self, query: Query, work: Callable[[Query], Answer[T]], heads: list[T]) -> None:
+    def _carry_out(self, query: Query, work: Callable[[Query], QueryAnswer[T]], heads: list[T]) -> None:
         """Do the work of a request, in a thread of the pool."""
         failure: Exception | None = None
         try:

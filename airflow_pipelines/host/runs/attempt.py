@@ -23,7 +23,7 @@ from airflow_pipelines.host.runs.step_loop import StepLoop
 from airflow_pipelines.host.state.fence_watch import FenceWatch
 from airflow_pipelines.host.state.pipeline_log import PipelineLog
 from airflow_pipelines.host.state.run_state import RunState
-from airflow_pipelines.host.steps.transactions import Transactions
+from airflow_pipelines.host.steps.transactions import IncarnationTransactions
 from airflow_pipelines.program.streams import StreamProgram
 
 
@@ -62,7 +62,7 @@ class Attempt:
         self.opening = opening = Opening(
             deployment, sessions, references, state, approval, fence, self._metrics, log, self._note_arrival, number
         )
-        self._transactions = Transactions(state.condition, self._intake, lambda: self._metrics.counters().transactions)
+        self._transactions = IncarnationTransactions(state.condition, self._intake, lambda: self._metrics.counters().transactions)
         self._checkpointer = Checkpointer(deployment, state, opening, self._intake, self._transactions, checkpoints, log)
         self.requests = PipelineRequests(
             deployment, state, opening, self._intake, self._transactions, self._checkpointer, self._metrics, failed

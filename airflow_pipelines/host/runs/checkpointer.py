@@ -20,7 +20,7 @@ from airflow_pipelines.host.state.pipeline_log import PipelineLog
 from airflow_pipelines.host.state.run_state import RunState
 from airflow_pipelines.host.steps.checkpointing import save_checkpoint, save_recovery_point, show_end_of_streams
 from airflow_pipelines.host.steps.live import LivePipeline
-from airflow_pipelines.host.steps.transactions import Transactions
+from airflow_pipelines.host.steps.transactions import IncarnationTransactions
 
 SHORTEST_WAIT_S = 0.05
 DELIVER_S = 10.0
@@ -38,7 +38,7 @@ class Checkpointer:
         state: RunState,
         opening: Opening,
         intake: Intake,
-        transactions: Transactions,
+        transactions: IncarnationTransactions,
         requests: CheckpointRequests,
         log: PipelineLog,
     ) -> None:

@@ -33,7 +33,7 @@ from airflow_pipelines.host.connectors.endpoints import Endpoints
 from airflow_pipelines.host.metrics.pipeline_metrics import PipelineMetrics
 from airflow_pipelines.host.outputs.change_log import Place, Run
 from airflow_pipelines.host.outputs.followed_note import FollowedNote
-from airflow_pipelines.host.state.clock import Clock
+from airflow_pipelines.host.state.clock import StepClock
 from airflow_pipelines.host.state.fence_watch import FenceWatch
 from airflow_pipelines.host.state.front_ends import front_end_for
 from airflow_pipelines.host.state.options import FaultTolerance, RuntimeOptions
@@ -43,7 +43,7 @@ from airflow_pipelines.host.steps.checkpointing import save_recovery_point
 from airflow_pipelines.host.steps.live import LivePipeline
 from airflow_pipelines.host.steps.recovery import Recovery
 from airflow_pipelines.host.streams.kept_operators import saved_operators
-from airflow_pipelines.host.streams.stream_changes import KeptOperator
+from airflow_pipelines.host.streams.stream_changes import SavedOperator
 from airflow_pipelines.host.streams.stream_processes import StreamProcesses
 from airflow_pipelines.host.streams.stream_worker import arrow_schemas, started_worker
 from airflow_pipelines.program.diff import ProgramDiff
@@ -231,7 +231,7 @@ class Opening:
 
     def _assemble(self, program: Program, durability: Durability) -> LivePipeline:
         deployment, options = self._deployment, self.options
-        clock = Clock(options.clock)
+        clock = StepClock(options.clock)
         services = ConnectorServices(
             pipeline=PipelineReference(str(deployment.pipeline_id), deployment.pipeline_name),
             references=options.references,
@@ -348,7 +348,7 @@ class Opening:
             return Run(run)
         return Run(run, Place(f"{history}:{saved.reached_in}", saved.step))
 
-    def _kept_operators(self, saved: SavedState) -> tuple[KeptOperator, ...]:
+    def _kept_operators(self, saved: SavedState) -> tuple[SavedOperator, ...]:
         """Return the operators of a saved stream program.
 
         Without a checkpoint there is only a journal, and they have no saved state.
@@ -356,7 +356,7 @@ class Opening:
         if saved.base is not None and self.durability is not None:
             return saved_operators(saved.base.contents.snapshot, self.durability.batches)
         program = front_end_for(saved.program.source, self._sessions).compile(saved.program.source)
-        return () if program.streams is None else tuple(map(KeptOperator, program.streams.operators))
+        return () if program.streams is None else tuple(map(SavedOperator, program.streams.operators))
 
     def _await_listeners(self, live: LivePipeline) -> None:
         """Keep outgoing changes for those who listen before a pipeline that starts paused is resumed."""

@@ -37,7 +37,7 @@ from airflow_pipelines.host.state.failures import as_problem
 from airflow_pipelines.host.state.front_ends import front_end_for
 from airflow_pipelines.host.state.run_state import RunState
 from airflow_pipelines.host.steps.live import LivePipeline
-from airflow_pipelines.host.steps.transactions import Transactions
+from airflow_pipelines.host.steps.transactions import IncarnationTransactions
 from airflow_pipelines.program.sources import ProgramSource
 from airflow_pipelines.rows.changes import TableChanges
 
@@ -54,7 +54,7 @@ class PipelineRequests:
         state: RunState,
         opening: Opening,
         intake: Intake,
-        transactions: Transactions,
+        transactions: IncarnationTransactions,
         checkpointer: Checkpointer,
         metrics: PipelineMetrics,
         failed_attempts: Mapping[UUID, str],

@@ -10,7 +10,7 @@ from airflow_pipelines.host.runs.checkpointer import Checkpointer
 from airflow_pipelines.host.state.fence_watch import FenceWatch
 from airflow_pipelines.host.state.run_state import RunState
 from airflow_pipelines.host.steps.live import LivePipeline
-from airflow_pipelines.host.steps.transactions import Transaction, Transactions
+from airflow_pipelines.host.steps.transactions import IncarnationTransactions, Transaction
 
 
 class StepLoop:
@@ -21,7 +21,7 @@ class StepLoop:
         live: LivePipeline,
         state: RunState,
         intake: Intake,
-        transactions: Transactions,
+        transactions: IncarnationTransactions,
         checkpointer: Checkpointer,
         fence: FenceWatch,
         first_queries: FirstQueries,

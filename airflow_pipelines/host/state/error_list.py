@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from airflow_pipelines.connectors.base import ConnectorError
+from airflow_pipelines.connectors.base import CountedError
 from airflow_pipelines.engine.storage.connector_state import ErrorsState, KeptError
 
 KEPT_ERRORS = 100
@@ -19,13 +19,13 @@ class ErrorList:
 
     def __init__(self) -> None:
         self.count = 0
-        self._kept: dict[str, deque[ConnectorError]] = {}
+        self._kept: dict[str, deque[CountedError]] = {}
 
-    def add(self, error: ConnectorError) -> None:
+    def add(self, error: CountedError) -> None:
         """Count and keep one error."""
         self.extend([error], 1)
 
-    def extend(self, errors: Iterable[ConnectorError], count: int) -> None:
+    def extend(self, errors: Iterable[CountedError], count: int) -> None:
         """Count ``count`` errors, of which ``errors`` are described."""
         self.count += count
         for error in errors:
@@ -46,7 +46,7 @@ class ErrorList:
         errors = cls()
         for kept in state.kept:
             when = datetime.fromisoformat(kept.timestamp)
-            errors.extend([ConnectorError(kept.tag, kept.message, kept.index, when)], 0)
+            errors.extend([CountedError(kept.tag, kept.message, kept.index, when)], 0)
         errors.count = state.count
         return errors
 

@@ -10,7 +10,7 @@ from airflow_pipelines.common.references import NO_REFERENCES, References
 from airflow_pipelines.contract.runtime_config import DevTweaks, RuntimeConfig, Sync
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.storage.batch_store import Verification
-from airflow_pipelines.engine.storage.checkpoint_retention import Retention
+from airflow_pipelines.engine.storage.checkpoint_retention import CheckpointRetention
 from airflow_pipelines.engine.storage.sync import DEFAULT_PULL_INTERVAL_S, DEFAULT_REGION, SyncConfig
 from airflow_pipelines.host.state.clock import ClockOptions
 from airflow_pipelines.program.streams import StreamRun
@@ -52,7 +52,7 @@ class RuntimeOptions:
     checkpoint_interval_s: float | None = None
     checkpoint_during_suspend: bool = True
     sync: SyncConfig | None = None
-    retention: Retention = field(default_factory=Retention)
+    retention: CheckpointRetention = field(default_factory=CheckpointRetention)
     clock: ClockOptions = field(default_factory=ClockOptions)
     limits: Limits = DEFAULT_LIMITS
     verification: Verification = Verification.ONCE
@@ -78,7 +78,7 @@ class RuntimeOptions:
             checkpoint_interval_s=None if interval is None or model is FaultTolerance.NONE else float(interval),
             checkpoint_during_suspend=config.checkpoint_during_suspend,
             sync=None if config.sync is None else _sync(config.sync, references),
-            retention=Retention() if config.sync is None else _retention(config.sync),
+            retention=CheckpointRetention() if config.sync is None else _retention(config.sync),
             clock=ClockOptions.of(config),
             limits=_limits(config.dev_tweaks),
             verification=Verification(config.dev_tweaks.verify_batches or Verification.ONCE),
@@ -122,9 +122,9 @@ def _sync(sync: Sync, references: References) -> SyncConfig:
     )
 
 
-def _retention(sync: Sync) -> Retention:
-    default = Retention()
-    return Retention(
+def _retention(sync: Sync) -> CheckpointRetention:
+    default = CheckpointRetention()
+    return CheckpointRetention(
         min_count=default.min_count if sync.retention_min_count is None else sync.retention_min_count,
         min_age_days=default.min_age_days if sync.retention_min_age is None else sync.retention_min_age,
     )

@@ -31,11 +31,11 @@ from airflow_pipelines.host.metrics.step_history import StepHistory
 from airflow_pipelines.host.outputs.deliveries import Deliveries
 from airflow_pipelines.host.outputs.listeners import Listener
 from airflow_pipelines.host.outputs.outputs import OutputEndpoint
-from airflow_pipelines.host.state.clock import Clock
+from airflow_pipelines.host.state.clock import StepClock
 from airflow_pipelines.host.state.pipeline_log import PipelineLog
 from airflow_pipelines.host.steps.transactions import Transaction
 from airflow_pipelines.host.streams.kept_operators import running_operators
-from airflow_pipelines.host.streams.stream_changes import KeptOperator
+from airflow_pipelines.host.streams.stream_changes import SavedOperator
 from airflow_pipelines.program.identity import ProgramIdentity
 from airflow_pipelines.program.names import SYSTEM_VIEW
 from airflow_pipelines.program.sources import ProgramSource
@@ -58,7 +58,7 @@ class LivePipeline:
     durability: Durability
     metrics: PipelineMetrics
     log: PipelineLog
-    clock: Clock
+    clock: StepClock
     stream_runtime: Callable[[Program, ProgramSource], StreamRuntime | None] = lambda *_: None
     deliveries: Deliveries = field(default_factory=Deliveries)
     history: StepHistory = field(default_factory=StepHistory)
@@ -231,7 +231,7 @@ class LivePipeline:
             self.log.failure("egress of %s: its contents cannot be sent", listener.view, cause=error)
             outputs.listeners.remove(listener)
 
-    def kept_operators(self) -> tuple[KeptOperator, ...]:
+    def kept_operators(self) -> tuple[SavedOperator, ...]:
         """Return the operators of the stream program, and the state that they kept at the newest checkpoint."""
         states, runtime = self.circuit.snapshot.states.get(STREAM_PROGRAM), self.circuit.streams
         metrics = {} if runtime is None else runtime.statistics.metrics

@@ -90,7 +90,7 @@ class Transaction:
                 self.by_connectors[endpoint] = Phase.STARTED if goes_on else Phase.COMMITTED
 
 
-class Transactions:
+class IncarnationTransactions:
     """The transactions of one incarnation, one at a time.
 
     Requests start and commit them in threads of their own; everything else is done by the pipeline's thread.

@@ -10,13 +10,13 @@ from airflow_pipelines.engine.snapshot import states_of
 from airflow_pipelines.engine.storage.batch_store import BatchStore
 from airflow_pipelines.engine.streams.saved_state import PAGES, REST, operators_of, page_bytes, rest_of
 from airflow_pipelines.engine.trace import Trace
-from airflow_pipelines.host.streams.stream_changes import KeptOperator
+from airflow_pipelines.host.streams.stream_changes import SavedOperator
 from airflow_pipelines.program.streams import STREAM_PROGRAM, StreamOperator, StreamProgram, StreamState
 from airflow_pipelines.streams.state.description import StateDescription
 from airflow_pipelines.streams.worker.rest import read_header
 
 
-def saved_operators(manifest: Mapping[str, Any], batches: BatchStore) -> tuple[KeptOperator, ...]:
+def saved_operators(manifest: Mapping[str, Any], batches: BatchStore) -> tuple[SavedOperator, ...]:
     """Return the operators of a checkpoint.
 
     :param manifest: the snapshot in the checkpoint
@@ -29,7 +29,7 @@ def saved_operators(manifest: Mapping[str, Any], batches: BatchStore) -> tuple[K
 
 def running_operators(
     states: Mapping[str, Trace], program: StreamProgram | None, with_keys: Set[str] = frozenset()
-) -> tuple[KeptOperator, ...]:
+) -> tuple[SavedOperator, ...]:
     """Return the operators of a program that runs, and the state that they kept at the newest checkpoint.
 
     Before the first checkpoint nothing is saved, and all operators go on with the state that they have; its size is not known.
@@ -42,10 +42,10 @@ def running_operators(
     if kept:
         return tuple(replace(each, has_keys=each.has_keys or each.operator.uid in with_keys) for each in kept)
     operators = () if program is None else program.operators
-    return tuple(KeptOperator(each, _states(each, ()), None, has_keys=each.uid in with_keys) for each in operators)
+    return tuple(SavedOperator(each, _states(each, ()), None, has_keys=each.uid in with_keys) for each in operators)
 
 
-def kept_operators(states: Mapping[str, Trace]) -> tuple[KeptOperator, ...]:
+def kept_operators(states: Mapping[str, Trace]) -> tuple[SavedOperator, ...]:
     """Return the operators with saved state.
 
     :param states: the states of the program
@@ -54,7 +54,7 @@ def kept_operators(states: Mapping[str, Trace]) -> tuple[KeptOperator, ...]:
     header = {} if rest is None else read_header(rest).operators
     sizes = page_bytes(states[PAGES])
     return tuple(
-        KeptOperator(
+        SavedOperator(
             operator,
             _states(operator, known.states if known is not None else ()),
             sizes.get(operator.uid, 0),

@@ -28,7 +28,7 @@ _RELATION_ANEW: Final = "a relation that it reads, itself or through other opera
 
 
 @dataclass(frozen=True, slots=True)
-class KeptOperator:
+class SavedOperator:
     """An operator of the saved program, and the state that it keeps.
 
     :param operator: the operator
@@ -64,7 +64,7 @@ class StreamChange:
 
 
 def stream_change(
-    kept: Iterable[KeptOperator], new: StreamProgram | None, fresh_relations: Set[str], reopened: Set[str] = frozenset()
+    kept: Iterable[SavedOperator], new: StreamProgram | None, fresh_relations: Set[str], reopened: Set[str] = frozenset()
 ) -> StreamChange:
     """Compare a saved stream program with a new one.
 
@@ -134,7 +134,7 @@ class _Fate:
     :param why_anew: the reason why it starts without state, because of its inputs; empty if it does not
     """
 
-    old: KeptOperator
+    old: SavedOperator
     new: StreamOperator | None
     why_anew: str
 

@@ -49,7 +49,7 @@ def is_the_time(column: Column) -> bool:
     return name in _CALLS.get(column.type.name, ())
 
 
-class Defaults:
+class ColumnDefaults:
     """The DEFAULTs of a table's columns."""
 
     def __init__(self, schema: RelationSchema, now: Now) -> None:

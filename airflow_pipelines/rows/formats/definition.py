@@ -15,7 +15,7 @@ from airflow_pipelines.rows.formats.parsed import Parser
 from airflow_pipelines.rows.schema import RelationSchema
 
 
-class Encoder(Protocol):
+class ChangeEncoder(Protocol):
     """An encoder of changes, each on its own, for one stream."""
 
     def messages(self, changes: pa.Table) -> Iterator[bytes]:
@@ -46,7 +46,7 @@ class FormatDefinition:
     name: str
     options: type[BaseModel]
     new_parser: Callable[[RelationSchema, Any, Now], Parser] | None = None
-    new_encoder: Callable[[RelationSchema, Any], Encoder] | None = None
+    new_encoder: Callable[[RelationSchema, Any], ChangeEncoder] | None = None
     new_message_encoder: Callable[[RelationSchema, Any, Sequence[str]], MessageEncoder] | None = None
     check_read: Callable[[Any], None] | None = None
     check_written: Callable[[Any], None] | None = None

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from airflow_pipelines.rows.formats.definition import Encoder
+from airflow_pipelines.rows.formats.definition import ChangeEncoder
 from airflow_pipelines.rows.formats.delta import UPDATE
 from airflow_pipelines.rows.formats.encode import encode_rows
 from airflow_pipelines.rows.formats.messages import WrittenMessage
@@ -16,7 +16,7 @@ from airflow_pipelines.rows.zsets import WEIGHT
 class KeyedDocuments:
     """An encoder of changes in the form of a format, under the columns of a key, or under the whole row."""
 
-    def __init__(self, encoder: Encoder, key: Sequence[str]) -> None:
+    def __init__(self, encoder: ChangeEncoder, key: Sequence[str]) -> None:
         """Make the encoder of the changes of one view.
 
         :param encoder: the encoder of the format

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from airflow_pipelines.rows.formats import jsontext
 from airflow_pipelines.rows.formats.converting import Converter
-from airflow_pipelines.rows.formats.defaults import Defaults, Now, wall_clock
+from airflow_pipelines.rows.formats.defaults import ColumnDefaults, Now, wall_clock
 from airflow_pipelines.rows.formats.flavors import DEFAULT_FORMS, ValueForms
 from airflow_pipelines.rows.formats.parsed import RecordProblem, excerpt
 from airflow_pipelines.rows.formats.values import is_null_text, json_converter, text_converter
@@ -29,7 +29,7 @@ class RowReader:
         self.columns = schema.columns
         self._from_json = [json_converter(column.type, forms) for column in schema.columns]
         self._from_text = [text_converter(column.type) for column in schema.columns]
-        self._defaults = Defaults(schema, now)
+        self._defaults = ColumnDefaults(schema, now)
         self._key = [place for place, column in enumerate(schema.columns) if column.name in schema.primary_key]
         self._places = {column.name: place for place, column in enumerate(schema.columns) if column.case_sensitive}
         self._folded = {column.name.lower(): place for place, column in enumerate(schema.columns) if not column.case_sensitive}

@@ -34,7 +34,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class GraphLayout:
     """The positions of boxes and edges.
 
     :param corners: the upper left corner of each box
@@ -58,7 +58,7 @@ class _Passage:
 _Slot: TypeAlias = str | _Passage
 
 
-def compute_layout(boxes: Mapping[str, Size], edges: Sequence[Edge]) -> Layout:
+def compute_layout(boxes: Mapping[str, Size], edges: Sequence[Edge]) -> GraphLayout:
     """Compute the layout of boxes.
 
     :param boxes: their sizes by name
@@ -123,7 +123,7 @@ def _mean(values: Sequence[float], default: float) -> float:
     return sum(values) / len(values) if values else default
 
 
-def _place_boxes(boxes: Mapping[str, Size], layers: list[list[_Slot]], chains: Mapping[Edge, list[_Slot]]) -> Layout:
+def _place_boxes(boxes: Mapping[str, Size], layers: list[list[_Slot]], chains: Mapping[Edge, list[_Slot]]) -> GraphLayout:
     def height(slot: _Slot) -> float:
         return boxes[slot].height if isinstance(slot, str) else _PASSAGE
 
@@ -142,7 +142,7 @@ def _place_boxes(boxes: Mapping[str, Size], layers: list[list[_Slot]], chains: M
             y += height(slot) + GAP_Y
         x += width + GAP_X
     routes = {edge: tuple(_route(edge, chain, middles, boxes)) for edge, chain in chains.items()}
-    return Layout(corners, routes, Size(max(x - GAP_X, 0.0), tallest))
+    return GraphLayout(corners, routes, Size(max(x - GAP_X, 0.0), tallest))
 
 
 def _route(edge: Edge, chain: Sequence[_Slot], middles: Mapping[_Slot, Point], boxes: Mapping[str, Size]) -> list[Point]:

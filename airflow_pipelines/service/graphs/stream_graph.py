@@ -28,7 +28,7 @@ class PlanNode:
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class ChainBox:
     """A chain of operators that pass elements on directly.
 
     :param nodes: the operators, in that order
@@ -43,7 +43,7 @@ class Chain:
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class ChainEdge:
     """A path of elements from one chain to another.
 
     :param source: name of the chain that sends them
@@ -57,14 +57,14 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamGraph:
+class ChainGraph:
     """The chains of a stream program and their connections."""
 
-    chains: tuple[Chain, ...]
-    exchanges: tuple[Exchange, ...]
+    chains: tuple[ChainBox, ...]
+    exchanges: tuple[ChainEdge, ...]
 
     @classmethod
-    def of_plan(cls, execution_plan: str) -> StreamGraph:
+    def of_plan(cls, execution_plan: str) -> ChainGraph:
         """Read an execution plan.
 
         :param execution_plan: the JSON that ``get_execution_plan`` returns
@@ -80,7 +80,7 @@ def _node(parts: Mapping[str, Any]) -> PlanNode:
     return PlanNode(int(parts["id"]), str(parts["contents"]), int(parts["parallelism"]), reads)
 
 
-def _build_chains(nodes: Sequence[PlanNode]) -> list[Chain]:
+def _build_chains(nodes: Sequence[PlanNode]) -> list[ChainBox]:
     readers = Counter(source for node in nodes for source, _ in node.reads)
     by_id = {node.id: node for node in nodes}
     following: dict[int, PlanNode] = {}
@@ -90,7 +90,7 @@ def _build_chains(nodes: Sequence[PlanNode]) -> list[Chain]:
             if strategy == DIRECT and readers[source] == 1 and by_id[source].parallelism == node.parallelism:
                 following[source] = node
     inner = {node.id for node in following.values()}
-    return [Chain(tuple(_follow_chain(node, following))) for node in nodes if node.id not in inner]
+    return [ChainBox(tuple(_follow_chain(node, following))) for node in nodes if node.id not in inner]
 
 
 def _follow_chain(node: PlanNode, following: Mapping[int, PlanNode]) -> Iterator[PlanNode]:
@@ -100,11 +100,11 @@ def _follow_chain(node: PlanNode, following: Mapping[int, PlanNode]) -> Iterator
         found = following.get(found.id)
 
 
-def _exchanges(chains: Sequence[Chain], head: Mapping[int, str]) -> Iterator[Exchange]:
+def _exchanges(chains: Sequence[ChainBox], head: Mapping[int, str]) -> Iterator[ChainEdge]:
     for chain in chains:
         strategies: dict[str, list[str]] = {}
         for source, strategy in chain.nodes[0].reads:
             found = strategies.setdefault(head[source], [])
             if strategy not in found:
                 found.append(strategy)
-        yield from (Exchange(source, chain.name, tuple(names)) for source, names in strategies.items())
+        yield from (ChainEdge(source, chain.name, tuple(names)) for source, names in strategies.items())

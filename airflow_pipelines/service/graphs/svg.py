@@ -7,8 +7,8 @@ from itertools import pairwise
 from typing import Final
 from xml.sax.saxutils import escape
 
-from airflow_pipelines.service.graphs.layers import Edge, Layout, Point, Size, compute_layout
-from airflow_pipelines.service.graphs.stream_graph import Chain, StreamGraph
+from airflow_pipelines.service.graphs.layers import Edge, GraphLayout, Point, Size, compute_layout
+from airflow_pipelines.service.graphs.stream_graph import ChainBox, ChainGraph
 
 MARGIN: Final = 24.0
 _LETTER: Final = 7.2
@@ -28,7 +28,7 @@ _ARROW: Final = (
 )
 
 
-def picture(graph: StreamGraph, title: str) -> str:
+def picture(graph: ChainGraph, title: str) -> str:
     """Return a graph as an SVG document.
 
     :param graph: the graph
@@ -56,21 +56,21 @@ def picture(graph: StreamGraph, title: str) -> str:
     )
 
 
-def _head(chain: Chain) -> str:
+def _head(chain: ChainBox) -> str:
     tasks = chain.nodes[0].parallelism
     return f"{tasks} task{'' if tasks == 1 else 's'}"
 
 
-def _names(chain: Chain) -> list[str]:
+def _names(chain: ChainBox) -> list[str]:
     return [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in (node.name for node in chain.nodes)]
 
 
-def _size(chain: Chain) -> Size:
+def _size(chain: ChainBox) -> Size:
     longest = max(map(len, [_head(chain), *_names(chain)]))
     return Size(longest * _LETTER + 2 * _PADDING, (len(chain.nodes) + 1) * _LINE + 2 * _PADDING - 4)
 
 
-def _draw_box(chain: Chain, layout: Layout) -> Iterator[str]:
+def _draw_box(chain: ChainBox, layout: GraphLayout) -> Iterator[str]:
     corner, size = layout.corners[chain.name], _size(chain)
     yield (
         f'<g><rect class="box" x="{corner.x:.1f}" y="{corner.y:.1f}" width="{size.width:.1f}" height="{size.height:.1f}" rx="6"/>'
@@ -83,7 +83,7 @@ def _draw_box(chain: Chain, layout: Layout) -> Iterator[str]:
     yield "</g>"
 
 
-def _draw_edge(edge: Edge, how: str, layout: Layout) -> str:
+def _draw_edge(edge: Edge, how: str, layout: GraphLayout) -> str:
     route = layout.routes[edge]
     middle = _find_middle(route)
     return (

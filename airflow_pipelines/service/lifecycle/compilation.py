@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
-from airflow_pipelines.contract.statuses import ProgramStatus
+from airflow_pipelines.contract.statuses import CompilationStatus
 from airflow_pipelines.service.records import PipelineRecord
 
 COMPILED: Final = {"exit_code": 0, "stdout": "", "stderr": ""}
@@ -21,7 +21,7 @@ RUST_REFUSED: Final = (
 
 def claim_compilation(record: PipelineRecord, now: datetime) -> PipelineRecord:
     """Claim the compilation of a pending program, or of one whose compiler has gone."""
-    return replace(_program(record, ProgramStatus.COMPILING_SQL, now), compile_claimed_at=now)
+    return replace(_program(record, CompilationStatus.COMPILING_SQL, now), compile_claimed_at=now)
 
 
 def sql_compiled(
@@ -35,7 +35,7 @@ def sql_compiled(
     :param now: the time of the change
     """
     return replace(
-        _program(record, ProgramStatus.SQL_COMPILED, now),
+        _program(record, CompilationStatus.SQL_COMPILED, now),
         program_info=program_info,
         program_error=_program_error({"exit_code": 0, "messages": messages}),
         refresh_version=record.refresh_version + 1,
@@ -44,13 +44,13 @@ def sql_compiled(
 
 def compiling_second_stage(record: PipelineRecord, now: datetime) -> PipelineRecord:
     """Enter the contract's second compile stage, which takes no time here."""
-    return _program(record, ProgramStatus.COMPILING_RUST, now)
+    return _program(record, CompilationStatus.COMPILING_RUST, now)
 
 
 def complete_compilation(record: PipelineRecord, now: datetime) -> PipelineRecord:
     """Record that the program can run."""
     return replace(
-        _program(record, ProgramStatus.SUCCESS, now),
+        _program(record, CompilationStatus.SUCCESS, now),
         program_error={**(record.program_error or {}), "rust_compilation": COMPILED},
         compile_claimed_at=None,
         refresh_version=record.refresh_version + 1,
@@ -79,7 +79,7 @@ def rust_refused(record: PipelineRecord, now: datetime) -> PipelineRecord:
     message = f"{RUST_REFUSED}. The text was:\n{record.udf_rust or record.udf_toml}"
     failed = {"exit_code": 1, "stdout": "", "stderr": message}
     return replace(
-        _program(record, ProgramStatus.RUST_ERROR, now),
+        _program(record, CompilationStatus.RUST_ERROR, now),
         program_error={**(record.program_error or {}), "rust_compilation": failed},
         compile_claimed_at=None,
         refresh_version=record.refresh_version + 1,
@@ -90,7 +90,7 @@ def sql_failed(record: PipelineRecord, messages: list[dict[str, Any]], now: date
     """Record that the program is invalid."""
     error = _program_error({"exit_code": 1, "messages": messages})
     return replace(
-        _program(record, ProgramStatus.SQL_ERROR, now),
+        _program(record, CompilationStatus.SQL_ERROR, now),
         program_error=error,
         compile_claimed_at=None,
         refresh_version=record.refresh_version + 1,
@@ -100,7 +100,7 @@ def sql_failed(record: PipelineRecord, messages: list[dict[str, Any]], now: date
 def compiler_failed(record: PipelineRecord, message: str, now: datetime) -> PipelineRecord:
     """Record that the compiler failed; the program may be valid."""
     return replace(
-        _program(record, ProgramStatus.SYSTEM_ERROR, now),
+        _program(record, CompilationStatus.SYSTEM_ERROR, now),
         program_error=_program_error(None) | {"system_error": message},
         compile_claimed_at=None,
         refresh_version=record.refresh_version + 1,
@@ -109,10 +109,10 @@ def compiler_failed(record: PipelineRecord, message: str, now: datetime) -> Pipe
 
 def reset_program(record: PipelineRecord, now: datetime) -> PipelineRecord:
     """Reset the program, so that it is compiled again from the start."""
-    return replace(_program(record, ProgramStatus.PENDING, now), program_info=None, program_error=None, compile_claimed_at=None)
+    return replace(_program(record, CompilationStatus.PENDING, now), program_info=None, program_error=None, compile_claimed_at=None)
 
 
-def _program(record: PipelineRecord, status: ProgramStatus, now: datetime) -> PipelineRecord:
+def _program(record: PipelineRecord, status: CompilationStatus, now: datetime) -> PipelineRecord:
     return replace(record, program_status=status, program_status_since=now)
 
 

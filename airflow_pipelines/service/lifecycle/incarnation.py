@@ -8,8 +8,9 @@ from typing import Any
 from uuid import UUID
 
 from airflow_pipelines.contract.deployment import RuntimeTransition
+from airflow_pipelines.contract.enums import StorageStatus
 from airflow_pipelines.contract.error_codes import ErrorCode
-from airflow_pipelines.contract.statuses import ProgramStatus, ResourcesStatus, RuntimeStatus, StorageStatus
+from airflow_pipelines.contract.statuses import CompilationStatus, ResourcesStatus, RuntimeStatus
 from airflow_pipelines.service.lifecycle.changes import desire_stopped, forget_start, set_resources_status
 from airflow_pipelines.service.records import COMPILE_ERRORS, PipelineRecord
 
@@ -37,10 +38,10 @@ def start_failed(record: PipelineRecord, error: dict[str, Any], now: datetime) -
 def use_storage(record: PipelineRecord) -> PipelineRecord:
     """Mark the storage as used, the first step of provisioning: from now on it may have contents."""
     details = record.storage_status_details or {"checkpoints": []}
-    if record.storage_status is StorageStatus.IN_USE:
+    if record.storage_status is StorageStatus.INUSE:
         return replace(record, storage_status_details=details)
     return replace(
-        record, storage_status=StorageStatus.IN_USE, storage_status_details=details, refresh_version=record.refresh_version + 1
+        record, storage_status=StorageStatus.INUSE, storage_status_details=details, refresh_version=record.refresh_version + 1
     )
 
 
@@ -76,7 +77,7 @@ def observe(record: PipelineRecord, transition: RuntimeTransition, now: datetime
         return record
     told = {"checkpoints": transition.checkpoints, "last_sync": transition.last_sync}
     news = {key: value for key, value in told.items() if value is not None}
-    if news and record.storage_status is StorageStatus.IN_USE:
+    if news and record.storage_status is StorageStatus.INUSE:
         record = replace(record, storage_status_details={"checkpoints": [], **(record.storage_status_details or {}), **news})
     if record.deployment_resources_status is ResourcesStatus.STOPPING:
         return record
@@ -164,7 +165,7 @@ def clear_failed(record: PipelineRecord, message: str) -> PipelineRecord:
 
 def at_rest(record: PipelineRecord) -> bool:
     """Return True if nothing will change unless a request comes or the incarnation itself changes."""
-    if record.program_status not in COMPILE_ERRORS | {ProgramStatus.SUCCESS} or record.storage_status is StorageStatus.CLEARING:
+    if record.program_status not in COMPILE_ERRORS | {CompilationStatus.SUCCESS} or record.storage_status is StorageStatus.CLEARING:
         return False
     if record.deployment_resources_desired_status is not record.deployment_resources_status:
         return False

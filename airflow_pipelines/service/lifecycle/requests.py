@@ -7,21 +7,14 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
+from airflow_pipelines.contract.enums import BootstrapPolicy, StorageStatus
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.program_versions import ProgramChange, ProgramVersion, unexpected_program
-from airflow_pipelines.contract.statuses import ProgramStatus, ResourcesStatus, RuntimeStatus, StorageStatus
+from airflow_pipelines.contract.statuses import CompilationStatus, ResourcesStatus, RuntimeStatus
 from airflow_pipelines.service import errors
 from airflow_pipelines.service.lifecycle.changes import desire_stopped, forget_start
 from airflow_pipelines.service.records import COMPILE_ERRORS, PipelineRecord
-
-
-class BootstrapPolicy(StrEnum):
-    """The reaction of a start to a program that differs from the checkpoint's."""
-
-    ALLOW = "allow"
-    AWAIT_APPROVAL = "await_approval"
-    REJECT = "reject"
 
 
 class Initial(StrEnum):
@@ -103,7 +96,7 @@ def start(record: PipelineRecord, request: StartRequest, now: datetime) -> Pipel
         )
     if record.program_status in COMPILE_ERRORS:
         cure = "correct the program and start again"
-        if record.program_status is ProgramStatus.SYSTEM_ERROR:
+        if record.program_status is CompilationStatus.SYSTEM_ERROR:
             cure = "put that right, send the program again (modify) and start"
         raise errors.restricted(
             ErrorCode.CANNOT_START_WITH_COMPILATION_ERROR,
@@ -232,7 +225,7 @@ def stop(record: PipelineRecord, now: datetime, *, force: bool) -> PipelineRecor
 
 def clear(record: PipelineRecord) -> PipelineRecord:
     """Request the clearing of the storage; a no-op if it is cleared or being cleared."""
-    if record.storage_status is not StorageStatus.IN_USE:
+    if record.storage_status is not StorageStatus.INUSE:
         return record
     if not record.fully_stopped:
         raise errors.restricted(
@@ -267,7 +260,7 @@ def check_delete(record: PipelineRecord) -> None:
         raise errors.restricted(
             ErrorCode.DELETE_RESTRICTED_TO_CLEARED_STORAGE,
             record,
-            f"It cannot be deleted because its storage is {record.storage_status}",
+            f"It cannot be deleted because its storage is {record.storage_status.value}",
             "Clear the storage (clear) and wait until it is Cleared",
         )
 

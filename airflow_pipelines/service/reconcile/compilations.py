@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from airflow_pipelines.contract.problems import Problem
-from airflow_pipelines.contract.statuses import ProgramStatus
+from airflow_pipelines.contract.statuses import CompilationStatus
 from airflow_pipelines.service.compiling import COMPILE_ATTEMPTS, compile_on, is_lost_compiler
 from airflow_pipelines.service.deployers.base import SubmitError
 from airflow_pipelines.service.deployers.shared import SharedDeployer
@@ -46,12 +46,12 @@ class Compilations:
 
     def wants(self, record: PipelineRecord, now: datetime) -> bool:
         """Return True if the program waits for a compiler, also because the process that had claimed it died."""
-        if record.program_status is ProgramStatus.PENDING:
+        if record.program_status is CompilationStatus.PENDING:
             return True
         unfinished = record.program_status in {
-            ProgramStatus.COMPILING_SQL,
-            ProgramStatus.SQL_COMPILED,
-            ProgramStatus.COMPILING_RUST,
+            CompilationStatus.COMPILING_SQL,
+            CompilationStatus.SQL_COMPILED,
+            CompilationStatus.COMPILING_RUST,
         }
         claimed = record.compile_claimed_at
         return unfinished and (claimed is None or (now - claimed).total_seconds() > CLAIM_LIMIT_S)
@@ -100,7 +100,7 @@ class Compilations:
         record = claimed
         while True:
             same = (record.program_version, record.compile_claimed_at) == (claimed.program_version, claimed.compile_claimed_at)
-            if not same or record.program_status is not ProgramStatus.COMPILING_SQL:
+            if not same or record.program_status is not CompilationStatus.COMPILING_SQL:
                 return record
             try:
                 return self._commits.commit(record, steps(record))

@@ -11,6 +11,7 @@ from uuid import UUID
 from uuid6 import uuid7
 
 from airflow_pipelines.contract.deployment import Deployment
+from airflow_pipelines.contract.enums import BootstrapPolicy
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.registry import SHARED, HostRecord
@@ -20,10 +21,10 @@ from airflow_pipelines.engine.storage.problems import storage_problem
 from airflow_pipelines.service import errors
 from airflow_pipelines.service.deployers.base import Deployers, SubmitError
 from airflow_pipelines.service.hosts import Hosts, HostUnreachable
-from airflow_pipelines.service.lifecycle import incarnation, requests
+from airflow_pipelines.service.lifecycle import incarnation
 from airflow_pipelines.service.pipeline_files import PipelineFiles
 from airflow_pipelines.service.reconcile.commits import Commits, deployment_error
-from airflow_pipelines.service.reconcile.observation import Observation
+from airflow_pipelines.service.reconcile.observation import HostObserver
 from airflow_pipelines.service.records import PipelineRecord
 from airflow_pipelines.service.store import Store
 
@@ -47,7 +48,7 @@ class Incarnations:
     def __init__(
         self,
         commits: Commits,
-        observation: Observation,
+        observation: HostObserver,
         store: Store,
         hosts: Hosts,
         deployers: Deployers,
@@ -199,7 +200,7 @@ class Incarnations:
             storage=str(self._files.storage(record)),
             log_path=str(self._files.log(record)),
             initial=record.deployment_initial or "running",
-            bootstrap_policy=record.bootstrap_policy or requests.BootstrapPolicy.AWAIT_APPROVAL.value,
+            bootstrap_policy=record.bootstrap_policy or BootstrapPolicy.AWAIT_APPROVAL.value,
             silent_bootstrap=bool(record.silent_bootstrap),
             concurrent_bootstrap=bool(record.concurrent_bootstrap),
             from_checkpoint=record.from_checkpoint,

@@ -22,7 +22,7 @@ DEFAULT_PROVISIONING_TIMEOUT_S = 600.0
 _LOSSES = frozenset({ErrorCode.HOST_LOST, ErrorCode.AUTOMATON_PROVISIONING_TIMEOUT})
 
 
-class Observation:
+class HostObserver:
     """The updates of pipelines' records from their hosts.
 
     :param commits: the writer of the observations

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from airflow_pipelines.contract.statuses import ProgramStatus, ResourcesStatus, RuntimeStatus, StorageStatus
+from airflow_pipelines.contract.enums import StorageStatus
+from airflow_pipelines.contract.statuses import CompilationStatus, ResourcesStatus, RuntimeStatus
 from airflow_pipelines.service.deployers.base import Deployers
 from airflow_pipelines.service.deployers.shared import SharedDeployer
 from airflow_pipelines.service.hosts import Hosts
@@ -12,7 +13,7 @@ from airflow_pipelines.service.pipeline_files import PipelineFiles
 from airflow_pipelines.service.reconcile.commits import Commits
 from airflow_pipelines.service.reconcile.compilations import Compilations
 from airflow_pipelines.service.reconcile.incarnations import Incarnations
-from airflow_pipelines.service.reconcile.observation import Observation
+from airflow_pipelines.service.reconcile.observation import HostObserver
 from airflow_pipelines.service.records import PipelineRecord
 from airflow_pipelines.service.store import Store
 
@@ -31,7 +32,7 @@ class Reconciler:
         self._hosts = hosts
         self._deployers = deployers
         self.commits = Commits(store, files)
-        self._observation = Observation(self.commits, hosts, deployers, shared, files)
+        self._observation = HostObserver(self.commits, hosts, deployers, shared, files)
         self._compilations = Compilations(self.commits, hosts, shared)
         self._incarnations = Incarnations(self.commits, self._observation, store, hosts, deployers, files)
 
@@ -52,7 +53,7 @@ class Reconciler:
         resources, desired = record.deployment_resources_status, record.deployment_resources_desired_status
         starts = desired is ResourcesStatus.PROVISIONED and resources in {ResourcesStatus.STOPPED, ResourcesStatus.PROVISIONING}
         # Any process compiles and clears.
-        is_ready = record.program_status is ProgramStatus.SUCCESS and record.storage_status is not StorageStatus.CLEARING
+        is_ready = record.program_status is CompilationStatus.SUCCESS and record.storage_status is not StorageStatus.CLEARING
         return starts and is_ready and self._deployers.get(record.deployer) is None
 
     def drive(self, record: PipelineRecord) -> PipelineRecord:
@@ -73,7 +74,7 @@ class Reconciler:
         if resources is ResourcesStatus.STOPPING:
             return self._incarnations.take_down(record)
         if desired is ResourcesStatus.PROVISIONED:
-            if resources is ResourcesStatus.STOPPED and record.program_status is ProgramStatus.SUCCESS:
+            if resources is ResourcesStatus.STOPPED and record.program_status is CompilationStatus.SUCCESS:
                 return self._incarnations.provision(record)
             if resources is ResourcesStatus.PROVISIONING:
                 return self._incarnations.deploy(record)

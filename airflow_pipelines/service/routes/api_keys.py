@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from airflow_pipelines.service import errors
 from airflow_pipelines.service.answers import JsonAnswer
-from airflow_pipelines.service.api_keys import ApiKey, ApiKeys, Scope
+from airflow_pipelines.service.api_keys import ApiKey, ApiKeys, KeyScope
 from airflow_pipelines.service.edits import check_name
 from airflow_pipelines.service.parameters import Body
 
@@ -25,7 +25,7 @@ def router(keys: ApiKeys) -> APIRouter:
     @router.post("")
     def create(body: Body) -> JsonAnswer:
         fields = body if isinstance(body, dict) else {}
-        made, key = keys.create(check_name(fields.get("name")), _parse_scope(fields.get("role", Scope.WRITE.value)))
+        made, key = keys.create(check_name(fields.get("name")), _parse_scope(fields.get("role", KeyScope.WRITE.value)))
         return JsonAnswer({"id": str(made.id), "name": made.name, "api_key": key}, 201)
 
     @router.get("/{key_name}")
@@ -40,13 +40,13 @@ def router(keys: ApiKeys) -> APIRouter:
     return router
 
 
-def _parse_scope(role: Any) -> Scope:
+def _parse_scope(role: Any) -> KeyScope:
     try:
-        return Scope(role)
+        return KeyScope(role)
     except ValueError as error:
         raise errors.invalid_param(f"The field 'role' must be 'read' or 'write', not {role!r}") from error
 
 
 def _to_json(key: ApiKey) -> dict[str, Any]:
-    scopes = ["Read"] if key.scope is Scope.READ else ["Read", "Write"]
+    scopes = ["Read"] if key.scope is KeyScope.READ else ["Read", "Write"]
     return {"id": str(key.id), "name": key.name, "role": key.scope.value, "scopes": scopes}

@@ -8,6 +8,7 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
+from airflow_pipelines.contract.enums import BootstrapPolicy
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.program_versions import ProgramChange, expected_change
@@ -15,7 +16,7 @@ from airflow_pipelines.contract.statuses import RuntimeStatus
 from airflow_pipelines.service import errors
 from airflow_pipelines.service.answers import JsonAnswer
 from airflow_pipelines.service.control_plane import ControlPlane
-from airflow_pipelines.service.lifecycle.requests import BootstrapFlags, BootstrapPolicy, Initial, RuntimeAction, StartRequest
+from airflow_pipelines.service.lifecycle.requests import BootstrapFlags, Initial, RuntimeAction, StartRequest
 from airflow_pipelines.service.parameters import Body, Flag
 from airflow_pipelines.service.program_changes import ProgramChanges
 from airflow_pipelines.service.records import edit_answer

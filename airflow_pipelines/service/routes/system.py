@@ -13,7 +13,7 @@ from airflow_pipelines.contract.exposition import CONTENT_TYPE, exposition
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.program.sources import ProgramSource
 from airflow_pipelines.service.answers import JsonAnswer
-from airflow_pipelines.service.api_keys import Scope
+from airflow_pipelines.service.api_keys import KeyScope
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.edits import arguments_field, files_field, text_field
 from airflow_pipelines.service.overview import overview
@@ -67,7 +67,7 @@ def router(control_plane: ControlPlane) -> APIRouter:
 
     @router.get("/config/session")
     def session(request: Request) -> dict[str, str]:
-        role = Scope.READ if getattr(request.state, "read_only", False) else Scope.WRITE
+        role = KeyScope.READ if getattr(request.state, "read_only", False) else KeyScope.WRITE
         return {"tenant_id": str(TENANT_ID), "tenant_name": TENANT, "role": role.value}
 
     @router.get("/config/demos")

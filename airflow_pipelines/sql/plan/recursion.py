@@ -30,7 +30,7 @@ _GATHERING = ("group", "having", "qualify", "limit", "offset")
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class CycleMember:
     """One view of a cycle.
 
     :param names: the column names of its query
@@ -44,7 +44,7 @@ class Member:
 
 
 def plan_recursive_views(
-    views: Sequence[Member], others: Sequence[Member], relations: Mapping[str, ColumnTypes], analyzer: Analyzer
+    views: Sequence[CycleMember], others: Sequence[CycleMember], relations: Mapping[str, ColumnTypes], analyzer: Analyzer
 ) -> dict[str, ViewPlan]:
     """Plan the views of a cycle, which are computed together, as sets of rows.
 
@@ -127,7 +127,7 @@ def plan_query(
     return ViewPlan(view, query, plan.columns, (*stages, *plan.stages), full)
 
 
-def _unite_columns(views: Sequence[Member]) -> ColumnTypes:
+def _unite_columns(views: Sequence[CycleMember]) -> ColumnTypes:
     """Return the columns of one relation that holds the rows of several views."""
     parts = [(_name(at, place), kind) for at, view in enumerate(views) for place, (_, kind) in enumerate(view.columns)]
     return ((_VIEW, "int"), *parts)
@@ -137,7 +137,7 @@ def _name(view: int, column: int) -> str:
     return f"__c{view}_{column}"
 
 
-def _cycle_query(views: Sequence[Member], others: Sequence[Member], relation: str, columns: ColumnTypes) -> str:
+def _cycle_query(views: Sequence[CycleMember], others: Sequence[CycleMember], relation: str, columns: ColumnTypes) -> str:
     """Return the query whose least fixed point is the contents of ``relation``."""
     commons = [] if len(views) == 1 else [(view.name, _pick(view, at, relation)) for at, view in enumerate(views)]
     commons += [(other.name, _rename_columns(other, other.query, [name for name, _ in other.columns])) for other in others]
@@ -163,7 +163,7 @@ def _cycle_query(views: Sequence[Member], others: Sequence[Member], relation: st
     return f"WITH {definitions} {' UNION ALL '.join(parts)}"
 
 
-def _rename_columns(member: Member, query: str, names: Sequence[str], *, always: bool = False) -> str:
+def _rename_columns(member: CycleMember, query: str, names: Sequence[str], *, always: bool = False) -> str:
     """Return a query with other column names."""
     if tuple(names) == member.names and not always:
         return query
@@ -171,13 +171,13 @@ def _rename_columns(member: Member, query: str, names: Sequence[str], *, always:
     return f"SELECT {items} FROM ({query}) AS b"
 
 
-def _pick(view: Member, at: int, relation: str) -> str:
+def _pick(view: CycleMember, at: int, relation: str) -> str:
     """Return the query for a view's rows in the relation that holds several views."""
     items = ", ".join(f"{quote(_name(at, place))} AS {quote(name)}" for place, (name, _) in enumerate(view.columns))
     return f"SELECT {items} FROM {quote(relation)} WHERE {quote(_VIEW)} = {at}"
 
 
-def _part(view: Member, at: int, relation: str, columns: ColumnTypes) -> Select:
+def _part(view: CycleMember, at: int, relation: str, columns: ColumnTypes) -> Select:
     """Return :func:`_pick` as a node."""
     source = Source("s", Scan(relation, tuple(name for name, _ in columns)))
     items = tuple(Item(name, f"`s`.{quote(_name(at, place))}") for place, (name, _) in enumerate(view.columns))

@@ -37,7 +37,7 @@ class AdhocKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Executed:
+class ExecuteStatement:
     """A prepared statement.
 
     :param text: the statement, with values for its parameters
@@ -66,7 +66,7 @@ class AdhocStatement:
     offset: int
     target: str | None = None
     columns: tuple[str, ...] | None = None
-    executed: Executed | None = None
+    executed: ExecuteStatement | None = None
 
     def place(self, start: int, end: int) -> tuple[int, int]:
         """Return the position in the request of characters ``start`` to ``end`` (exclusive) of the query as first written."""
@@ -126,7 +126,7 @@ def _execute(cursor: Cursor, prepared: PreparedStatements, definitions: Definiti
         statement = _read(Cursor(folded, folded.tokens, definitions.types), definitions)
     except StatementError as failure:
         raise cursor.failure_at(cursor.span(first, last), failure.message.message, failure.message.error_type) from failure
-    return replace(statement, executed=Executed(text, (first, last)))
+    return replace(statement, executed=ExecuteStatement(text, (first, last)))
 
 
 def _read(cursor: Cursor, definitions: Definitions) -> AdhocStatement:

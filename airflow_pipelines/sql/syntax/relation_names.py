@@ -8,7 +8,7 @@ from sqlglot import exp
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class RelationReference:
     """A relation named in a FROM clause, canonical; offsets are those of the text that was parsed, ``end`` exclusive."""
 
     name: str
@@ -17,17 +17,17 @@ class Reference:
     qualified: bool = False
 
 
-def references(tree: exp.Expr) -> list[Reference]:
+def references(tree: exp.Expr) -> list[RelationReference]:
     """Return the relations that a query reads, in the order of the text, without common table expressions."""
     found = [_reference(table) for table in tree.find_all(exp.Table) if _is_relation(table)]
     return sorted(found, key=lambda reference: reference.start)
 
 
-def _reference(table: exp.Table) -> Reference:
+def _reference(table: exp.Table) -> RelationReference:
     parts = table.parts
     first, last = parts[0].meta, parts[-1].meta
     name = ".".join(part.name for part in parts)
-    return Reference(name, first.get("start", 0), last.get("end", first.get("end", 0)) + 1, len(parts) > 1)
+    return RelationReference(name, first.get("start", 0), last.get("end", first.get("end", 0)) + 1, len(parts) > 1)
 
 
 def _is_relation(table: exp.Table) -> bool:

@@ -15,7 +15,7 @@ from airflow_pipelines.streams.state.description import describe_state
 from airflow_pipelines.streams.worker.bound import BoundProgram
 from airflow_pipelines.streams.worker.chain_jobs import ChainDone, ChainJob, JobReply, MustStay
 from airflow_pipelines.streams.worker.failure import failure_of
-from airflow_pipelines.streams.worker.intake import Intake
+from airflow_pipelines.streams.worker.intake import FeedIntake
 from airflow_pipelines.streams.worker.job_place import in_place
 from airflow_pipelines.streams.worker.messages import OutputRows
 from airflow_pipelines.streams.worker.remote_plan import RemotePlan, remote_plan
@@ -81,7 +81,7 @@ class _Run:
     def _run_rounds(self) -> None:
         source = self._task.source
         if source is not None:
-            intake = Intake(self._fed, lambda _: [source])
+            intake = FeedIntake(self._fed, lambda _: [source])
             intake.take(self._job.feeds)
         for number in range(self._job.rounds.number):
             read, output = run_round(self._task, self._job.inputs[number], self._job.rounds)

@@ -12,7 +12,7 @@ from airflow_pipelines.streams.worker.remote_plan import RemotePlan
 from airflow_pipelines.streams.worker.remote_source import check_number, elements
 
 
-class Intake:
+class FeedIntake:
     """A distributor of feeds to their readers.
 
     :param fed: the plan that runs

@@ -17,9 +17,9 @@ from airflow_pipelines.streams.operators.sink import Write
 from airflow_pipelines.streams.relations import RelationSink
 from airflow_pipelines.streams.snapshots import TaskSnapshot
 from airflow_pipelines.streams.worker.chain_jobs import ChainDone, ChainJob, JobProgram, JobReply, MustStay
-from airflow_pipelines.streams.worker.intake import Intake
+from airflow_pipelines.streams.worker.intake import FeedIntake
 from airflow_pipelines.streams.worker.messages import Failure, Feed, FeedKind, OutputRows, SourceFeed
-from airflow_pipelines.streams.worker.stored_state import ChangeLog
+from airflow_pipelines.streams.worker.stored_state import StateChangeLog
 
 _log = logging.getLogger("airflow_pipelines.streams")
 RunJobs: TypeAlias = Callable[[Sequence[bytes]], Sequence[bytes]]
@@ -52,7 +52,7 @@ class Moving:
     :param log: the log that knows the states of the operators
     """
 
-    def __init__(self, plan: Plan, program: JobProgram, runner: LocalRunner, intake: Intake, log: ChangeLog) -> None:
+    def __init__(self, plan: Plan, program: JobProgram, runner: LocalRunner, intake: FeedIntake, log: StateChangeLog) -> None:
         self._program = program
         self._runner = runner
         self._intake = intake

@@ -14,12 +14,12 @@ from airflow_pipelines.streams.loop import TaskPart
 from airflow_pipelines.streams.state.entries import EVENT_TIME
 from airflow_pipelines.streams.worker.bound import BoundProgram
 from airflow_pipelines.streams.worker.chain_jobs import JobProgram
-from airflow_pipelines.streams.worker.intake import Intake
+from airflow_pipelines.streams.worker.intake import FeedIntake
 from airflow_pipelines.streams.worker.job_place import JobPlace
 from airflow_pipelines.streams.worker.messages import Feed, Open, OutputRows, StateChanges, Stepped, TaskMetrics
 from airflow_pipelines.streams.worker.moving import Moving, RunJobs, rounds_of
 from airflow_pipelines.streams.worker.remote_plan import remote_plan
-from airflow_pipelines.streams.worker.stored_state import ChangeLog, StoredState
+from airflow_pipelines.streams.worker.stored_state import StateChangeLog, StoredState
 
 _METRICS_EVERY = 1.0
 _MOST_COUNTED_BYTES = 64 << 20
@@ -65,13 +65,13 @@ class ProgramRun:
         self._clock = GivenClock(_find_first_now(request, state))
         settings = replace(bound.settings, attempt=request.attempt)
         self._runner = LocalRunner(plan, settings, self._clock, state.snapshot(), state.pages(), self._warnings.append)
-        self._intake = Intake(fed, self._runner.sources, self._warnings.append)
+        self._intake = FeedIntake(fed, self._runner.sources, self._warnings.append)
         for part in self._runner.parts():
             if part.store is not None:
                 for uid, *page_id in state.written:
                     if uid == part.uid:
                         part.store.note_written((page_id[0], page_id[1], page_id[2]))
-        self._log = ChangeLog(plan, state)
+        self._log = StateChangeLog(plan, state)
         program = JobProgram(request.program, request.schemas, JobPlace.of_this_process(request.folders), request.attempt)
         self._moving = Moving(bound.plan, program, self._runner, self._intake, self._log)
         self._sizes = self._measure_at_rest()

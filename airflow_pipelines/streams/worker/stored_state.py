@@ -105,7 +105,7 @@ class StoredState:
         }
 
 
-class ChangeLog:
+class StateChangeLog:
     """A log of the changes since the last time.
 
     :param plan: the program

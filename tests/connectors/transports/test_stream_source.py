@@ -15,7 +15,7 @@ import pytest
 
 from airflow_pipelines.connectors.base import Committing, FatalConnectorFailure, InputChunk, Lagging
 from airflow_pipelines.connectors.opening import open_stream_source
-from airflow_pipelines.connectors.transports.stream_source import StreamSource, StreamSourceOptions
+from airflow_pipelines.connectors.transports.stream_source import StreamSourceInput, StreamSourceOptions
 from airflow_pipelines.connectors.validation import validate
 from airflow_pipelines.datastream import WatermarkStrategy
 from airflow_pipelines.datastream.connectors import NumberSequenceSource
@@ -37,11 +37,11 @@ _TYPES = {"split": "INTEGER", "kind": "TINYINT", "records": "BIGINT", "payload":
 SCHEMA = RelationSchema("source x", tuple(Column(name, ColumnType(kind, nullable=False)) for name, kind in _TYPES.items()))
 
 
-def _source(process: ReadingProcess, uid: str = "x") -> StreamSource:
-    return StreamSource(StreamSourceOptions(uid=uid), SCHEMA, lambda: process)
+def _source(process: ReadingProcess, uid: str = "x") -> StreamSourceInput:
+    return StreamSourceInput(StreamSourceOptions(uid=uid), SCHEMA, lambda: process)
 
 
-def _chunks(source: StreamSource, most: int = 100_000) -> list[InputChunk]:
+def _chunks(source: StreamSourceInput, most: int = 100_000) -> list[InputChunk]:
     found: list[InputChunk] = []
     end = time.monotonic() + LIMIT
     while not found or not found[-1].end_of_input:
@@ -188,11 +188,11 @@ def test_a_process_that_cannot_be_started_is_fatal() -> None:
         raise StreamProgramError("no such interpreter")
 
     with pytest.raises(FatalConnectorFailure, match="no such interpreter"):
-        StreamSource(StreamSourceOptions(uid="x"), SCHEMA, refuse).open(None)
+        StreamSourceInput(StreamSourceOptions(uid="x"), SCHEMA, refuse).open(None)
 
 
 def test_one_that_was_never_opened_can_be_closed_and_has_nothing() -> None:
-    source = StreamSource(StreamSourceOptions(uid="x"), SCHEMA, lambda: pytest.fail("started"))
+    source = StreamSourceInput(StreamSourceOptions(uid="x"), SCHEMA, lambda: pytest.fail("started"))
     source.close()
     assert source.read(1, 0.0) is None
     source.commit({"position": ""})
@@ -203,4 +203,4 @@ def test_programs_cannot_declare_it(transport: str) -> None:
     connector = Connector("source x", "reader", ConnectorDirection.INPUT, transport, {"uid": "x"})
     with pytest.raises(InvalidOptionError, match=f"'{transport}' belongs to the hidden tables of stream programs"):
         validate(connector, SCHEMA)
-    assert isinstance(open_stream_source(connector, SCHEMA, lambda: pytest.fail("started")), StreamSource)
+    assert isinstance(open_stream_source(connector, SCHEMA, lambda: pytest.fail("started")), StreamSourceInput)

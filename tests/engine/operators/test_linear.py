@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from airflow_pipelines.engine.limits import Limits
-from airflow_pipelines.engine.spark.collecting import Collector
+from airflow_pipelines.engine.spark.collecting import FrameCollector
 from airflow_pipelines.engine.spark.driver_plans import DriverPlan
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from tests.engine.programs import Running, emitted
@@ -23,7 +23,7 @@ def collected() -> Iterator[list[int]]:
     """The rows of each result that came into this process."""
     sizes: list[int] = []
     with ExitStack() as patches:
-        for whole, name in ((DriverPlan, "run"), (Collector, "collected")):
+        for whole, name in ((DriverPlan, "run"), (FrameCollector, "collected")):
             found = getattr(whole, name)
 
             def counting(self: object, *given: object, found: Callable[..., pa.Table] = found) -> pa.Table:

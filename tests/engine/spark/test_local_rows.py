@@ -7,7 +7,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from airflow_pipelines.engine.spark.collecting import Collector, collected
+from airflow_pipelines.engine.spark.collecting import FrameCollector, collected
 from airflow_pipelines.engine.spark.jobs import started_jobs
 from airflow_pipelines.engine.spark.local_rows import local_rows
 from airflow_pipelines.engine.spark.result_connection import AbortedError, ResultConnection, ResultTooLargeError
@@ -63,11 +63,11 @@ def test_what_is_more_than_expressions_over_constants_is_a_job(sessions: SparkSe
 def test_limits_and_cancellations_hold(sessions: SparkSessions) -> None:
     frame = sessions.small.sql("SELECT k FROM VALUES ('a'), ('b') AS t(k)")
     with pytest.raises(ResultTooLargeError):
-        Collector(ResultConnection(), limit_bytes=5).collected(frame)
+        FrameCollector(ResultConnection(), limit_bytes=5).collected(frame)
     connection = ResultConnection()
     connection.abort()
     with pytest.raises(AbortedError):
-        Collector(connection).collected(frame)
+        FrameCollector(connection).collected(frame)
     with pytest.raises(AbortedError):
         list(stream_tables(frame, connection))
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_pipelines.engine.storage.checkpoint_retention import DAY_S, RemoteGarbage, Retention
+from airflow_pipelines.engine.storage.checkpoint_retention import DAY_S, CheckpointRetention, RemoteGarbage
 from airflow_pipelines.engine.storage.remote_calls import SyncError
 from airflow_pipelines.engine.storage.sync import RemoteCheckpoints, SyncConfig
 from tests.engine.storage.test_checkpoint import contents
@@ -30,7 +30,7 @@ def made_at(seconds: float, number: int = 0) -> UUID:
 )
 def test_a_copy_goes_only_when_both_limits_allow_it(ages: list[int], count: int, days: int) -> None:
     uuids = [made_at(NOW - age * DAY_S, number) for number, age in enumerate(ages)]
-    outdated = Retention(count, days).find_outdated(uuids, NOW)
+    outdated = CheckpointRetention(count, days).find_outdated(uuids, NOW)
     for place, (uuid, age) in enumerate(zip(uuids, ages, strict=True)):
         newer = len(uuids) - 1 - place
         assert (uuid in outdated) == (age > days and newer >= max(count, 1))
@@ -45,17 +45,17 @@ def test_files_go_with_the_last_copy_that_needs_them(tmp_path: Path) -> None:
     for uuid in (first, second):
         remote.push(store, files, uuid)
     garbage = RemoteGarbage(remote)
-    assert garbage.collect(Retention(2, 0), IN_A_HUNDRED_YEARS, but=second) == 0
-    assert garbage.collect(Retention(1, 100_000), IN_A_HUNDRED_YEARS, but=second) == 0
+    assert garbage.collect(CheckpointRetention(2, 0), IN_A_HUNDRED_YEARS, but=second) == 0
+    assert garbage.collect(CheckpointRetention(1, 100_000), IN_A_HUNDRED_YEARS, but=second) == 0
     # What was asked for by name is not gone at once, though it is older than what is kept.
-    assert garbage.collect(Retention(1, 0), IN_A_HUNDRED_YEARS, but=first) == 0
-    assert garbage.collect(Retention(1, 0), IN_A_HUNDRED_YEARS, but=second) == 1
+    assert garbage.collect(CheckpointRetention(1, 0), IN_A_HUNDRED_YEARS, but=first) == 0
+    assert garbage.collect(CheckpointRetention(1, 0), IN_A_HUNDRED_YEARS, but=second) == 1
     assert remote.list() == (second,)
     assert {path.name for path in (tmp_path / "bucket" / "batches").iterdir()} == {shared, new}
     # What is gone is sent again when a later checkpoint needs it.
     third = store.save(contents(3, old)).uuid
     assert remote.push(store, files, third) == 1
-    assert garbage.collect(Retention(1, 0), IN_A_HUNDRED_YEARS, but=third) == 1
+    assert garbage.collect(CheckpointRetention(1, 0), IN_A_HUNDRED_YEARS, but=third) == 1
     fresh, fresh_files = local(tmp_path / "fresh")
     remote.pull(fresh, fresh_files, third)
     assert {path.name for path in (tmp_path / "bucket" / "batches").iterdir()} == {old}
@@ -70,6 +70,6 @@ def test_no_file_goes_while_a_copy_that_may_need_it_cannot_be_read(tmp_path: Pat
         remote.push(store, files, uuid)
     (bucket / "checkpoints" / f"{uuids[2]}.json").write_text("{}")
     with pytest.raises(SyncError, match="is damaged"):
-        RemoteGarbage(remote).collect(Retention(1, 0), IN_A_HUNDRED_YEARS, but=uuids[2])
+        RemoteGarbage(remote).collect(CheckpointRetention(1, 0), IN_A_HUNDRED_YEARS, but=uuids[2])
     assert len(remote.list()) == 2
     assert len(list((bucket / "batches").iterdir())) == 2

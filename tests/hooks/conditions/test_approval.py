@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from airflow_pipelines.hooks.conditions import ApprovalCondition, Observation, Outcome
+from airflow_pipelines.hooks.conditions import ApprovalCondition, Observation, PollOutcome
 from tests.hooks.conditions.polls import descriptor, seen
 
 PROGRAMS = {"saved": {"hash": "a", "version": 1}, "new": {"hash": "b", "version": 2}}
@@ -11,7 +11,7 @@ def test_a_change_that_waits_is_found_with_what_names_its_programs() -> None:
     verdict = ApprovalCondition().judge(
         Observation(descriptor("AwaitingApproval", deployment_runtime_status_details=details), 1.0), None
     )
-    assert verdict.outcome is Outcome.REACHED
+    assert verdict.outcome is PollOutcome.REACHED
     assert verdict.result == {
         "status": "AWAITINGAPPROVAL",
         "diff": {"views": {"added": ["v"]}},
@@ -21,9 +21,9 @@ def test_a_change_that_waits_is_found_with_what_names_its_programs() -> None:
 
 
 def test_a_change_may_come_later() -> None:
-    assert ApprovalCondition().judge(seen("Running"), None).outcome is Outcome.PENDING
+    assert ApprovalCondition().judge(seen("Running"), None).outcome is PollOutcome.PENDING
     # A change is deployed while the pipeline is stopped.
-    assert ApprovalCondition().judge(seen("Stopped", "Stopped"), None).outcome is Outcome.PENDING
+    assert ApprovalCondition().judge(seen("Stopped", "Stopped"), None).outcome is PollOutcome.PENDING
     nothing_yet = Observation(descriptor("AwaitingApproval", deployment_runtime_status_details=None), 1.0)
-    assert ApprovalCondition().judge(nothing_yet, None).outcome is Outcome.PENDING
-    assert ApprovalCondition().judge(Observation(None, 1.0), None).outcome is Outcome.FAILED
+    assert ApprovalCondition().judge(nothing_yet, None).outcome is PollOutcome.PENDING
+    assert ApprovalCondition().judge(Observation(None, 1.0), None).outcome is PollOutcome.FAILED

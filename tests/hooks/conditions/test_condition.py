@@ -15,7 +15,7 @@ from airflow_pipelines.hooks.conditions import (
     LagCondition,
     MetricCondition,
     Observation,
-    Outcome,
+    PollOutcome,
     StartedCondition,
     StatusCondition,
     SyncCondition,
@@ -67,8 +67,8 @@ def test_an_unknown_condition_names_the_known_ones() -> None:
 
 def test_status_is_compared_whatever_its_case() -> None:
     condition = StatusCondition(("running",))
-    assert condition.judge(seen("Running"), None).outcome is Outcome.REACHED
-    assert condition.judge(seen("Initializing"), None).outcome is Outcome.PENDING
+    assert condition.judge(seen("Running"), None).outcome is PollOutcome.REACHED
+    assert condition.judge(seen("Initializing"), None).outcome is PollOutcome.PENDING
     with pytest.raises(ValueError, match="known: "):
         StatusCondition(("RUNING",))
 
@@ -78,34 +78,34 @@ def test_a_pipeline_that_went_down_with_an_error_fails_every_wait_with_that_erro
     down = seen("Stopped", "Stopped", error=error)
     for condition in ALL:
         verdict = condition.judge(down, None)
-        assert verdict.outcome is Outcome.FAILED
+        assert verdict.outcome is PollOutcome.FAILED
         assert "HostLost: the host died\nlast line of its log" in verdict.message
         assert verdict.result["deployment_error"] == error
 
 
 def test_waiting_for_stopped_accepts_a_pipeline_that_stopped_with_an_error() -> None:
     error = {"error_code": "X", "message": "m"}
-    assert StatusCondition(("STOPPED",)).judge(seen("Stopped", "Stopped", error=error), None).outcome is Outcome.REACHED
+    assert StatusCondition(("STOPPED",)).judge(seen("Stopped", "Stopped", error=error), None).outcome is PollOutcome.REACHED
 
 
 def test_a_stopped_pipeline_may_still_start_unless_one_has_just_asked_it_to() -> None:
     stopped = seen("Stopped", "Stopped")
-    assert StatusCondition(("RUNNING",)).judge(stopped, None).outcome is Outcome.PENDING
-    assert StartedCondition(("RUNNING",)).judge(stopped, None).outcome is Outcome.FAILED
+    assert StatusCondition(("RUNNING",)).judge(stopped, None).outcome is PollOutcome.PENDING
+    assert StartedCondition(("RUNNING",)).judge(stopped, None).outcome is PollOutcome.FAILED
     # Asked for, and only not there yet because the program still compiles.
-    assert StartedCondition(("RUNNING",)).judge(seen("Stopped", "Running"), None).outcome is Outcome.PENDING
+    assert StartedCondition(("RUNNING",)).judge(seen("Stopped", "Running"), None).outcome is PollOutcome.PENDING
 
 
 def test_no_pipeline_fails_a_wait_unless_that_is_what_one_waits_for() -> None:
     nothing = Observation(None, 1.0)
     for condition in ALL:
-        assert condition.judge(nothing, None).outcome is Outcome.FAILED
-    assert StatusCondition(("NOT_FOUND",)).judge(nothing, None).outcome is Outcome.REACHED
+        assert condition.judge(nothing, None).outcome is PollOutcome.FAILED
+    assert StatusCondition(("NOT_FOUND",)).judge(nothing, None).outcome is PollOutcome.REACHED
 
 
 def test_a_token_is_complete_pending_or_of_another_incarnation() -> None:
     condition = TokenCondition("t")
-    assert condition.judge(seen(answer={"status": "inprogress", "step": None}), None).outcome is Outcome.PENDING
+    assert condition.judge(seen(answer={"status": "inprogress", "step": None}), None).outcome is PollOutcome.PENDING
     complete = {"status": "complete", "step": 7, "durable": True}
     assert condition.judge(seen(answer=complete), None).result == complete
     assert condition.request().params == {"token": "t"}
@@ -113,15 +113,15 @@ def test_a_token_is_complete_pending_or_of_another_incarnation() -> None:
     assert Condition.from_wire({"kind": "token", "token": "t"}) == condition, "as deferred by an earlier release"
     gone = PipelineAPIError(410, "PipelineRestarted", "the token is from before the restart")
     verdict = condition.judge(seen(refusal=gone), None)
-    assert verdict.outcome is Outcome.FAILED
+    assert verdict.outcome is PollOutcome.FAILED
     assert "before the restart" in verdict.message
 
 
 def test_a_phase_in_which_the_runtime_does_not_answer_is_waited_for() -> None:
     early = PipelineAPIError(503, "Initializing", "still initializing")
     for condition in (TokenCondition("t"), IdleCondition(), CompletionCondition()):
-        assert condition.judge(seen("Initializing", refusal=early), None).outcome is Outcome.PENDING
-        assert condition.judge(seen("Provisioning"), None).outcome is Outcome.PENDING
+        assert condition.judge(seen("Initializing", refusal=early), None).outcome is PollOutcome.PENDING
+        assert condition.judge(seen("Provisioning"), None).outcome is PollOutcome.PENDING
 
 
 def test_idle_needs_equal_counters_for_the_whole_interval() -> None:
@@ -132,7 +132,7 @@ def test_idle_needs_equal_counters_for_the_whole_interval() -> None:
         verdict = condition.judge(seen(at=at, answer=stats(received, processed)), memory)
         memory = verdict.memory
         outcomes.append(verdict.outcome)
-    assert outcomes == [Outcome.PENDING] * 4 + [Outcome.REACHED]
+    assert outcomes == [PollOutcome.PENDING] * 4 + [PollOutcome.REACHED]
     assert verdict.result["total_processed_records"] == 12
 
 
@@ -140,27 +140,27 @@ def test_idle_remembers_across_a_gap_but_not_across_a_restart() -> None:
     condition = IdleCondition(5.0)
     memory = condition.judge(seen(at=100, answer=stats(3, 3)), None).memory
     json.dumps(memory)
-    assert condition.judge(seen(at=200, answer=stats(3, 3)), memory).outcome is Outcome.REACHED
-    assert condition.judge(seen(at=200, answer=stats(3, 3, incarnation="other")), memory).outcome is Outcome.PENDING
+    assert condition.judge(seen(at=200, answer=stats(3, 3)), memory).outcome is PollOutcome.REACHED
+    assert condition.judge(seen(at=200, answer=stats(3, 3, incarnation="other")), memory).outcome is PollOutcome.PENDING
 
 
 def test_completion_follows_the_pipelines_own_word() -> None:
     condition = CompletionCondition()
-    assert condition.judge(seen(answer=stats(3, 3)), None).outcome is Outcome.PENDING
-    assert condition.judge(seen(answer=stats(3, 3, complete=True)), None).outcome is Outcome.REACHED
+    assert condition.judge(seen(answer=stats(3, 3)), None).outcome is PollOutcome.PENDING
+    assert condition.judge(seen(answer=stats(3, 3, complete=True)), None).outcome is PollOutcome.REACHED
 
 
 def test_an_output_that_has_failed_ends_waits_for_delivery() -> None:
     outputs = [{"endpoint_name": "v.out", "fatal_error": "too long"}, {"endpoint_name": "v.other", "fatal_error": None}]
     verdict = CompletionCondition().judge(seen(answer=stats(3, 3) | {"outputs": outputs}), None)
-    assert (verdict.outcome, verdict.message) == (Outcome.FAILED, "output v.out has failed: too long")
+    assert (verdict.outcome, verdict.message) == (PollOutcome.FAILED, "output v.out has failed: too long")
     assert verdict.result["failed_outputs"] == {"v.out": "too long"}
     # It had nothing to deliver.
     verdict = CompletionCondition().judge(seen(answer=stats(3, 3, complete=True) | {"outputs": outputs}), None)
-    assert verdict.outcome is Outcome.REACHED
+    assert verdict.outcome is PollOutcome.REACHED
     refused = PipelineAPIError(410, "OutputFailed", "output v.out has failed: too long")
     verdict = TokenCondition("t").judge(seen(refusal=refused), None)
-    assert verdict.outcome is Outcome.FAILED
+    assert verdict.outcome is PollOutcome.FAILED
     assert "output v.out has failed: too long" in verdict.message
 
 

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from airflow_pipelines.engine.storage.checkpoint_retention import Retention
+from airflow_pipelines.engine.storage.checkpoint_retention import CheckpointRetention
 from airflow_pipelines.engine.storage.sync import SyncConfig
 from airflow_pipelines.host.checkpoints import checkpoint_sync
 from airflow_pipelines.host.checkpoints.checkpoint_sync import CheckpointSync
@@ -41,7 +41,7 @@ def test_a_copy_that_hangs_holds_up_neither_the_next_nor_the_end(tmp_path: Path,
     newest: Any = SimpleNamespace(uuid=UUID(int=1))
     durability: Any = SimpleNamespace(check=lambda: None, batches=None, checkpoints=SimpleNamespace(latest_listed=lambda: newest))
     log = PipelineLog(tmp_path / "p.log", "p")
-    sync = CheckpointSync(SyncConfig("bucket"), Retention(), durability, "me", log, lambda _: None)
+    sync = CheckpointSync(SyncConfig("bucket"), CheckpointRetention(), durability, "me", log, lambda _: None)
     sync.request()
     newest.uuid = UUID(int=2)
     began = time.monotonic()

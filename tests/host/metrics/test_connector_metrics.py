@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from uuid import uuid4
 
-from airflow_pipelines.connectors.base import ConnectorError
+from airflow_pipelines.connectors.base import CountedError
 from airflow_pipelines.engine.storage.checkpoint import Counters
 from airflow_pipelines.engine.storage.connector_state import InputCounts
 from airflow_pipelines.host.metrics.connector_metrics import InputMetrics
@@ -17,8 +17,8 @@ from airflow_pipelines.host.state.error_list import KEPT_ERRORS, ErrorList
 def test_all_errors_are_counted_and_the_newest_of_each_tag_kept() -> None:
     errors = ErrorList()
     for number in range(KEPT_ERRORS + 5):
-        errors.add(ConnectorError("parse", f"bad {number}", number))
-    errors.add(ConnectorError("transport", "gone"))
+        errors.add(CountedError("parse", f"bad {number}", number))
+    errors.add(CountedError("transport", "gone"))
     assert errors.count == KEPT_ERRORS + 6
     messages = [entry["message"] for entry in errors.to_wire()]
     assert len(messages) == KEPT_ERRORS + 1
@@ -29,7 +29,7 @@ def test_all_errors_are_counted_and_the_newest_of_each_tag_kept() -> None:
 
 def test_errors_and_counters_survive_a_checkpoint() -> None:
     metrics = InputMetrics(total_records=10, total_bytes=100, processed_records=7, processed_bytes=70)
-    metrics.parse_errors.extend([ConnectorError("parse", "bad", 3)], 5)
+    metrics.parse_errors.extend([CountedError("parse", "bad", 3)], 5)
     again = InputMetrics.from_state(InputCounts.from_json(json.loads(json.dumps(metrics.to_state().to_json()))))
     # What was read but not processed will be read again.
     assert (again.total_records, again.processed_records, again.completed_records) == (7, 7, 7)

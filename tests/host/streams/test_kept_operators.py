@@ -11,7 +11,7 @@ from airflow_pipelines.contract.change_text import operator_effect
 from airflow_pipelines.engine.streams.saved_state import PAGES, REST, SCHEMAS
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.host.streams.kept_operators import running_operators
-from airflow_pipelines.host.streams.stream_changes import KeptOperator, StreamChange, stream_change
+from airflow_pipelines.host.streams.stream_changes import SavedOperator, StreamChange, stream_change
 from airflow_pipelines.program.streams import StreamOperator, StreamProgram, StreamState
 
 TOTAL = StreamState("total", "value", "INT")
@@ -23,7 +23,7 @@ PROGRAM = StreamProgram("p", b"", (SOURCE, COUNT))
 @pytest.mark.parametrize("states", [{}, {name: SCHEMAS[name].empty() for name in (PAGES, REST)}], ids=["none", "empty"])
 def test_before_the_first_checkpoint_all_operators_go_on(states: dict[str, Trace]) -> None:
     kept = running_operators(states, PROGRAM)
-    assert kept == (KeptOperator(SOURCE, (), None), KeptOperator(COUNT, (TOTAL,), None))
+    assert kept == (SavedOperator(SOURCE, (), None), SavedOperator(COUNT, (TOTAL,), None))
     assert stream_change(kept, PROGRAM, frozenset()) == StreamChange()
 
 

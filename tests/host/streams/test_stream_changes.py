@@ -8,14 +8,14 @@ import pytest
 
 from airflow_pipelines.contract.change_plan import OperatorChange, OperatorChangeKind
 from airflow_pipelines.host.streams.kept_operators import running_operators
-from airflow_pipelines.host.streams.stream_changes import KeptOperator, StreamChange, stream_change
+from airflow_pipelines.host.streams.stream_changes import SavedOperator, StreamChange, stream_change
 from airflow_pipelines.program.streams import RelationInput, StreamOperator, StreamProgram, StreamState
 
 SOURCE = StreamOperator("in", "Source: orders", "Data Source", "f0")
 TOTALS = (StreamState("total", "value", "INT"), StreamState("seen", "map"))
 COUNT = StreamOperator("count", "Count", "Keyed Process", "f1", ("in",), True, "STRING", 128, TOTALS)
 SINK = StreamOperator("out", "Sink: print", "Data Sink", "f2", ("count",))
-KEPT = (KeptOperator(SOURCE), KeptOperator(COUNT, TOTALS, 4096, has_keys=True), KeptOperator(SINK))
+KEPT = (SavedOperator(SOURCE), SavedOperator(COUNT, TOTALS, 4096, has_keys=True), SavedOperator(SINK))
 
 
 def _change(
@@ -67,7 +67,7 @@ def test_a_state_that_is_declared_otherwise_is_dropped_alone(state: StreamState 
 
 def test_a_longer_time_to_live_drops_nothing() -> None:
     before = (StreamState("total", "value", "INT", "10 ms"),)
-    kept = (KeptOperator(replace(COUNT, states=before), before, 1),)
+    kept = (SavedOperator(replace(COUNT, states=before), before, 1),)
     after = replace(COUNT, states=(StreamState("total", "value", "INT", "20 ms"),))
     assert stream_change(kept, StreamProgram("p", b"", (after,)), frozenset()).dropped == frozenset()
 
@@ -99,7 +99,7 @@ def test_what_finds_keys_cannot_change_before_the_first_checkpoint_either() -> N
 
 
 def test_what_finds_keys_may_change_before_there_is_any() -> None:
-    change = stream_change((KeptOperator(COUNT),), StreamProgram("p", b"", (replace(COUNT, max_parallelism=64),)), frozenset())
+    change = stream_change((SavedOperator(COUNT),), StreamProgram("p", b"", (replace(COUNT, max_parallelism=64),)), frozenset())
     assert change.refusals == ()
 
 
@@ -113,7 +113,7 @@ def test_a_broadcast_state_is_dropped_alone_and_keeps_no_keys_from_changing() ->
     rules, limits = StreamState("broadcast/rules", "broadcast"), StreamState("broadcast/limits", "broadcast")
     before = replace(COUNT, states=(rules, limits))
     after = StreamProgram("p", b"", (replace(before, states=(rules,), key_type="INT"),))
-    change = stream_change([KeptOperator(before, (rules, limits), 0, 70)], after, frozenset())
+    change = stream_change([SavedOperator(before, (rules, limits), 0, 70)], after, frozenset())
     assert change.dropped == {("count", "broadcast/limits")}
     assert change.refusals == ()
     assert [(each.kept_states, each.dropped_states, each.bytes) for each in change.operators] == [
@@ -160,7 +160,7 @@ def test_a_source_that_reads_something_else_begins_anew_and_what_reads_it_goes_o
 ) -> None:
     old = replace(SOURCE, position_kind=before[0], places=before[1])
     new = replace(SOURCE, fingerprint="other", position_kind=after[0], places=after[1])
-    change = stream_change((KeptOperator(old), *KEPT[1:]), StreamProgram("p", b"", (new, COUNT, SINK)), frozenset())
+    change = stream_change((SavedOperator(old), *KEPT[1:]), StreamProgram("p", b"", (new, COUNT, SINK)), frozenset())
     assert (change.dropped, change.fresh_sources) == (({"in"}, {"in"}) if reason else (frozenset(), frozenset()))
     (operator,) = change.operators
     kind = OperatorChangeKind.STARTED_ANEW if reason else OperatorChangeKind.MODIFIED
@@ -172,7 +172,7 @@ def test_what_reads_another_relation_gets_its_contents_and_starts_anew() -> None
     old = replace(SOURCE, position_kind="RelationSource", places=("orders",))
     new = replace(old, places=("visits",), fingerprint="other")
     program = StreamProgram("p", b"", (new, COUNT, SINK), inputs=(RelationInput("in", "visits", True),))
-    change = stream_change((KeptOperator(old), *KEPT[1:]), program, frozenset())
+    change = stream_change((SavedOperator(old), *KEPT[1:]), program, frozenset())
     assert (change.fresh_inputs, change.fresh_sources) == ({"in"}, frozenset())
     assert change.dropped == {"in", "count", "out"}
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_pipelines.service.graphs.layers import GAP_X, Edge, Layout, Size, compute_layout
+from airflow_pipelines.service.graphs.layers import GAP_X, Edge, GraphLayout, Size, compute_layout
 
 BOX = Size(100, 40)
 
@@ -29,7 +29,7 @@ def test_edges_that_need_not_cross_do_not() -> None:
 
 
 def test_nothing_and_one_box() -> None:
-    assert compute_layout({}, []) == Layout({}, {}, Size(0.0, 0.0))
+    assert compute_layout({}, []) == GraphLayout({}, {}, Size(0.0, 0.0))
     assert compute_layout(boxes("a"), []).size == BOX
 
 

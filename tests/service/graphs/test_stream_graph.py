@@ -4,7 +4,7 @@ import json
 from typing import Any
 from xml.etree import ElementTree
 
-from airflow_pipelines.service.graphs.stream_graph import Exchange, StreamGraph
+from airflow_pipelines.service.graphs.stream_graph import ChainEdge, ChainGraph
 from airflow_pipelines.service.graphs.svg import picture
 
 
@@ -13,8 +13,8 @@ def node(number: int, name: str, *reads: tuple[int, str], parallelism: int = 2) 
     return {"id": number, "type": name, "contents": name, "parallelism": parallelism, "predecessors": predecessors}
 
 
-def graph(*nodes: dict[str, Any]) -> StreamGraph:
-    return StreamGraph.of_plan(json.dumps({"nodes": nodes}))
+def graph(*nodes: dict[str, Any]) -> ChainGraph:
+    return ChainGraph.of_plan(json.dumps({"nodes": nodes}))
 
 
 FRAUD = graph(
@@ -36,7 +36,7 @@ def test_operators_that_hand_on_directly_are_one_box() -> None:
         ["Sink: alerts"],
         ["Sink: audit"],
     ], "an operator with two readers ends its box"
-    assert FRAUD.exchanges[:2] == (Exchange("1", "4", ("HASH",)), Exchange("3", "4", ("BROADCAST",)))
+    assert FRAUD.exchanges[:2] == (ChainEdge("1", "4", ("HASH",)), ChainEdge("3", "4", ("BROADCAST",)))
 
 
 def test_other_numbers_of_tasks_are_other_boxes() -> None:
@@ -45,12 +45,12 @@ def test_other_numbers_of_tasks_are_other_boxes() -> None:
 
 def test_two_ways_between_the_same_boxes_are_one_arrow() -> None:
     found = graph(node(1, "a"), node(2, "b", (1, "HASH"), (1, "BROADCAST"), (1, "HASH")))
-    assert found.exchanges == (Exchange("1", "2", ("HASH", "BROADCAST")),)
+    assert found.exchanges == (ChainEdge("1", "2", ("HASH", "BROADCAST")),)
 
 
 def test_a_program_without_a_plan_has_no_boxes() -> None:
-    assert StreamGraph.of_plan("") == StreamGraph((), ())
-    ElementTree.fromstring(picture(StreamGraph((), ()), "p"))
+    assert ChainGraph.of_plan("") == ChainGraph((), ())
+    ElementTree.fromstring(picture(ChainGraph((), ()), "p"))
 
 
 def test_the_picture_is_xml_with_all_names_whatever_they_are() -> None:

@@ -13,10 +13,11 @@ import httpx
 import pytest
 from uuid6 import uuid7
 
+from airflow_pipelines.contract.enums import StorageStatus
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.registry import HostRecord
-from airflow_pipelines.contract.statuses import ProgramStatus, StorageStatus
+from airflow_pipelines.contract.statuses import CompilationStatus
 from airflow_pipelines.service import hosts
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.hosts import HostTimeout, HostUnreachable
@@ -63,7 +64,7 @@ def test_a_compiler_that_is_busy_is_waited_for_as_long_as_it_lives(
     monkeypatch.setattr(control_plane.compiler, "host", lambda: host)
     monkeypatch.setattr(control_plane.hosts, "call", call)
     control_plane.create({"name": "p", "program_code": "create table t (a int);"})
-    until(lambda: control_plane.pipeline("p").program_status is ProgramStatus.SUCCESS)
+    until(lambda: control_plane.pipeline("p").program_status is CompilationStatus.SUCCESS)
 
 
 def test_a_compiler_that_is_lost_is_not_waited_for(
@@ -96,11 +97,11 @@ def test_an_abandoned_compilation_is_taken_up_again(control_plane: ControlPlane,
 
 def test_storage_is_cleared_while_a_compiler_comes_up(control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(control_plane.compiler, "host", lambda: None)
-    control_plane.store.create(replace(given.stopped(), storage_status=StorageStatus.IN_USE))
-    assert control_plane.patch("p", {"program_code": "create table t (a int);"}).program_status is ProgramStatus.PENDING
+    control_plane.store.create(replace(given.stopped(), storage_status=StorageStatus.INUSE))
+    assert control_plane.patch("p", {"program_code": "create table t (a int);"}).program_status is CompilationStatus.PENDING
     control_plane.clear("p")
     until(lambda: control_plane.pipeline("p").storage_status is StorageStatus.CLEARED)
-    assert control_plane.pipeline("p").program_status is ProgramStatus.PENDING
+    assert control_plane.pipeline("p").program_status is CompilationStatus.PENDING
 
 
 def test_no_java_is_an_error_of_the_compiler_and_can_be_retried(
@@ -113,7 +114,7 @@ def test_no_java_is_an_error_of_the_compiler_and_can_be_retried(
     assert "JAVA_HOME" in record.program_error["system_error"]
     assert control_plane.registry.live_hosts() == []
     monkeypatch.setattr(control_plane.compiler, "host", lambda: None)
-    assert control_plane.patch("p", {"program_code": ""}).program_status is ProgramStatus.PENDING
+    assert control_plane.patch("p", {"program_code": ""}).program_status is CompilationStatus.PENDING
 
 
 def test_a_fault_of_the_compiler_is_told_and_the_program_is_not_compiled_again(

@@ -19,7 +19,7 @@ from websockets.sync.client import connect
 
 from airflow_pipelines.common.settings import Settings
 from airflow_pipelines.contract.problems import READ_ONLY_HEADER
-from airflow_pipelines.service.api_keys import Scope
+from airflow_pipelines.service.api_keys import KeyScope
 from airflow_pipelines.service.app import create_app
 from airflow_pipelines.serving import bounds, http_server
 from airflow_pipelines.serving.http_server import server_config
@@ -106,7 +106,7 @@ def test_a_socket_on_which_nothing_is_asked_is_closed(url: str, monkeypatch: pyt
 def test_a_socket_needs_a_key_as_any_request(tmp_path: Path) -> None:
     app = create_app(Settings.load(tmp_path))
     host = Starlette(routes=[Route("/deployments/{id}/query", _query, methods=["POST"])])
-    key = app.state.control_plane.api_keys.create("reports", Scope.READ)[1]
+    key = app.state.control_plane.api_keys.create("reports", KeyScope.READ)[1]
     with serving(host) as host_url, serving(app) as url:  # type: ignore[arg-type]
         running_on(app, tmp_path, host_url, os.getpid())
         with pytest.raises(InvalidStatus) as refused:

@@ -9,7 +9,7 @@ from airflow_pipelines.sql.plan.ir.full import Full
 from airflow_pipelines.sql.plan.ir.node import ColumnTypes
 from airflow_pipelines.sql.plan.ir.recursive import Recursive
 from airflow_pipelines.sql.plan.ir.stage import ViewPlan
-from airflow_pipelines.sql.plan.recursion import Member, plan_query, plan_recursive_views
+from airflow_pipelines.sql.plan.recursion import CycleMember, plan_query, plan_recursive_views
 from airflow_pipelines.sql.program.declarations import ViewDeclaration
 from airflow_pipelines.sql.program.parser import parse_program
 
@@ -60,9 +60,9 @@ class _Planned:
         self._types[relation] = columns
         self._analyzer.declare({relation: columns})
 
-    def _member(self, view: ViewDeclaration) -> Member:
+    def _member(self, view: ViewDeclaration) -> CycleMember:
         names = tuple(name for name, _ in self._analyzer.columns(view.query))
-        return Member(view.name, view.query, names, self._types[view.name])
+        return CycleMember(view.name, view.query, names, self._types[view.name])
 
     def _read_by(self, view: ViewDeclaration) -> dict[str, ColumnTypes]:
         return {name: self._types[name] for name in view.reads}

@@ -20,7 +20,7 @@ _LARGEST_CHUNK = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class TablePlan:
     """One plan for one table.
 
     The rows of a plan are made in chunks, which begin at multiples of ``chunk``. The contents of a chunk follow from the seed and
@@ -55,7 +55,7 @@ class Plan:
         return pa.Table.from_arrays([*columns, pa.array(np.full(size, int(Op.INSERT), np.int8))], schema=self.schema)
 
 
-def plans_for(options: DatagenOptions, schema: RelationSchema, seed: int) -> list[Plan]:
+def plans_for(options: DatagenOptions, schema: RelationSchema, seed: int) -> list[TablePlan]:
     """Return the plans of a connector.
 
     :param options: the options of the connector
@@ -66,7 +66,7 @@ def plans_for(options: DatagenOptions, schema: RelationSchema, seed: int) -> lis
     return [_plan(plan, number, schema, seed, len(options.plan)) for number, plan in enumerate(options.plan)]
 
 
-def _plan(options: PlanOptions, number: int, schema: RelationSchema, seed: int, plans: int) -> Plan:
+def _plan(options: PlanOptions, number: int, schema: RelationSchema, seed: int, plans: int) -> TablePlan:
     where = f"plan {number}: " if plans > 1 else ""
     try:
         settings = settings_by_name(options.fields, schema.column_names, f"table {schema.name!r}")
@@ -77,7 +77,7 @@ def _plan(options: PlanOptions, number: int, schema: RelationSchema, seed: int, 
     except PlanProblem as problem:
         raise PlanProblem(f"{where}{problem}") from problem
     chunk = options.worker_chunk_size or min(options.rate or _LARGEST_CHUNK, _LARGEST_CHUNK)
-    return Plan(number, options.limit, options.rate, chunk, seed, changes_schema(schema), makers)
+    return TablePlan(number, options.limit, options.rate, chunk, seed, changes_schema(schema), makers)
 
 
 def size_in_bytes(columns: Sequence[pa.ChunkedArray]) -> int:

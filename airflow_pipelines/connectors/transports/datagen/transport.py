@@ -16,7 +16,7 @@ from airflow_pipelines.connectors.base import ChunkInTransaction, InputChunk
 from airflow_pipelines.connectors.definition import Declared, InputContext, InputDefinition
 from airflow_pipelines.connectors.transports.datagen.makers import PlanProblem
 from airflow_pipelines.connectors.transports.datagen.options import DatagenOptions
-from airflow_pipelines.connectors.transports.datagen.plans import Plan, plans_for, size_in_bytes
+from airflow_pipelines.connectors.transports.datagen.plans import TablePlan, plans_for, size_in_bytes
 from airflow_pipelines.engine.storage.connector_state import Position
 from airflow_pipelines.rows.changes import TableChanges
 from airflow_pipelines.rows.formats.option_errors import InvalidOptionError
@@ -31,7 +31,7 @@ _SEED_BITS = 64
 class _Part:
     """Rows of one chunk of one plan."""
 
-    plan: Plan
+    plan: TablePlan
     chunk: int
     offset: int
     rows: int
@@ -52,13 +52,13 @@ class Datagen:
         self._options = options
         self._schema = schema
         self._seed = 0
-        self._plans: list[Plan] = []
+        self._plans: list[TablePlan] = []
         self._plan = 0
         self._row = 0
         self._due = 0.0
         self._in_transaction = 0
         """The number of rows of the open transaction. A transaction begins at a position, since positions move with commits."""
-        self._kept: tuple[Plan, int, pa.Table] | None = None
+        self._kept: tuple[TablePlan, int, pa.Table] | None = None
         self._pool = ThreadPoolExecutor(options.workers, "datagen") if options.workers > 1 else None
         self._closed = threading.Event()
 

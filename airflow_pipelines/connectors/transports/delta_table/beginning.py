@@ -14,7 +14,7 @@ from deltalake.exceptions import TableNotFoundError
 from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.transports.delta_table.appending import append
 from airflow_pipelines.connectors.transports.delta_table.columns import differences
-from airflow_pipelines.connectors.transports.delta_table.ledger import Ledger
+from airflow_pipelines.connectors.transports.delta_table.ledger import DeltaLedger
 from airflow_pipelines.connectors.transports.delta_table.output_options import DeltaOutputOptions
 from airflow_pipelines.connectors.transports.lake.output_options import Beginning
 
@@ -31,7 +31,7 @@ def existing(uri: str, storage: Mapping[str, str]) -> DeltaTable | None:
         return None
 
 
-def first_version(options: DeltaOutputOptions, schema: pa.Schema, ledger: Ledger) -> DeltaTable:
+def first_version(options: DeltaOutputOptions, schema: pa.Schema, ledger: DeltaLedger) -> DeltaTable:
     """Prepare the table at the first start of an output, and return it.
 
     :param options: the options of the connector
@@ -77,7 +77,7 @@ def first_version(options: DeltaOutputOptions, schema: pa.Schema, ledger: Ledger
     return DeltaTable(options.uri, storage_options=dict(options.storage_options))
 
 
-def next_version(options: DeltaOutputOptions, schema: pa.Schema, ledger: Ledger) -> DeltaTable:
+def next_version(options: DeltaOutputOptions, schema: pa.Schema, ledger: DeltaLedger) -> DeltaTable:
     """Prepare the table at a later start of an output, and return it.
 
     :param options: the options of the connector

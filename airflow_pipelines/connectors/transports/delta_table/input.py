@@ -15,7 +15,7 @@ from typing import Final
 import pyarrow as pa
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from airflow_pipelines.connectors.base import ChunkInTransaction, ConnectorError, ConnectorFailure, InputChunk, Lag
+from airflow_pipelines.connectors.base import ChunkInTransaction, ConnectorFailure, CountedError, InputChunk, Lag
 from airflow_pipelines.connectors.definition import InputContext
 from airflow_pipelines.connectors.transports.delta_table.deletion_vectors import BrokenVectorError
 from airflow_pipelines.connectors.transports.delta_table.failures import failure, in_words, is_missing
@@ -29,7 +29,7 @@ from airflow_pipelines.connectors.transports.delta_table.parts import (
     parts_in_order,
     parts_of_commit,
 )
-from airflow_pipelines.connectors.transports.delta_table.pieces import Piece, Reading, pieces_of_commit
+from airflow_pipelines.connectors.transports.delta_table.pieces import DeltaPiece, PieceReadOptions, pieces_of_commit
 from airflow_pipelines.connectors.transports.delta_table.row_condition import (
     PROBLEM,
     RowCondition,
@@ -202,11 +202,11 @@ class DeltaTableInput:
                 "has it."
             )
 
-    def _reading(self, table: SourceTable, *, whole: bool) -> Reading:
+    def _reading(self, table: SourceTable, *, whole: bool) -> PieceReadOptions:
         texts = [self._options.filter, self._options.snapshot_filter if whole else None]
         while_reading, rest = split_conditions(filter(None, texts), table.schema)
         columns = tuple(name for name in table.schema.names if self._parser.takes(name))
-        return Reading(table.filesystem, table.schema, columns, while_reading, rest)
+        return PieceReadOptions(table.filesystem, table.schema, columns, while_reading, rest)
 
     def _plan_deletes(self, table: SourceTable) -> Expression | RowCondition | None:
         """Return the condition that deletes of a change log meet."""
@@ -288,7 +288,7 @@ class DeltaTableInput:
             return [self._changes(table, pieces, reading)]
         return parts_of_commit(pieces, reading)
 
-    def _changes(self, table: SourceTable, pieces: list[Piece], reading: Reading) -> ChangesPart:
+    def _changes(self, table: SourceTable, pieces: list[DeltaPiece], reading: PieceReadOptions) -> ChangesPart:
         order = [] if self._options.cdc_order_by is None else read_order(self._options.cdc_order_by)
         known = [(find_column(name, table.schema), direction) for name, direction in order]
         return ChangesPart(pieces, reading, known, self._plan_deletes(table))
@@ -350,7 +350,7 @@ class DeltaTableInput:
             size_bytes=0 if taken is None else taken.rows.nbytes,
             position=asdict(self._place),
             parse_errors=tuple(
-                ConnectorError("parse", f"version {self._place.version}: {error.message}", error.index) for error in errors
+                CountedError("parse", f"version {self._place.version}: {error.message}", error.index) for error in errors
             ),
             num_parse_errors=0 if parsed is None else parsed.num_errors,
             end_of_input=self._place.done and self._has_ended,

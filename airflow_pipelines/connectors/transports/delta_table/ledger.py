@@ -28,7 +28,7 @@ class NotToBeTakenBackError(Exception):
     """The error for steps that cannot be taken back; its message says why."""
 
 
-class Ledger:
+class DeltaLedger:
     """The entries that one output keeps in its table.
 
     :param owner: the name of the output among all that write the table

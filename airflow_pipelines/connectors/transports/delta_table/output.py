@@ -18,20 +18,20 @@ from airflow_pipelines.connectors.transports.delta_table.appending import append
 from airflow_pipelines.connectors.transports.delta_table.beginning import existing, first_version, next_version
 from airflow_pipelines.connectors.transports.delta_table.failures import failure, in_words, is_of_store
 from airflow_pipelines.connectors.transports.delta_table.filesystems import table_files
-from airflow_pipelines.connectors.transports.delta_table.ledger import Ledger, NotToBeTakenBackError
+from airflow_pipelines.connectors.transports.delta_table.ledger import DeltaLedger, NotToBeTakenBackError
 from airflow_pipelines.connectors.transports.delta_table.output_options import DeltaOutputOptions
 from airflow_pipelines.connectors.transports.delta_table.restoring import NotRestoredError, restore
 from airflow_pipelines.connectors.transports.delta_table.step_writers import (
-    ChangeLogWriter,
+    DeltaChangeLogWriter,
+    DeltaStepWriter,
     MergedByKeyWriter,
     MergedByRowWriter,
-    StepWriter,
-    Written,
+    WrittenCommit,
 )
-from airflow_pipelines.connectors.transports.delta_table.trial import TrialTable
-from airflow_pipelines.connectors.transports.lake.change_log import ChangeLog
+from airflow_pipelines.connectors.transports.delta_table.trial import DeltaTrialTable
+from airflow_pipelines.connectors.transports.lake.change_log import ChangeLogRows
 from airflow_pipelines.connectors.transports.lake.columns import table_rows, table_schema
-from airflow_pipelines.connectors.transports.lake.output_options import Beginning, Contents
+from airflow_pipelines.connectors.transports.lake.output_options import Beginning, TableContents
 from airflow_pipelines.engine.storage.fence import Fence
 from airflow_pipelines.rows.schema import RelationSchema
 
@@ -69,9 +69,9 @@ class DeltaTableOutput:
         self._fence = fence
         self._left_out = left_out or LeftOutRows(key)
         self._owner = owner
-        self._ledger: Ledger | None = None
+        self._ledger: DeltaLedger | None = None
         self._table: DeltaTable | None = None
-        self._writer: StepWriter | None = None
+        self._writer: DeltaStepWriter | None = None
         self._schema = pa.schema([])
         self._step = -1
 
@@ -84,15 +84,15 @@ class DeltaTableOutput:
         self._check_newest()
         schema = plain = table_schema(self._columns)
         log = None
-        if self._options.write is Contents.CHANGE_LOG:
+        if self._options.write is TableContents.CHANGE_LOG:
             op_column, ts_column = self._log_columns(resumed)
-            log = ChangeLog(plain, op_column, ts_column, lambda rows: table_rows(rows, self._columns, plain))
+            log = ChangeLogRows(plain, op_column, ts_column, lambda rows: table_rows(rows, self._columns, plain))
             schema = log.table_schema
         self._schema = schema
         begin = next_version if resumed else first_version
         try:
             files = table_files(self._options.uri, self._options.storage_options)
-            ledger = self._ledger = Ledger(self._owner, None if self._fence is None else self._fence.epoch, files)
+            ledger = self._ledger = DeltaLedger(self._owner, None if self._fence is None else self._fence.epoch, files)
             self._table = begin(self._options, schema, ledger)
             step = ledger.step(self._table)
             if log is not None:
@@ -102,7 +102,7 @@ class DeltaTableOutput:
             raise failure(self._what("open"), error) from error
         self._step = -1 if step is None else step
         if log is not None:
-            self._writer = ChangeLogWriter(log)
+            self._writer = DeltaChangeLogWriter(log)
         elif self._key:
             self._writer = MergedByKeyWriter(self._columns, schema, self._key, only_ours)
         else:
@@ -146,13 +146,13 @@ class DeltaTableOutput:
             raise failure(self._what("restore"), error) from error
         self._step = step
 
-    def _go_on_in_spite_of(self, table: DeltaTable, ledger: Ledger, step: int, problem: Exception) -> None:
+    def _go_on_in_spite_of(self, table: DeltaTable, ledger: DeltaLedger, step: int, problem: Exception) -> None:
         """Let a change log repeat steps that cannot be taken back; raise an error for a table that is to be equal to the view."""
         text = f"steps {step + 1} to {self._step} in it come again and cannot be taken back: {in_words(problem)}"
         found = failure(self._what("restore"), problem)
         if isinstance(found, TransientConnectorFailure):
             raise found from problem
-        if self._options.write is Contents.CHANGE_LOG:
+        if self._options.write is TableContents.CHANGE_LOG:
             logger.warning("%s: %s; the change log will have them twice", self._options.uri, text)
             append(table, self._schema.empty_table(), ledger.opening(step, ledger.last_ts(table)))
             return
@@ -183,17 +183,17 @@ class DeltaTableOutput:
         self._step = step
         return written.records, written.size_bytes
 
-    def _commit_what_fits(self, step: int, changes: Changes) -> Written:
+    def _commit_what_fits(self, step: int, changes: Changes) -> WrittenCommit:
         """Commit a step without the rows that the table does not take."""
         table, _, writer = self._require_open()
-        trial = TrialTable(table, writer.rows)
+        trial = DeltaTrialTable(table, writer.rows)
         try:
             fitting = FittingChanges(changes, trial.check, self._left_out)
         finally:
             trial.close()
         return self._commit_step(step, fitting)
 
-    def _commit_step(self, step: int, changes: Changes) -> Written:
+    def _commit_step(self, step: int, changes: Changes) -> WrittenCommit:
         """Commit a step, and retry while commits of others conflict with it."""
         table, ledger, writer = self._require_open()
         deadline = time.monotonic() + _CONFLICTS_S
@@ -207,7 +207,7 @@ class DeltaTableOutput:
                 )
             there = ledger.step(table)
             if there is not None and there >= step:
-                return Written(0, 0)
+                return WrittenCommit(0, 0)
             try:
                 return writer.write(table, changes, lambda notes: ledger.writing(step, notes))
             except CommitFailedError as error:
@@ -228,7 +228,7 @@ class DeltaTableOutput:
         if self._fence is not None:
             self._fence.check()
 
-    def _require_open(self) -> tuple[DeltaTable, Ledger, StepWriter]:
+    def _require_open(self) -> tuple[DeltaTable, DeltaLedger, DeltaStepWriter]:
         if self._table is None or self._ledger is None or self._writer is None:
             raise ConnectorFailure(f"{self._what('write')}: it is not open")
         return self._table, self._ledger, self._writer

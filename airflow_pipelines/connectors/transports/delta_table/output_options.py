@@ -10,7 +10,7 @@ from pydantic import Field, field_validator
 
 from airflow_pipelines.connectors.transports.delta_table.storage_options import DeltaOptions
 from airflow_pipelines.connectors.transports.lake.columns import ColumnProblem, table_schema
-from airflow_pipelines.connectors.transports.lake.output_options import Contents, TableOutputOptions, check_log_columns
+from airflow_pipelines.connectors.transports.lake.output_options import TableContents, TableOutputOptions, check_log_columns
 from airflow_pipelines.rows.formats.option_errors import InvalidOptionError
 from airflow_pipelines.rows.schema import RelationSchema
 
@@ -92,7 +92,7 @@ def check_output(options: DeltaOutputOptions, schema: RelationSchema, *, has_ind
             f"delta_table_output: 'partition_by' names {unknown[0]!r}, which is no column of the view; its columns: {known}",
             "partition_by",
         )
-    if options.write is Contents.MERGED:
+    if options.write is TableContents.MERGED:
         nested = [column.name for column in schema.columns if column.type.depth]
         if nested and not has_index:
             raise InvalidOptionError(

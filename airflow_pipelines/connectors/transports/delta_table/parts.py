@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
 from airflow_pipelines.connectors.base import ConnectorFailure
-from airflow_pipelines.connectors.transports.delta_table.pieces import Piece, Reading
+from airflow_pipelines.connectors.transports.delta_table.pieces import DeltaPiece, PieceReadOptions
 from airflow_pipelines.connectors.transports.delta_table.row_condition import PROBLEM, RowCondition, add_problems
 from airflow_pipelines.rows.changes import Op
 from airflow_pipelines.rows.expressions.pushdown import Expression
@@ -40,8 +40,8 @@ class Part(Protocol):
 class FilePart:
     """A part with the rows of one file."""
 
-    piece: Piece
-    reading: Reading
+    piece: DeltaPiece
+    reading: PieceReadOptions
 
     def rows(self) -> Iterator[tuple[pa.Table, Ops]]:
         """Yield the rows and their operations."""
@@ -53,8 +53,8 @@ class FilePart:
 class NetPart:
     """A part with the net changes of a commit that rewrote files: the difference of their rows."""
 
-    pieces: Sequence[Piece]
-    reading: Reading
+    pieces: Sequence[DeltaPiece]
+    reading: PieceReadOptions
 
     def rows(self) -> Iterator[tuple[pa.Table, Ops]]:
         """Yield the deleted rows, and then the inserted ones."""
@@ -77,8 +77,8 @@ class NetPart:
 class OrderedPart:
     """A part with the rows of a snapshot whose value of a column is in a range, in the order of this column."""
 
-    pieces: Sequence[Piece]
-    reading: Reading
+    pieces: Sequence[DeltaPiece]
+    reading: PieceReadOptions
     column: str
 
     def rows(self) -> Iterator[tuple[pa.Table, Ops]]:
@@ -100,8 +100,8 @@ class ChangesPart:
     :param deletes: a condition that deletes meet
     """
 
-    pieces: Sequence[Piece]
-    reading: Reading
+    pieces: Sequence[DeltaPiece]
+    reading: PieceReadOptions
     order: Sequence[tuple[str, str]]
     deletes: Expression | RowCondition | None
 
@@ -147,7 +147,7 @@ def _repeat_by_weight(rows: pa.Table) -> pa.Table:
     return rows.take(pa.array(np.repeat(np.arange(rows.num_rows), np.maximum(weights, 0))))
 
 
-def parts_of_commit(pieces: Sequence[Piece], reading: Reading) -> list[Part]:
+def parts_of_commit(pieces: Sequence[DeltaPiece], reading: PieceReadOptions) -> list[Part]:
     """Return the parts of a commit's changes.
 
     :param pieces: the files whose rows were deleted and inserted
@@ -160,7 +160,7 @@ def parts_of_commit(pieces: Sequence[Piece], reading: Reading) -> list[Part]:
     return [FilePart(piece, reading) for piece in pieces]
 
 
-def parts_in_order(pieces: Sequence[Piece], reading: Reading, column: str) -> list[Part]:
+def parts_in_order(pieces: Sequence[DeltaPiece], reading: PieceReadOptions, column: str) -> list[Part]:
     """Return the parts of a snapshot in the order of a column.
 
     :param pieces: the files of the snapshot
@@ -185,7 +185,7 @@ def parts_in_order(pieces: Sequence[Piece], reading: Reading, column: str) -> li
     return [OrderedPart(pieces, reading.within(span), column) for span in spans]
 
 
-def _bounds(pieces: Sequence[Piece], reading: Reading, column: str, kind: pa.DataType) -> list[int]:
+def _bounds(pieces: Sequence[DeltaPiece], reading: PieceReadOptions, column: str, kind: pa.DataType) -> list[int]:
     """Return values with about :data:`SPAN_ROWS` rows between each two of them."""
     only = replace(reading, columns=(column,))
     kept: list[np.ndarray[Any, Any]] = []

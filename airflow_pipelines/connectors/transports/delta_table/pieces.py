@@ -27,7 +27,7 @@ _NONE: Final = np.array([], np.uint64)
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class DeltaPiece:
     """A file whose rows are inserted or deleted.
 
     :param path: the path in the table's folder
@@ -53,7 +53,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class PieceReadOptions:
     """The settings for reading pieces.
 
     :param filesystem: the file system of the table's folder
@@ -74,11 +74,11 @@ class Reading:
         """The columns of the rows that are read."""
         return [*self.columns, *([PROBLEM] if self.row_conditions else [])]
 
-    def within(self, condition: Expression) -> Reading:
+    def within(self, condition: Expression) -> PieceReadOptions:
         """Return the same settings for rows that meet another condition as well."""
         return replace(self, condition=condition if self.condition is None else self.condition & condition)
 
-    def may_have(self, piece: Piece) -> bool:
+    def may_have(self, piece: DeltaPiece) -> bool:
         """Return True if a piece may have rows that are wanted, by what is known of it."""
         fragment = self._fragment(piece)
         if self.condition is None:
@@ -86,7 +86,7 @@ class Reading:
         dataset = pads.FileSystemDataset([fragment], self.schema, _PARQUET, self.filesystem)
         return any(True for _ in dataset.get_fragments(filter=self.condition))
 
-    def rows(self, piece: Piece) -> Iterator[pa.Table]:
+    def rows(self, piece: DeltaPiece) -> Iterator[pa.Table]:
         """Yield the wanted rows of a piece in the order of the file, and those for which a condition cannot be evaluated."""
         wanted = tuple(dict.fromkeys([*self.columns, *(name for each in self.row_conditions for name in each.columns)]))
         for table in self._read(piece, wanted):
@@ -94,7 +94,7 @@ class Reading:
                 table = each.filter_rows(table)
             yield table.select(self.names)
 
-    def _read(self, piece: Piece, columns: tuple[str, ...]) -> Iterator[pa.Table]:
+    def _read(self, piece: DeltaPiece, columns: tuple[str, ...]) -> Iterator[pa.Table]:
         fragment = self._fragment(piece)
         if piece.change_types:
             schema = self.schema.append(pa.field(CHANGE_TYPE, pa.string()))
@@ -111,7 +111,7 @@ class Reading:
                 row += table.num_rows
                 yield (meant if self.condition is None else meant.filter(self.condition)).select(columns)
 
-    def _fragment(self, piece: Piece) -> pads.Fragment:
+    def _fragment(self, piece: DeltaPiece) -> pads.Fragment:
         known = piece.known if piece.known is not None else pc.scalar(True)
         for name, value in piece.partition.items():
             known = known & (pc.field(name) == value if value.is_valid else pc.field(name).is_null())
@@ -124,7 +124,7 @@ def _scan(fragment: pads.Fragment, schema: pa.Schema, columns: tuple[str, ...], 
             yield pa.Table.from_batches([batch])
 
 
-def _select_rows(piece: Piece, row: int, count: int) -> np.ndarray[Any, Any]:
+def _select_rows(piece: DeltaPiece, row: int, count: int) -> np.ndarray[Any, Any]:
     """Return a boolean for each of some rows of a file, True if it is included."""
     if piece.only is not None:
         meant = np.zeros(count, bool)
@@ -143,7 +143,7 @@ Deleted: TypeAlias = Callable[[FileAction], np.ndarray[Any, Any] | None]
 
 def pieces_of_commit(
     commit: Commit, schema: pa.Schema, deleted: Deleted, partition_before: Callable[[str], Mapping[str, pa.Scalar]]
-) -> list[Piece]:
+) -> list[DeltaPiece]:
     """Return the files whose rows a commit deleted, and then those whose rows it inserted.
 
     :param commit: the commit
@@ -152,9 +152,9 @@ def pieces_of_commit(
     :param partition_before: a function that returns the partition of a removed file, which the log need not contain
     """
 
-    def piece(action: FileAction, op: Op, **rest: Any) -> Piece:
+    def piece(action: FileAction, op: Op, **rest: Any) -> DeltaPiece:
         partition = partition_before(action.path) if action.partition is None else partition_values(action.partition, schema)
-        return Piece(action.path, partition, op, action.size, action.records, **rest)
+        return DeltaPiece(action.path, partition, op, action.size, action.records, **rest)
 
     if commit.changes:
         files = sorted(commit.changes, key=lambda action: action.path)

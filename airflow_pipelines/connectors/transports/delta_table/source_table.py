@@ -19,7 +19,7 @@ from airflow_pipelines.connectors.transports.delta_table.deletion_vectors import
 from airflow_pipelines.connectors.transports.delta_table.failures import in_words
 from airflow_pipelines.connectors.transports.delta_table.filesystems import table_files
 from airflow_pipelines.connectors.transports.delta_table.log import Commit, commit_path, mark_of, read_commit
-from airflow_pipelines.connectors.transports.delta_table.pieces import Deleted, Piece
+from airflow_pipelines.connectors.transports.delta_table.pieces import Deleted, DeltaPiece
 from airflow_pipelines.rows.changes import Op
 from airflow_pipelines.rows.expressions.pushdown import Expression
 
@@ -162,7 +162,7 @@ class SourceTable:
                 "another 'version'."
             )
 
-    def files(self, version: int) -> list[Piece]:
+    def files(self, version: int) -> list[DeltaPiece]:
         """Return the files of a version.
 
         :raises ConnectorFailure: when the table no longer has it
@@ -176,7 +176,7 @@ class SourceTable:
             partition = {name: _part(actions, "partition", name, row) for name in partitions}
             path = unquote(path)
             found.append(
-                Piece(
+                DeltaPiece(
                     path,
                     partition,
                     Op.INSERT,

@@ -16,7 +16,7 @@ from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.transports.delta_table.appending import append
 from airflow_pipelines.connectors.transports.delta_table.ledger import LAST_TS
-from airflow_pipelines.connectors.transports.lake.change_log import ChangeLog
+from airflow_pipelines.connectors.transports.lake.change_log import ChangeLogRows
 from airflow_pipelines.connectors.transports.lake.columns import table_rows
 from airflow_pipelines.connectors.transports.lake.readable_texts import check_texts, drop_unreadable, drop_unreadable_deletes
 from airflow_pipelines.connectors.transports.lake.signs import come_and_gone
@@ -35,17 +35,17 @@ Properties: TypeAlias = Callable[[dict[str, int]], CommitProperties]
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenCommit:
     """The number of changes in a commit, and their number of bytes in memory."""
 
     records: int
     size_bytes: int
 
 
-class StepWriter(Protocol):
+class DeltaStepWriter(Protocol):
     """A writer that puts the changes of a step into a table."""
 
-    def write(self, table: DeltaTable, changes: Changes, properties: Properties) -> Written:
+    def write(self, table: DeltaTable, changes: Changes, properties: Properties) -> WrittenCommit:
         """Commit the changes.
 
         :param table: the table in its newest version
@@ -60,22 +60,22 @@ class StepWriter(Protocol):
         """
 
 
-class ChangeLogWriter:
+class DeltaChangeLogWriter:
     """A writer that appends each change as a row.
 
     :param log: the change log that makes the rows
     """
 
-    def __init__(self, log: ChangeLog) -> None:
+    def __init__(self, log: ChangeLogRows) -> None:
         self.log = log
         self.table_schema = log.table_schema
 
-    def write(self, table: DeltaTable, changes: Changes, properties: Properties) -> Written:
+    def write(self, table: DeltaTable, changes: Changes, properties: Properties) -> WrittenCommit:
         """Append the changes."""
         logged = self.log.make_logged_changes(changes)
         append(table, logged.reader(), properties({LAST_TS: logged.last_ts}))
         self.log.last_ts = logged.last_ts
-        return Written(logged.records, logged.size_bytes)
+        return WrittenCommit(logged.records, logged.size_bytes)
 
     def rows(self, changes: pa.Table) -> pa.Table:
         """Return a row for each change."""
@@ -95,7 +95,7 @@ class _MergedWriter:
         check_texts(rows)
         return rows
 
-    def _append(self, table: DeltaTable, changes: Changes, properties: Properties) -> Written:
+    def _append(self, table: DeltaTable, changes: Changes, properties: Properties) -> WrittenCommit:
         records = size = 0
 
         def batches() -> Iterator[pa.RecordBatch]:
@@ -109,7 +109,7 @@ class _MergedWriter:
 
         reader = pa.RecordBatchReader.from_batches(self.table_schema, batches())
         append(table, reader, properties({}))
-        return Written(records, size)
+        return WrittenCommit(records, size)
 
 
 class MergedByKeyWriter(_MergedWriter):
@@ -126,7 +126,7 @@ class MergedByKeyWriter(_MergedWriter):
         self._key = key
         self._only_ours = only_ours
 
-    def write(self, table: DeltaTable, changes: Changes, properties: Properties) -> Written:
+    def write(self, table: DeltaTable, changes: Changes, properties: Properties) -> WrittenCommit:
         """Delete, update and insert the rows of the keys that changed."""
         if self._only_ours and _only_adds(changes):
             return self._append(table, changes, properties)
@@ -148,7 +148,7 @@ class MergedByKeyWriter(_MergedWriter):
             .execute()
         )
         self._compare(source, found["num_target_rows_updated"] + found["num_target_rows_deleted"])
-        return Written(source.num_rows, source.nbytes)
+        return WrittenCommit(source.num_rows, source.nbytes)
 
     def _source(self, changes: Changes) -> pa.Table:
         """Return one row for each key that changed: the new row, or the old one of a key that has none any more."""
@@ -186,7 +186,7 @@ class MergedByKeyWriter(_MergedWriter):
 class MergedByRowWriter(_MergedWriter):
     """A writer that keeps the table equal to a view without keys: each row is in it as often as in the view."""
 
-    def write(self, table: DeltaTable, changes: Changes, properties: Properties) -> Written:
+    def write(self, table: DeltaTable, changes: Changes, properties: Properties) -> WrittenCommit:
         """Insert new rows, and reduce the number of copies of deleted ones."""
         if _only_adds(changes):
             return self._append(table, changes, properties)
@@ -214,7 +214,7 @@ class MergedByRowWriter(_MergedWriter):
             )
             .execute()
         )
-        return Written(comes.num_rows + goes.num_rows, source.nbytes)
+        return WrittenCommit(comes.num_rows + goes.num_rows, source.nbytes)
 
 
 def _find_remaining(table: DeltaTable, gone: pa.Table, names: Sequence[str]) -> pa.Table:

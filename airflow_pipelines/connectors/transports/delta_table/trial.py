@@ -19,7 +19,7 @@ from airflow_pipelines.connectors.transports.delta_table.failures import in_word
 _CONSTRAINT: Final = "delta.constraints."
 
 
-class TrialTable:
+class DeltaTrialTable:
     """An empty table that takes the same rows as another one.
 
     :param table: the other table

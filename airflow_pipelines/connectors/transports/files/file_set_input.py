@@ -13,12 +13,12 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from airflow_pipelines.connectors.base import ConnectorError, ConnectorFailure, InputChunk, Lag
+from airflow_pipelines.connectors.base import ConnectorFailure, CountedError, InputChunk, Lag
 from airflow_pipelines.connectors.definition import InputContext
 from airflow_pipelines.connectors.transports.files.compression import Compression, Decompressed, compression_of
 from airflow_pipelines.connectors.transports.files.group_readers import GROUPED, GroupReader
 from airflow_pipelines.connectors.transports.files.listing import Found, Listing
-from airflow_pipelines.connectors.transports.files.progress import Progress
+from airflow_pipelines.connectors.transports.files.progress import FileProgress
 from airflow_pipelines.connectors.transports.files.readers import FileReader, Growth, TextReader, check_size
 from airflow_pipelines.connectors.transports.files.store import FileStore
 from airflow_pipelines.engine.storage.connector_state import Position
@@ -39,7 +39,7 @@ _KNOWN_AHEAD: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class FileReadOptions:
     """The settings for reading files.
 
     :param context: the context of the connector: its format, and the table that the rows are for
@@ -57,7 +57,7 @@ class Reading:
 class FileSetInput:
     """An input over files, read in the order of their names."""
 
-    def __init__(self, store: FileStore, listing: Listing, reading: Reading) -> None:
+    def __init__(self, store: FileStore, listing: Listing, reading: FileReadOptions) -> None:
         """Make an input that stands at the beginning.
 
         :param store: the store that opens the files
@@ -67,7 +67,7 @@ class FileSetInput:
         self._store = store
         self._listing = listing
         self._reading = reading
-        self._progress = Progress(in_order=not reading.follow)
+        self._progress = FileProgress(in_order=not reading.follow)
         self._pages: Iterator[Sequence[Found]] | None = None
         self._queue: deque[Found] = deque()
         self._reader: FileReader | None = None
@@ -317,7 +317,7 @@ class _Taken:
         self.parts: list[Parsed] = []
         self.records = 0
         self.size = 0
-        self._errors: list[ConnectorError] = []
+        self._errors: list[CountedError] = []
 
     def add(self, name: str, parsed: Parsed, size: int) -> None:
         """Add the result of a read of one file."""
@@ -326,7 +326,7 @@ class _Taken:
         self.size += size
         shown = posixpath.basename(name)
         self._errors += [
-            ConnectorError("parse", f"{shown}: {error.message}", error.index) for error in parsed.errors[-_MAX_KEPT_ERRORS:]
+            CountedError("parse", f"{shown}: {error.message}", error.index) for error in parsed.errors[-_MAX_KEPT_ERRORS:]
         ]
 
     def chunk(self, position: Position, ended: bool) -> InputChunk:

@@ -15,7 +15,7 @@ from airflow_pipelines.connectors.transports.files.compression import Compressio
 from airflow_pipelines.connectors.transports.lake.columns import table_rows, table_schema
 from airflow_pipelines.connectors.transports.lake.readable_texts import check_texts
 from airflow_pipelines.rows.formats.csv import CsvOptions
-from airflow_pipelines.rows.formats.definition import Encoder
+from airflow_pipelines.rows.formats.definition import ChangeEncoder
 from airflow_pipelines.rows.formats.delta import with_operations
 from airflow_pipelines.rows.formats.json import JsonOptions
 from airflow_pipelines.rows.schema import RelationSchema
@@ -83,7 +83,7 @@ class FileLimits:
 
 def text_files(
     encoding: CsvOptions | JsonOptions,
-    new_encoder: Callable[[], Encoder],
+    new_encoder: Callable[[], ChangeEncoder],
     compression: Compression,
     limits: FileLimits,
     left_out: LeftOutRows,
@@ -115,7 +115,7 @@ class _TextFile:
     def __init__(
         self,
         file: Any,
-        encoder: Encoder,
+        encoder: ChangeEncoder,
         array_size: int | None,
         compression: Compression,
         limits: FileLimits,

@@ -22,7 +22,7 @@ class UnreadableError(Exception):
     """The error for a file that is not of its format, or not complete."""
 
 
-class Groups(Protocol):
+class RowGroups(Protocol):
     """The rows of an open file, in groups."""
 
     def read(self, number: int) -> tuple[pa.Table, int] | None:
@@ -38,7 +38,7 @@ class GroupReader:
     def __init__(
         self,
         file: Any,
-        open_groups: Callable[[Any], Groups],
+        open_groups: Callable[[Any], RowGroups],
         parser: TableParser,
         place: Mapping[str, Any],
         growth: Growth = Growth.NONE,
@@ -60,7 +60,7 @@ class GroupReader:
         self._group = int(place.get("group", 0))
         # Earlier releases kept only the row of the file.
         self._row = int(place.get("row", 0 if "group" in place else self._index))
-        self._groups: Groups | None = None
+        self._groups: RowGroups | None = None
         self._current: tuple[pa.Table, int] | None = None
         self._damage: UnreadableError | None = None
 
@@ -107,7 +107,7 @@ class GroupReader:
             self.done = self._is_last(self._groups)
         return rows
 
-    def _is_last(self, groups: Groups) -> bool:
+    def _is_last(self, groups: RowGroups) -> bool:
         """Return True if there are no more rows. Damage is kept for the next read, so that it comes after the rows before it."""
         try:
             self._current = groups.read(self._group)
@@ -213,7 +213,7 @@ class AvroGroups:
         return None
 
 
-GROUPED: Final[Mapping[str, Callable[[Any], Groups]]] = {"avro": AvroGroups, "orc": OrcGroups, "parquet": ParquetGroups}
+GROUPED: Final[Mapping[str, Callable[[Any], RowGroups]]] = {"avro": AvroGroups, "orc": OrcGroups, "parquet": ParquetGroups}
 """The functions that open files of self-describing formats, by format."""
 
 

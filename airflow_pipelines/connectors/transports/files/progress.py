@@ -11,7 +11,7 @@ FEW_PLACES: Final = 100
 """The number of places above which they are packed."""
 
 
-class Progress:
+class FileProgress:
     """The files that are done, and the places in others, by name.
 
     Files that are read once are read in the order of their names, so that the last name is enough. New files of a followed folder

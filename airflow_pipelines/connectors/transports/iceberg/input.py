@@ -12,14 +12,14 @@ from typing import Any, Final
 import pyarrow as pa
 from pyiceberg.table import Table
 
-from airflow_pipelines.connectors.base import ChunkInTransaction, ConnectorError, ConnectorFailure, InputChunk, Lag
+from airflow_pipelines.connectors.base import ChunkInTransaction, ConnectorFailure, CountedError, InputChunk, Lag
 from airflow_pipelines.connectors.definition import InputContext
 from airflow_pipelines.connectors.transports.iceberg.columns import plain_uuids
 from airflow_pipelines.connectors.transports.iceberg.field_names import FieldNames
 from airflow_pipelines.connectors.transports.iceberg.input_options import IcebergInputOptions, IcebergMode
 from airflow_pipelines.connectors.transports.iceberg.pieces import (
     ALL_ROWS,
-    Piece,
+    IcebergPiece,
     pieces_of_change,
     pieces_of_snapshot,
     rows_of,
@@ -72,7 +72,7 @@ class IcebergInput:
         self._table: Table | None = None
         self._names = FieldNames({}, self._parser.takes)
         self._place = _Place(None, whole=False, done=True)
-        self._pieces: list[Piece] | None = None
+        self._pieces: list[IcebergPiece] | None = None
         self._rows: Iterator[pa.Table] | None = None
         self._rest: pa.Table | None = None
         self._next_look = 0.0
@@ -193,7 +193,7 @@ class IcebergInput:
         self._rest = self._next_rows(table, pieces)
         return self._chunk(_as_deletes(parsed) if piece.op is Op.DELETE else parsed, taken.nbytes)
 
-    def _pieces_of_place(self, table: Table) -> list[Piece]:
+    def _pieces_of_place(self, table: Table) -> list[IcebergPiece]:
         place = self._place
         if self._pieces is None and place.snapshot is not None:
             if place.whole:
@@ -203,7 +203,7 @@ class IcebergInput:
                 self._pieces = [] if snapshot is None else pieces_of_change(table, snapshot)
         return self._pieces or []
 
-    def _next_rows(self, table: Table, pieces: list[Piece]) -> pa.Table | None:
+    def _next_rows(self, table: Table, pieces: list[IcebergPiece]) -> pa.Table | None:
         """Return unread rows of the first file that has any, or None if all of the snapshot is done."""
         place = self._place
         while place.piece < len(pieces):
@@ -229,7 +229,7 @@ class IcebergInput:
             records=0 if parsed is None else parsed.records,
             size_bytes=size,
             position={name: getattr(place, name) for name in _Place.__slots__},
-            parse_errors=tuple(ConnectorError("parse", f"{self._shown}: {error.message}", error.index) for error in errors),
+            parse_errors=tuple(CountedError("parse", f"{self._shown}: {error.message}", error.index) for error in errors),
             num_parse_errors=0 if parsed is None else parsed.num_errors,
             end_of_input=place.done and self._options.mode is IcebergMode.SNAPSHOT,
             transaction=transaction,

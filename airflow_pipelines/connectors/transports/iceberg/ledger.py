@@ -19,7 +19,7 @@ _ALL_OURS: Final = "airflow-pipelines.all-ours"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LedgerEntry:
     """The entry of an output in the summary of a snapshot that it made.
 
     :param snapshot_id: the snapshot
@@ -36,7 +36,7 @@ class Entry:
     all_ours: bool
 
 
-class Ledger:
+class IcebergLedger:
     """The entries that one output keeps in its table.
 
     :param owner: the name of the output among all that write the table
@@ -47,15 +47,15 @@ class Ledger:
         self._owner = owner
         self._epoch = epoch
 
-    def newest(self, table: Table) -> Entry | None:
+    def newest(self, table: Table) -> LedgerEntry | None:
         """Return the newest entry of the output in the table, or None if it never wrote the table."""
         return next((entry for _, entry in self._history(table) if entry is not None), None)
 
-    def is_overtaken(self, entry: Entry | None) -> bool:
+    def is_overtaken(self, entry: LedgerEntry | None) -> bool:
         """Return True if another run of the pipeline has opened the output since."""
         return self._epoch is not None and (entry is None or entry.epoch != self._epoch)
 
-    def entry_after(self, table: Table, step: int) -> Entry | None:
+    def entry_after(self, table: Table, step: int) -> LedgerEntry | None:
         """Return the entry to roll back to so that the table has the output's steps up to ``step``.
 
         :returns: the entry; None when others have written since, or the history does not go back so far
@@ -78,7 +78,7 @@ class Ledger:
         entry = {_OUTPUT: self._owner, _STEP: str(step), _LAST_TS: str(last_ts), _ALL_OURS: "true" if all_ours else "false"}
         return {**entry, **epoch}
 
-    def _history(self, table: Table) -> Iterator[tuple[Snapshot, Entry | None]]:
+    def _history(self, table: Table) -> Iterator[tuple[Snapshot, LedgerEntry | None]]:
         """Yield the snapshots that led to the current one, newest first, with the output's entries."""
         snapshot = table.current_snapshot()
         while snapshot is not None:
@@ -86,13 +86,13 @@ class Ledger:
             parent = snapshot.parent_snapshot_id
             snapshot = None if parent is None else table.snapshot_by_id(parent)
 
-    def _read_entry(self, snapshot: Snapshot) -> Entry | None:
+    def _read_entry(self, snapshot: Snapshot) -> LedgerEntry | None:
         found = {} if snapshot.summary is None else snapshot.summary.additional_properties
         if found.get(_OUTPUT) != self._owner:
             return None
         try:
             epoch = found.get(_EPOCH)
-            return Entry(
+            return LedgerEntry(
                 snapshot.snapshot_id,
                 int(found[_STEP]),
                 None if epoch is None else int(epoch),

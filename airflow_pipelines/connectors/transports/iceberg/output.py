@@ -24,13 +24,13 @@ from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.definition import OutputContext
 from airflow_pipelines.connectors.left_out import FittingChanges
 from airflow_pipelines.connectors.transports.iceberg.columns import as_iceberg, iceberg_schema, with_required
-from airflow_pipelines.connectors.transports.iceberg.ledger import Ledger
+from airflow_pipelines.connectors.transports.iceberg.ledger import IcebergLedger
 from airflow_pipelines.connectors.transports.iceberg.output_options import IcebergOutputOptions, check_key
-from airflow_pipelines.connectors.transports.iceberg.step_writers import ChangeLogWriter, MergedWriter, Written
+from airflow_pipelines.connectors.transports.iceberg.step_writers import IcebergChangeLogWriter, MergedWriter, WrittenSnapshot
 from airflow_pipelines.connectors.transports.iceberg.tables import open_catalog, table_access, without_retries
-from airflow_pipelines.connectors.transports.iceberg.trial import TrialTable, may_be_of_rows
-from airflow_pipelines.connectors.transports.lake.change_log import ChangeLog
-from airflow_pipelines.connectors.transports.lake.output_options import Beginning, Contents
+from airflow_pipelines.connectors.transports.iceberg.trial import IcebergTrialTable, may_be_of_rows
+from airflow_pipelines.connectors.transports.lake.change_log import ChangeLogRows
+from airflow_pipelines.connectors.transports.lake.output_options import Beginning, TableContents
 
 logger = logging.getLogger(__name__)
 
@@ -51,11 +51,11 @@ class IcebergOutput:
         self._options = options
         self._name = options.table_name or ""
         self._fence = context.fence
-        self._ledger = Ledger(context.writer, None if context.fence is None else context.fence.epoch)
+        self._ledger = IcebergLedger(context.writer, None if context.fence is None else context.fence.epoch)
         self._columns = context.schema.columns
         self._key = context.key
         self._left_out = context.left_out
-        if options.write is Contents.MERGED:
+        if options.write is TableContents.MERGED:
             check_key(context.schema, context.key)
         self._writer = self._new_writer()
         self._table: Table | None = None
@@ -178,16 +178,16 @@ class IcebergOutput:
         properties = self._ledger.properties(step, self._last_ts, all_ours=self._all_ours)
         table.append(self._writer.table_schema.empty_table(), snapshot_properties=properties)
 
-    def _commit_what_fits(self, step: int, changes: Changes, error: Exception) -> Written:
+    def _commit_what_fits(self, step: int, changes: Changes, error: Exception) -> WrittenSnapshot:
         """Commit a step without the rows that the table does not take."""
-        trial = TrialTable(self._require_open(), self._writer, error)
+        trial = IcebergTrialTable(self._require_open(), self._writer, error)
         try:
             fitting = FittingChanges(changes, trial.check, self._left_out)
         finally:
             trial.close()
         return self._commit_step(step, fitting)
 
-    def _commit_step(self, step: int, changes: Changes) -> Written:
+    def _commit_step(self, step: int, changes: Changes) -> WrittenSnapshot:
         """Commit a step, and retry while commits of others conflict with it."""
         table = self._require_open()
         deadline = time.monotonic() + _CONFLICTS_S
@@ -201,7 +201,7 @@ class IcebergOutput:
                     f"{self._what('write')}: another run of the pipeline has opened the table since. This one ends."
                 )
             if entry is not None and entry.step >= step:
-                return Written(0, 0, self._last_ts)
+                return WrittenSnapshot(0, 0, self._last_ts)
             self._all_ours = self._all_ours and entry is not None and self._is_current(table, entry.snapshot_id)
             if isinstance(self._writer, MergedWriter):
                 self._writer.appends_new_keys = self._all_ours
@@ -216,7 +216,7 @@ class IcebergOutput:
             time.sleep(random.uniform(0, pause_s))  # noqa: S311
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
-    def _try(self, table: Table, step: int, changes: Changes) -> Written:
+    def _try(self, table: Table, step: int, changes: Changes) -> WrittenSnapshot:
         transaction = without_retries(table).transaction()
         written = self._writer.write(
             table, transaction, changes, lambda last_ts: self._ledger.properties(step, last_ts, all_ours=self._all_ours)
@@ -229,16 +229,16 @@ class IcebergOutput:
         current = table.current_snapshot()
         return current is not None and current.snapshot_id == snapshot_id
 
-    def _new_writer(self, required: Collection[str] = ()) -> ChangeLogWriter | MergedWriter:
+    def _new_writer(self, required: Collection[str] = ()) -> IcebergChangeLogWriter | MergedWriter:
         """Make a writer for a table in which some columns are never NULL."""
         schema = with_required(iceberg_schema(self._columns), required)
-        if self._options.write is Contents.MERGED:
+        if self._options.write is TableContents.MERGED:
             return MergedWriter(self._columns, schema, self._key)
-        log = ChangeLog(
+        log = ChangeLogRows(
             schema, self._options.op_column, self._options.ts_column, lambda rows: as_iceberg(rows, self._columns, schema)
         )
         log.table_schema = with_required(log.table_schema, required)
-        return ChangeLogWriter(log)
+        return IcebergChangeLogWriter(log)
 
     def _fit_to(self, table: Table) -> None:
         """Adapt the rows to write to an existing table.
@@ -285,10 +285,10 @@ class IcebergOutput:
 
     @property
     def _last_ts(self) -> int:
-        return self._writer.log.last_ts if isinstance(self._writer, ChangeLogWriter) else 0
+        return self._writer.log.last_ts if isinstance(self._writer, IcebergChangeLogWriter) else 0
 
     def _resume_writer(self, last_ts: int) -> None:
-        if isinstance(self._writer, ChangeLogWriter):
+        if isinstance(self._writer, IcebergChangeLogWriter):
             self._writer.log.last_ts = last_ts
 
     def _check_newest(self) -> None:

@@ -9,7 +9,7 @@ from pydantic import model_validator
 from airflow_pipelines.connectors.transports.iceberg.catalog_options import IcebergOptions
 from airflow_pipelines.connectors.transports.iceberg.columns import iceberg_schema
 from airflow_pipelines.connectors.transports.lake.columns import ColumnProblem
-from airflow_pipelines.connectors.transports.lake.output_options import Contents, TableOutputOptions, check_log_columns
+from airflow_pipelines.connectors.transports.lake.output_options import TableContents, TableOutputOptions, check_log_columns
 from airflow_pipelines.rows.formats.option_errors import InvalidOptionError
 from airflow_pipelines.rows.schema import RelationSchema
 
@@ -36,7 +36,7 @@ def check_output(options: IcebergOutputOptions, schema: RelationSchema, index: s
         iceberg_schema(schema.columns)
     except ColumnProblem as problem:
         raise InvalidOptionError(f"iceberg_output: {problem}") from problem
-    if options.write is Contents.MERGED:
+    if options.write is TableContents.MERGED:
         if index is None:
             raise InvalidOptionError(
                 "iceberg_output: 'write': 'merged' tells rows apart by an index. Add CREATE INDEX to the program and option "

@@ -21,7 +21,7 @@ ALL_ROWS: Final[BooleanExpression] = AlwaysTrue()
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class IcebergPiece:
     """A file whose rows are inserted or deleted.
 
     :param task: the file, and its deleted rows
@@ -34,12 +34,12 @@ class Piece:
     op: Op
 
 
-def pieces_of_snapshot(table: Table, snapshot_id: int, condition: BooleanExpression) -> list[Piece]:
+def pieces_of_snapshot(table: Table, snapshot_id: int, condition: BooleanExpression) -> list[IcebergPiece]:
     """Return the files of a snapshot, in a stable order."""
-    return [Piece(task, snapshot_id, Op.INSERT) for task in _tasks(table, snapshot_id, condition)]
+    return [IcebergPiece(task, snapshot_id, Op.INSERT) for task in _tasks(table, snapshot_id, condition)]
 
 
-def pieces_of_change(table: Table, snapshot: Snapshot) -> list[Piece]:
+def pieces_of_change(table: Table, snapshot: Snapshot) -> list[IcebergPiece]:
     """Return the files whose rows a snapshot deleted, then those whose rows it inserted.
 
     Files that lost some of their rows are both: the remaining rows are deleted and inserted again, which is no change.
@@ -51,8 +51,8 @@ def pieces_of_change(table: Table, snapshot: Snapshot) -> list[Piece]:
     after = {_identity(task): task for task in _tasks(table, snapshot.snapshot_id, ALL_ROWS)}
     parent = snapshot.parent_snapshot_id
     before = {} if parent is None else {_identity(task): task for task in _tasks(table, parent, ALL_ROWS)}
-    gone = [Piece(task, parent or 0, Op.DELETE) for key, task in before.items() if key not in after]
-    come = [Piece(task, snapshot.snapshot_id, Op.INSERT) for key, task in after.items() if key not in before]
+    gone = [IcebergPiece(task, parent or 0, Op.DELETE) for key, task in before.items() if key not in after]
+    come = [IcebergPiece(task, snapshot.snapshot_id, Op.INSERT) for key, task in after.items() if key not in before]
     return gone + come
 
 
@@ -65,7 +65,7 @@ def schema_of(table: Table, snapshot_id: int | None) -> Schema:
     return table.scan(snapshot_id=snapshot_id).projection()
 
 
-def rows_of(table: Table, piece: Piece, names: FieldNames, condition: BooleanExpression) -> Iterator[pa.Table]:
+def rows_of(table: Table, piece: IcebergPiece, names: FieldNames, condition: BooleanExpression) -> Iterator[pa.Table]:
     """Yield the rows of a piece, in a stable order.
 
     :param table: the table

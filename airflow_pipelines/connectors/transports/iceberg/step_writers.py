@@ -18,7 +18,7 @@ from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.transports.iceberg.columns import as_iceberg
 from airflow_pipelines.connectors.transports.iceberg.pieces import ALL_ROWS
-from airflow_pipelines.connectors.transports.lake.change_log import ChangeLog
+from airflow_pipelines.connectors.transports.lake.change_log import ChangeLogRows
 from airflow_pipelines.connectors.updates import equal_neighbours
 from airflow_pipelines.rows.schema import Column
 from airflow_pipelines.rows.zsets import WEIGHT
@@ -32,7 +32,7 @@ Of more keys only the least and the greatest are compared.
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenSnapshot:
     """The number of changes in a snapshot, their number of bytes in memory, and the greatest number of a change."""
 
     records: int
@@ -44,10 +44,10 @@ Properties = Callable[[int], dict[str, str]]
 """A function that takes the greatest number of a change and returns the properties for the summary of a snapshot."""
 
 
-class StepWriter(Protocol):
+class IcebergStepWriter(Protocol):
     """A writer that puts the changes of a step into a transaction of a table."""
 
-    def write(self, table: Table, transaction: Transaction, changes: Changes, properties: Properties) -> Written:
+    def write(self, table: Table, transaction: Transaction, changes: Changes, properties: Properties) -> WrittenSnapshot:
         """Add the changes to the transaction, which the caller commits.
 
         :param table: the table in its newest version
@@ -57,17 +57,17 @@ class StepWriter(Protocol):
         """
 
 
-class ChangeLogWriter:
+class IcebergChangeLogWriter:
     """A writer that appends each change as a row.
 
     :param log: the change log that makes the rows
     """
 
-    def __init__(self, log: ChangeLog) -> None:
+    def __init__(self, log: ChangeLogRows) -> None:
         self.log = log
         self.table_schema = log.table_schema
 
-    def write(self, table: Table, transaction: Transaction, changes: Changes, properties: Properties) -> Written:
+    def write(self, table: Table, transaction: Transaction, changes: Changes, properties: Properties) -> WrittenSnapshot:
         """Append the changes."""
         logged = self.log.make_logged_changes(changes)
         with transaction.update_snapshot(snapshot_properties=properties(logged.last_ts)).fast_append() as update:
@@ -76,7 +76,7 @@ class ChangeLogWriter:
             for rows in parts:
                 for data_file in _dataframe_to_data_files(transaction.table_metadata, rows, table.io):
                     update.append_data_file(data_file)
-        return Written(logged.records, logged.size_bytes, logged.last_ts)
+        return WrittenSnapshot(logged.records, logged.size_bytes, logged.last_ts)
 
 
 class MergedWriter:
@@ -99,10 +99,10 @@ class MergedWriter:
         self.appends_new_keys = False
         """True if an inserted key without a delete is certainly not in the table."""
 
-    def write(self, table: Table, transaction: Transaction, changes: Changes, properties: Properties) -> Written:
+    def write(self, table: Table, transaction: Transaction, changes: Changes, properties: Properties) -> WrittenSnapshot:
         """Replace the rows of the keys that changed."""
         comes, goes = self._split(changes)
-        written = Written(comes.num_rows + goes.num_rows, comes.nbytes + goes.nbytes, 0)
+        written = WrittenSnapshot(comes.num_rows + goes.num_rows, comes.nbytes + goes.nbytes, 0)
         keys = goes if self.appends_new_keys else pa.concat_tables([comes.select(self._key).cast(self._key_schema), goes])
         with transaction.update_snapshot(snapshot_properties=properties(0)).overwrite() as update:
             for task in self._files_with(table, keys):

@@ -16,7 +16,7 @@ from pyiceberg.table.metadata import new_table_metadata
 from pyiceberg.transforms import IdentityTransform
 
 from airflow_pipelines.connectors.left_out import RowProblem
-from airflow_pipelines.connectors.transports.iceberg.step_writers import StepWriter
+from airflow_pipelines.connectors.transports.iceberg.step_writers import IcebergStepWriter
 
 _OF_ROWS: Final = (ValueError, TypeError, ArithmeticError)
 _PLACES: Final = (
@@ -34,7 +34,7 @@ def may_be_of_rows(error: Exception) -> bool:
     return isinstance(error, _OF_ROWS) or _is_too_long(error)
 
 
-class TrialTable:
+class IcebergTrialTable:
     """An empty table that takes the same rows as another one.
 
     :param table: the other table
@@ -42,7 +42,7 @@ class TrialTable:
     :param error: the error because of which it could not be written
     """
 
-    def __init__(self, table: Table, writer: StepWriter, error: Exception) -> None:
+    def __init__(self, table: Table, writer: IcebergStepWriter, error: Exception) -> None:
         self._writer = writer
         self._folder = tempfile.TemporaryDirectory(prefix="airflow-pipelines-trial-")
         properties = {name: value for name, value in table.properties.items() if name not in _PLACES}

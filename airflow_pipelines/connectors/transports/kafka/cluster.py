@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from airflow_pipelines.connectors.base import Lag
 from airflow_pipelines.connectors.definition import InputContext
 from airflow_pipelines.connectors.transports.kafka.cluster_blocks import BLOCK_TYPE, BlockReading, ClusterBlock, code
-from airflow_pipelines.connectors.transports.kafka.cluster_ranges import Part, Range, chosen_ranges, parts_of
+from airflow_pipelines.connectors.transports.kafka.cluster_ranges import Range, ResultPart, chosen_ranges, parts_of
 from airflow_pipelines.connectors.transports.kafka.options import KafkaInputOptions
 from airflow_pipelines.engine.errors import mask_secrets
 from airflow_pipelines.engine.spark.collecting import collected
@@ -91,7 +91,7 @@ class ClusterReader:
         self._where = where
         self._group = f"{where} {uuid4().hex}"
         self._session: SparkSession | None = None
-        self._parts: deque[Part] = deque()
+        self._parts: deque[ResultPart] = deque()
         self._record_bytes: float | None = None
         self._works = True
         self._said = False
@@ -145,7 +145,7 @@ class ClusterReader:
         """True if :meth:`next_part` returns anything."""
         return bool(self._parts)
 
-    def next_part(self) -> Part | None:
+    def next_part(self) -> ResultPart | None:
         """Return the next part of what was fetched, or None if there is none."""
         return self._parts.popleft() if self._parts else None
 

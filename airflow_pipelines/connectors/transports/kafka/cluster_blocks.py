@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from airflow_pipelines.connectors.parsers import new_parser
 from airflow_pipelines.connectors.registry import find_format
 from airflow_pipelines.connectors.transports.kafka.headers import HeaderCondition, Headers
-from airflow_pipelines.connectors.transports.kafka.records import Malformed, RecordReader, Rows
+from airflow_pipelines.connectors.transports.kafka.records import Malformed, RecordReader, RecordRows
 from airflow_pipelines.rows.changes import TableChanges
 from airflow_pipelines.rows.formats.messages import message_parser
 from airflow_pipelines.rows.schema import RelationSchema
@@ -119,7 +119,7 @@ class ClusterBlock:
     first: int
     last: int
     fetched_bytes: int
-    rows: Rows
+    rows: RecordRows
 
     @classmethod
     def of_row(cls, table: str, row: Mapping[str, Any]) -> ClusterBlock:
@@ -133,7 +133,7 @@ class ClusterBlock:
             with pa.ipc.open_stream(row["rows"]) as stream:
                 changes = TableChanges(table, stream.read_all(), truncates=row["truncates"])
         errors = tuple(Malformed(error["offset"], error["message"]) for error in row["errors"])
-        rows = Rows(changes, row["records"], row["size_bytes"], errors, row["num_errors"])
+        rows = RecordRows(changes, row["records"], row["size_bytes"], errors, row["num_errors"])
         return cls(row["partition"], row["first"], row["last"], row["fetched_bytes"], rows)
 
     def to_batch(self) -> pa.RecordBatch:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from airflow_pipelines.connectors.transports.kafka.cluster_blocks import ClusterBlock
-from airflow_pipelines.connectors.transports.kafka.records import Rows
+from airflow_pipelines.connectors.transports.kafka.records import RecordRows
 
 Range: TypeAlias = tuple[int, int]
 """The offset at which reading begins, and the one at which it ends."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ResultPart:
     """A part of the result of a job.
 
     :param partition: the number of the partition
@@ -24,7 +24,7 @@ class Part:
 
     partition: int
     next: int
-    rows: Rows
+    rows: RecordRows
 
 
 def chosen_ranges(places: Mapping[int, int], ends: Mapping[int, int], most: int) -> dict[int, Range]:
@@ -42,7 +42,7 @@ def chosen_ranges(places: Mapping[int, int], ends: Mapping[int, int], most: int)
     }
 
 
-def parts_of(blocks: Iterable[ClusterBlock], ranges: Mapping[int, Range]) -> list[Part]:
+def parts_of(blocks: Iterable[ClusterBlock], ranges: Mapping[int, Range]) -> list[ResultPart]:
     """Return the result of a job as parts, in an order in which no partition is far ahead of others.
 
     The last part of each partition goes to the end of its range: transaction markers are offsets without records.
@@ -57,14 +57,14 @@ def parts_of(blocks: Iterable[ClusterBlock], ranges: Mapping[int, Range]) -> lis
     return sorted(parts, key=lambda part: (_compute_progress(part, ranges[part.partition]), part.partition))
 
 
-def _compute_progress(part: Part, chosen: Range) -> float:
+def _compute_progress(part: ResultPart, chosen: Range) -> float:
     """Return the share of its range that ends with a part."""
     start, end = chosen
     return (part.next - start) / (end - start)
 
 
-def _parts(partition: int, blocks: Sequence[ClusterBlock], end: int) -> list[Part]:
+def _parts(partition: int, blocks: Sequence[ClusterBlock], end: int) -> list[ResultPart]:
     if not blocks:
-        return [Part(partition, end, Rows(None, 0, 0, (), 0))]
+        return [ResultPart(partition, end, RecordRows(None, 0, 0, (), 0))]
     nexts = [*(block.last + 1 for block in blocks[:-1]), end]
-    return [Part(partition, following, block.rows) for block, following in zip(blocks, nexts, strict=True)]
+    return [ResultPart(partition, following, block.rows) for block, following in zip(blocks, nexts, strict=True)]

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from airflow_pipelines.connectors.base import ConnectorError, ConnectorFailure, InputChunk, Lag, TransientConnectorFailure
+from airflow_pipelines.connectors.base import ConnectorFailure, CountedError, InputChunk, Lag, TransientConnectorFailure
 from airflow_pipelines.connectors.transports.kafka.cluster import ClusterReader
 from airflow_pipelines.connectors.transports.kafka.failures import connector_problems, failures_of_format
 from airflow_pipelines.connectors.transports.kafka.in_time_order import InTimeOrder
@@ -23,8 +23,8 @@ from airflow_pipelines.connectors.transports.kafka.offsets import (
     next_offsets,
 )
 from airflow_pipelines.connectors.transports.kafka.options import KafkaInputOptions
-from airflow_pipelines.connectors.transports.kafka.read_ahead import Block, ReadAhead
-from airflow_pipelines.connectors.transports.kafka.records import RecordReader, Rows
+from airflow_pipelines.connectors.transports.kafka.read_ahead import ReadAhead, RecordBlock
+from airflow_pipelines.connectors.transports.kafka.records import RecordReader, RecordRows
 from airflow_pipelines.engine.storage.connector_state import Position
 from airflow_pipelines.kafka.problems import configuration
 from airflow_pipelines.kafka.properties import CONSUMER_DEFAULTS
@@ -183,7 +183,7 @@ class KafkaInput:
         except KafkaException as error:
             self._log_commit_failure(error.args[0], wanted)
 
-    def _take_block(self, max_records: int, timeout_s: float) -> Block | None:
+    def _take_block(self, max_records: int, timeout_s: float) -> RecordBlock | None:
         with self._lock:
             if self._consumer is None or self._closed.is_set():
                 return None
@@ -201,14 +201,14 @@ class KafkaInput:
             position = self._position()
         if not records and not has_ended:
             return None
-        return Block(lambda: self._chunk(records, position, has_ended), len(records) >= _LARGE_RECORDS)
+        return RecordBlock(lambda: self._chunk(records, position, has_ended), len(records) >= _LARGE_RECORDS)
 
     def _assign(self, consumer: Consumer) -> None:
         """Have the consumer fetch the next records."""
         consumer.assign([TopicPartition(self._options.topic, *place) for place in self._read_to.items()])
         self._is_assigned = True
 
-    def _part_of_cluster(self, consumer: Consumer, max_records: int) -> Block | None:
+    def _part_of_cluster(self, consumer: Consumer, max_records: int) -> RecordBlock | None:
         """Return the next part that a cluster has read, or None if the consumer is to read."""
         cluster = self._cluster
         if cluster is None:
@@ -224,7 +224,7 @@ class KafkaInput:
         left = self._lag.records if self._lag is not None else None
         self._lag = Lag(records=max(0, (left or 0) - behind))
         chunk = _as_chunk(part.rows, self._position(), has_ended=False)
-        return Block(lambda: chunk, is_large=False)
+        return RecordBlock(lambda: chunk, is_large=False)
 
     def _fetch_by_cluster(self, consumer: Consumer, cluster: ClusterReader, max_records: int) -> None:
         # Records that this consumer has prefetched would be read twice.
@@ -455,13 +455,13 @@ def _places_after(records: Iterable[Message]) -> dict[int, int]:
     return {partition or 0: (offset or 0) + 1 for partition, offset in last.items()}
 
 
-def _as_chunk(rows: Rows, position: Position, has_ended: bool) -> InputChunk:
+def _as_chunk(rows: RecordRows, position: Position, has_ended: bool) -> InputChunk:
     return InputChunk(
         changes=rows.changes,
         records=rows.records,
         size_bytes=rows.size_bytes,
         position=position,
-        parse_errors=tuple(ConnectorError("parse", error.message, error.offset) for error in rows.errors),
+        parse_errors=tuple(CountedError("parse", error.message, error.offset) for error in rows.errors),
         num_parse_errors=rows.num_errors,
         end_of_input=has_ended,
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from airflow_pipelines.connectors.base import ConnectorFailure
-from airflow_pipelines.connectors.transports.kafka.options import Edge, KafkaInputOptions, StartOffsets, StartTimestamp
+from airflow_pipelines.connectors.transports.kafka.options import KafkaInputOptions, StartOffsets, StartTimestamp, TopicEnd
 
 
 class Topic(Protocol):
@@ -52,9 +52,9 @@ def first_offsets(options: KafkaInputOptions, partitions: Sequence[int], topic: 
     :raises ConnectorFailure: when there is no such place
     """
     match options.start_from:
-        case Edge.EARLIEST:
+        case TopicEnd.EARLIEST:
             return {partition: topic.ends(partition)[0] for partition in partitions}
-        case Edge.LATEST:
+        case TopicEnd.LATEST:
             return {partition: topic.ends(partition)[1] for partition in partitions}
         case StartTimestamp(timestamp=timestamp):
             return dict(topic.at_time(partitions, timestamp))

@@ -21,7 +21,7 @@ _WANTED_START: Final = (
 )
 
 
-class Edge(Enum):
+class TopicEnd(Enum):
     """An end of a topic."""
 
     EARLIEST = "earliest"
@@ -112,7 +112,7 @@ class KafkaInputOptions(KafkaOptions):
     :param poller_threads: accepted, without effect: the client has threads of its own
     """
 
-    start_from: Edge | StartOffsets | StartTimestamp = Edge.LATEST
+    start_from: TopicEnd | StartOffsets | StartTimestamp = TopicEnd.LATEST
     partitions: tuple[int, ...] | None = Field(default=None, min_length=1)
     include_topic: bool = False
     include_headers: bool = False
@@ -142,7 +142,7 @@ class KafkaInputOptions(KafkaOptions):
     @field_validator("start_from", mode="before")
     @classmethod
     def _start(cls, value: Any) -> Any:
-        if isinstance(value, Edge | StartOffsets | StartTimestamp):
+        if isinstance(value, TopicEnd | StartOffsets | StartTimestamp):
             return value
         if isinstance(value, Mapping) and len(value) == 1:
             model = StartOffsets if "offsets" in value else StartTimestamp
@@ -151,7 +151,7 @@ class KafkaInputOptions(KafkaOptions):
             except ValidationError:
                 raise ValueError(_WANTED_START) from None
         try:
-            return Edge(value)
+            return TopicEnd(value)
         except ValueError:
             raise ValueError(_WANTED_START) from None
 

@@ -10,7 +10,7 @@ from airflow_pipelines.connectors.base import ConnectorFailure, InputChunk
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class RecordBlock:
     """A block of records.
 
     :param parsed: a function that returns its chunk; called once, in another thread, before that of the next block
@@ -29,7 +29,7 @@ class ReadAhead:
         self._waiting: Future[InputChunk] | None = None
         self._failure: ConnectorFailure | None = None
 
-    def read(self, take: Callable[[float], Block | None], timeout_s: float) -> InputChunk | None:
+    def read(self, take: Callable[[float], RecordBlock | None], timeout_s: float) -> InputChunk | None:
         """Return the next chunk, or None if nothing came.
 
         :param take: a function that returns the block that comes within some seconds
@@ -58,7 +58,7 @@ class ReadAhead:
         """Stop parsing."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    def _take_block(self, take: Callable[[float], Block | None], timeout_s: float) -> Block | None:
+    def _take_block(self, take: Callable[[float], RecordBlock | None], timeout_s: float) -> RecordBlock | None:
         if self._failure is not None:
             raise self._failure
         return take(timeout_s)

@@ -28,7 +28,7 @@ class Malformed:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class RecordRows:
     """The rows of records.
 
     :param changes: the well-formed rows in order; None when there are none
@@ -59,7 +59,7 @@ class RecordReader:
         self._filter = wanted
         self._metadata = metadata
 
-    def read(self, records: Sequence[Record]) -> Rows:
+    def read(self, records: Sequence[Record]) -> RecordRows:
         """Return the rows of records.
 
         :param records: the records in the order of their partitions
@@ -68,7 +68,7 @@ class RecordReader:
         values = [record.value() for record in wanted]
         metadata = None if self._metadata is None else self._metadata.of(wanted)
         parsed = self._parser.parse_messages(Messages(values, lambda number: wanted[number].key(), metadata))
-        return Rows(
+        return RecordRows(
             changes=parsed.changes,
             records=parsed.records,
             size_bytes=sum(map(len, filter(None, values))),

@@ -13,7 +13,7 @@ from airflow_pipelines.connectors.transports.lake.readable_texts import check_te
 from airflow_pipelines.rows.formats.delta import with_operations
 
 
-class ChangeLog:
+class ChangeLogRows:
     """The rows of a change log.
 
     :param schema: the schema of the table without the two columns

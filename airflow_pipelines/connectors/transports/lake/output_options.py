@@ -23,7 +23,7 @@ class Beginning(Enum):
     """The mode in which the output does not start."""
 
 
-class Contents(Enum):
+class TableContents(Enum):
     """The contents of the table."""
 
     CHANGE_LOG = "change_log"
@@ -42,7 +42,7 @@ class TableOutputOptions(BaseModel):
     """
 
     mode: Beginning = Beginning.APPEND
-    write: Contents = Contents.CHANGE_LOG
+    write: TableContents = TableContents.CHANGE_LOG
     op_column: str = Field(default="__op", min_length=1)
     ts_column: str = Field(default="__ts", min_length=1)
 
@@ -53,7 +53,7 @@ def mirrors(declared: Mapping[str, Any]) -> bool:
     :param declared: the options as they are declared
     """
     # A reference may stand for either value.
-    return bool(declared.get("write", Contents.CHANGE_LOG.value) != Contents.CHANGE_LOG.value)
+    return bool(declared.get("write", TableContents.CHANGE_LOG.value) != TableContents.CHANGE_LOG.value)
 
 
 def check_log_columns(options: TableOutputOptions, columns: Sequence[Column], transport: str) -> None:

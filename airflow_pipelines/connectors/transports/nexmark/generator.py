@@ -46,7 +46,7 @@ _MASK = (1 << 64) - 1
 Numbers = np.ndarray[Any, np.dtype[Any]]
 
 
-class Table(Enum):
+class EventKind(Enum):
     """The kinds of events, which are the tables: the place of each in a round, and the number of its events in a round."""
 
     PERSON = ("person", 0, PERSONS)
@@ -101,7 +101,7 @@ class Generator:
             self._bids(numbers[bids]),
         )
 
-    def rows(self, table: Table, first: int, count: int) -> pa.Table:
+    def rows(self, table: EventKind, first: int, count: int) -> pa.Table:
         """Return rows of one table alone.
 
         :param table: the table
@@ -111,11 +111,11 @@ class Generator:
         places = np.arange(first, first + count, dtype=np.int64)
         numbers = places // table.in_round * ROUND + table.place + places % table.in_round
         match table:
-            case Table.PERSON:
+            case EventKind.PERSON:
                 return self._people(numbers)
-            case Table.AUCTION:
+            case EventKind.AUCTION:
                 return self._auctions(numbers)
-            case Table.BID:
+            case EventKind.BID:
                 return self._bids(numbers)
 
     def batches(self, count: int, size: int) -> Iterator[Events]:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from airflow_pipelines.connectors.base import InputChunk
 from airflow_pipelines.connectors.definition import Declared, InputContext, InputDefinition
-from airflow_pipelines.connectors.transports.nexmark.generator import Generator, Table
+from airflow_pipelines.connectors.transports.nexmark.generator import EventKind, Generator
 from airflow_pipelines.engine.storage.connector_state import Position
 from airflow_pipelines.rows.formats.option_errors import InvalidOptionError
 from airflow_pipelines.rows.formats.rows import RowReader
@@ -45,13 +45,13 @@ class NexmarkOptions(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    table: Table
+    table: EventKind
     options: StreamOptions = StreamOptions()
 
     @field_validator("table", mode="before")
     @classmethod
     def _by_title(cls, value: Any) -> Any:
-        for table in Table:
+        for table in EventKind:
             if isinstance(value, str) and value.lower() == table.title:
                 return table
         raise ValueError("Input should be 'person', 'auction' or 'bid'")

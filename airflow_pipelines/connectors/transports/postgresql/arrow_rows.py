@@ -12,7 +12,7 @@ import pyarrow.types as pat
 from airflow_pipelines.connectors.transports.postgresql.names import quote_name
 from airflow_pipelines.connectors.transports.postgresql.options import InvalidValues
 from airflow_pipelines.connectors.transports.postgresql.row_mapping import MappedColumn, mapped_columns
-from airflow_pipelines.connectors.transports.postgresql.source_types import Shape, SourceType
+from airflow_pipelines.connectors.transports.postgresql.source_types import SourceType, ValueShape
 from airflow_pipelines.rows.changes import Op
 from airflow_pipelines.rows.formats.columns import NotPlain, can_read, from_text
 from airflow_pipelines.rows.formats.defaults import Now
@@ -131,14 +131,14 @@ def text_reader(mapped: MappedColumn) -> ColumnReader:
     :param mapped: the column
     """
     kind, shape = mapped.column.type, mapped.source.shape
-    if shape in {Shape.ARRAY, Shape.COMPOSITE, Shape.JSON, Shape.BYTES} and not kind.is_text:
+    if shape in {ValueShape.ARRAY, ValueShape.COMPOSITE, ValueShape.JSON, ValueShape.BYTES} and not kind.is_text:
         return lambda _: None
 
     def read(texts: pa.ChunkedArray) -> pa.ChunkedArray | None:
-        if shape is Shape.TIMESTAMP and kind.is_timestamp:
+        if shape is ValueShape.TIMESTAMP and kind.is_timestamp:
             # The session's time zone is UTC.
             texts = pc.replace_substring_regex(texts, r"\+00$", "")
-        if shape is Shape.BOOLEAN:
+        if shape is ValueShape.BOOLEAN:
             texts = pc.if_else(pc.equal(texts, "t"), "true", pc.if_else(pc.equal(texts, "f"), "false", texts))
         return _plain(kind, texts)
 

@@ -12,8 +12,8 @@ import psycopg
 
 from airflow_pipelines.connectors.base import (
     ChunkInTransaction,
-    ConnectorError,
     ConnectorFailure,
+    CountedError,
     InputChunk,
     Lag,
     TransientConnectorFailure,
@@ -25,11 +25,11 @@ from airflow_pipelines.connectors.transports.postgresql.change_rows import Chang
 from airflow_pipelines.connectors.transports.postgresql.lsn import lsn_text, read_lsn
 from airflow_pipelines.connectors.transports.postgresql.options import PostgresCdcInputOptions
 from airflow_pipelines.connectors.transports.postgresql.pgoutput import (
-    Begin,
-    Commit,
     Delete,
     Insert,
     Relation,
+    TransactionBegin,
+    TransactionEnd,
     Truncate,
     Update,
     decode,
@@ -40,11 +40,11 @@ from airflow_pipelines.connectors.transports.postgresql.publication import (
     Slot,
     slot_name,
 )
-from airflow_pipelines.connectors.transports.postgresql.raw_changes import Truncation
+from airflow_pipelines.connectors.transports.postgresql.raw_changes import TableTruncation
 from airflow_pipelines.connectors.transports.postgresql.replication import ReplicationConnection
 from airflow_pipelines.connectors.transports.postgresql.sessions import Sessions
 from airflow_pipelines.connectors.transports.postgresql.source_types import SourceTypes
-from airflow_pipelines.connectors.transports.postgresql.transactions import Portion, Transactions
+from airflow_pipelines.connectors.transports.postgresql.transactions import Portion, StreamedTransactions
 from airflow_pipelines.connectors.transports.postgresql.watch import Watch
 from airflow_pipelines.engine.storage.connector_state import Position
 from airflow_pipelines.rows.formats.parsed import Parsed, RecordError
@@ -82,7 +82,7 @@ class PostgresCdcInput:
         self._has_given_rows = False
         self._replaces_rows = False
         self._stream: ReplicationConnection | None = None
-        self._transactions = Transactions(0)
+        self._transactions = StreamedTransactions(0)
         self._rows = ChangeRows(context.schema, context.now, _NAME, options.invalid_values)
         self._oids: set[int] = set()
         self._failure: ConnectorFailure | None = None
@@ -189,7 +189,7 @@ class PostgresCdcInput:
         self._system = position.get("system")
         # The place need not be durable yet: reading also resumes there after a lost connection.
         self._confirmed = slot.confirmed
-        self._transactions = Transactions(place, int(position.get("messages", 0)))
+        self._transactions = StreamedTransactions(place, int(position.get("messages", 0)))
 
     def _check_slot(self, slot: Slot | None, place: int, name: str) -> Slot:
         """Return the slot if it has all changes after a place, else raise an error."""
@@ -237,20 +237,20 @@ class PostgresCdcInput:
         self._check_server(exporter)
         made = exporter.create_slot(self._slot)
         self._confirmed = made.place
-        self._transactions = Transactions(made.place)
+        self._transactions = StreamedTransactions(made.place)
         self._snapshot = TableSnapshot(self._sessions, rows, table.source, made.snapshot)
 
     def _begin_with_changes(self, slot: Slot | None) -> None:
         if slot is not None:
             slot.check_usable(_NAME)
             self._confirmed = slot.confirmed
-            self._transactions = Transactions(slot.confirmed)
+            self._transactions = StreamedTransactions(slot.confirmed)
             return
         maker = ReplicationConnection(self._sessions)
         try:
             self._system = maker.system()
             self._confirmed = maker.create_slot(self._slot).place
-            self._transactions = Transactions(self._confirmed)
+            self._transactions = StreamedTransactions(self._confirmed)
         finally:
             maker.close()
 
@@ -321,14 +321,14 @@ class PostgresCdcInput:
         """
         message = decode(data)
         match message:
-            case Begin():
+            case TransactionBegin():
                 self._transactions.begin()
-            case Commit():
+            case TransactionEnd():
                 return self._transactions.commit(message.end)
             case Relation():
                 self._describe(message)
             case Truncate() if self._oids & set(message.oids) and not self._transactions.next_is_known():
-                self._transactions.add([Truncation()], len(data))
+                self._transactions.add([TableTruncation()], len(data))
             case Insert() | Update() | Delete() if message.oid in self._oids and not self._transactions.next_is_known():
                 self._transactions.add(self._rows.entries(message), len(data))
         return None
@@ -414,7 +414,7 @@ def _chunk(parsed: Parsed | None, position: Position, transaction: ChunkInTransa
         records=0 if parsed is None else parsed.records,
         size_bytes=0 if parsed is None else parsed.consumed,
         position=position,
-        parse_errors=tuple(ConnectorError("parse", error.message, error.index) for error in errors),
+        parse_errors=tuple(CountedError("parse", error.message, error.index) for error in errors),
         num_parse_errors=0 if parsed is None else parsed.num_errors,
         transaction=transaction,
     )

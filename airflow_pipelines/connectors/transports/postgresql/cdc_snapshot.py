@@ -10,7 +10,7 @@ from typing import IO
 import pyarrow as pa
 
 from airflow_pipelines.connectors.transports.postgresql.arrow_rows import ArrowRows
-from airflow_pipelines.connectors.transports.postgresql.query_rows import QueryRows
+from airflow_pipelines.connectors.transports.postgresql.query_rows import PostgresQueryRows
 from airflow_pipelines.connectors.transports.postgresql.sessions import Sessions
 from airflow_pipelines.rows.formats.parsed import Parsed
 
@@ -30,7 +30,7 @@ class TableSnapshot:
     def __init__(self, sessions: Sessions, rows: ArrowRows, source: str, name: str) -> None:
         self._parser = rows
         before = ("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY", f"SET TRANSACTION SNAPSHOT '{name}'")
-        self._query = QueryRows(sessions, rows.select(source), before)
+        self._query = PostgresQueryRows(sessions, rows.select(source), before)
         self._file: IO[bytes] = tempfile.TemporaryFile(prefix="airflow-pipelines-snapshot-")  # noqa: SIM115 - it stays open until the rows are read
         self._writer: pa.ipc.RecordBatchStreamWriter | None = None
         self._batches: Iterator[pa.RecordBatch] | None = None

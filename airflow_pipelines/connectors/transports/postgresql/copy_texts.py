@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from airflow_pipelines.connectors.transports.postgresql.source_types import Shape, SourceType
+from airflow_pipelines.connectors.transports.postgresql.source_types import SourceType, ValueShape
 from airflow_pipelines.rows.arrow import is_variant
 from airflow_pipelines.rows.formats.encode import json_texts
 
@@ -39,7 +39,7 @@ def texts_for(target: SourceType) -> Texts:
 
     :param target: the column's type
     """
-    if target.shape is Shape.JSON:
+    if target.shape is ValueShape.JSON:
         return _json
     if target.element is not None:
         return _arrays(target.element)

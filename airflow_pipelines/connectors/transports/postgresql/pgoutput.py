@@ -21,7 +21,7 @@ TupleData: TypeAlias = list[Value]
 
 
 @dataclass(frozen=True, slots=True)
-class RelationColumn:
+class PublishedColumn:
     """A column of a table.
 
     :param name: the name of the column
@@ -45,16 +45,16 @@ class Relation:
     oid: int
     schema: str
     name: str
-    columns: tuple[RelationColumn, ...]
+    columns: tuple[PublishedColumn, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Begin:
+class TransactionBegin:
     """The begin of a transaction."""
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
+class TransactionEnd:
     """The end of a transaction.
 
     :param end: the place in the log after it
@@ -105,7 +105,7 @@ class Truncate:
     oids: tuple[int, ...]
 
 
-Message: TypeAlias = Relation | Begin | Commit | Insert | Update | Delete | Truncate
+Message: TypeAlias = Relation | TransactionBegin | TransactionEnd | Insert | Update | Delete | Truncate
 _COLUMN: Final = struct.Struct(">Ii")
 _COMMIT: Final = struct.Struct(">BQQQ")
 
@@ -125,9 +125,9 @@ def decode(data: bytes) -> Message | None:
         case b"D":
             return Delete(_oid(data), _tuple(data, 6)[0], data[5:6] == b"K")
         case b"B":
-            return Begin()
+            return TransactionBegin()
         case b"C":
-            return Commit(_COMMIT.unpack_from(data, 1)[2])
+            return TransactionEnd(_COMMIT.unpack_from(data, 1)[2])
         case b"R":
             return _relation(data)
         case b"T":
@@ -178,7 +178,7 @@ def _relation(data: bytes) -> Relation:
         column, at = _name(data, at + 1)
         type_oid, _ = _COLUMN.unpack_from(data, at)
         at += _COLUMN.size
-        columns.append(RelationColumn(column, type_oid))
+        columns.append(PublishedColumn(column, type_oid))
     return Relation(_oid(data), schema, name, tuple(columns))
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from airflow_pipelines.connectors.base import ConnectorError, ConnectorFailure, InputChunk
+from airflow_pipelines.connectors.base import ConnectorFailure, CountedError, InputChunk
 from airflow_pipelines.connectors.definition import InputContext
 from airflow_pipelines.connectors.transports.postgresql.arrow_rows import ArrowRows
 from airflow_pipelines.connectors.transports.postgresql.options import PostgresInputOptions
-from airflow_pipelines.connectors.transports.postgresql.query_rows import QueryRows
+from airflow_pipelines.connectors.transports.postgresql.query_rows import PostgresQueryRows
 from airflow_pipelines.connectors.transports.postgresql.sessions import Sessions
 from airflow_pipelines.connectors.transports.postgresql.source_types import SourceTypes
 from airflow_pipelines.engine.storage.connector_state import Position
@@ -35,7 +35,7 @@ class QueryInput:
         self._invalid = options.invalid_values
         self._context = context
         self._sessions = Sessions(_NAME, options)
-        self._rows: QueryRows | None = None
+        self._rows: PostgresQueryRows | None = None
         self._parser: ArrowRows | None = None
         self._left: pa.Table | None = None
         self._number = 0
@@ -58,7 +58,7 @@ class QueryInput:
             types = SourceTypes(connection)
             columns = [(column.name, types.of(column.type_code)) for column in described]
         self._parser = ArrowRows(self._context.schema, columns, f"{_NAME}: the query", self._context.now, self._invalid)
-        self._rows = QueryRows(self._sessions, self._parser.select(f"({self._query}\n) AS source"))
+        self._rows = PostgresQueryRows(self._sessions, self._parser.select(f"({self._query}\n) AS source"))
 
     def read(self, max_records: int, timeout_s: float) -> InputChunk | None:  # noqa: ARG002 - the server decides how long it takes
         """Return the next rows.
@@ -98,7 +98,7 @@ class QueryInput:
             records=0 if parsed is None else parsed.records,
             size_bytes=0 if parsed is None else parsed.consumed,
             position={"rows": self._number, "done": self._done},
-            parse_errors=tuple(ConnectorError("parse", error.message, error.index) for error in errors),
+            parse_errors=tuple(CountedError("parse", error.message, error.index) for error in errors),
             num_parse_errors=0 if parsed is None else parsed.num_errors,
             end_of_input=self._done,
         )

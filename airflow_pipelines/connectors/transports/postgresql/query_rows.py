@@ -19,7 +19,7 @@ _CANCEL_EVERY_S: Final = 0.2
 _MESSAGE: Final = re.compile(r"(\w+: )?(\[libpq\] )?[^\n]*?((?P<severity>ERROR|FATAL|PANIC):\s+|failed: )(?P<text>[^\n]*)")
 
 
-class QueryRows:
+class PostgresQueryRows:
     """A query on a connection of its own, which is opened for the first rows.
 
     :param sessions: the sessions that make the connection

@@ -155,11 +155,11 @@ class ChangedRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Truncation:
+class TableTruncation:
     """The truncation of the table."""
 
 
-Entry: TypeAlias = "RawChange | ChangedRow | Truncation | str"
+Entry: TypeAlias = "RawChange | ChangedRow | TableTruncation | str"
 """A change, or the reason why there is none."""
 
 
@@ -181,7 +181,7 @@ def _add_others(buffer: RowBuffer, entries: Iterable[Entry], where: str) -> None
     for entry in entries:
         if isinstance(entry, ChangedRow):
             buffer.add(entry.op, entry.row, entry.given)
-        elif isinstance(entry, Truncation):
+        elif isinstance(entry, TableTruncation):
             buffer.truncate()
         else:
             buffer.reject(0, f"{where}: {entry}")

@@ -12,7 +12,7 @@ import psycopg
 from airflow_pipelines.rows.types import BINARIES, NUMBERS, TEXTS, TIMESTAMPS, ColumnType
 
 
-class Shape(Enum):
+class ValueShape(Enum):
     """The kind of the values of a type."""
 
     NUMBER = "numbers"
@@ -32,29 +32,29 @@ class Shape(Enum):
 
 
 _TEXTS: Final = TEXTS | {"VARIANT"}
-_FITTING: Final[Mapping[Shape, frozenset[str]]] = {
-    Shape.NUMBER: NUMBERS | {"VARIANT"},
-    Shape.BOOLEAN: frozenset({"BOOLEAN", "VARIANT"}),
-    Shape.TEXT: _TEXTS | TIMESTAMPS | {"DATE", "TIME", "UUID", "DECIMAL"},
-    Shape.DATE: _TEXTS | TIMESTAMPS | {"DATE"},
-    Shape.TIME: _TEXTS | {"TIME"},
-    Shape.TIMESTAMP: _TEXTS | TIMESTAMPS,
-    Shape.INTERVAL: _TEXTS,
-    Shape.UUID: _TEXTS | {"UUID"},
-    Shape.BYTES: BINARIES,
-    Shape.OTHER: _TEXTS,
-    Shape.RANGE: frozenset(),
+_FITTING: Final[Mapping[ValueShape, frozenset[str]]] = {
+    ValueShape.NUMBER: NUMBERS | {"VARIANT"},
+    ValueShape.BOOLEAN: frozenset({"BOOLEAN", "VARIANT"}),
+    ValueShape.TEXT: _TEXTS | TIMESTAMPS | {"DATE", "TIME", "UUID", "DECIMAL"},
+    ValueShape.DATE: _TEXTS | TIMESTAMPS | {"DATE"},
+    ValueShape.TIME: _TEXTS | {"TIME"},
+    ValueShape.TIMESTAMP: _TEXTS | TIMESTAMPS,
+    ValueShape.INTERVAL: _TEXTS,
+    ValueShape.UUID: _TEXTS | {"UUID"},
+    ValueShape.BYTES: BINARIES,
+    ValueShape.OTHER: _TEXTS,
+    ValueShape.RANGE: frozenset(),
 }
-_SHAPES: Final[Mapping[str, Shape]] = {
-    **dict.fromkeys(("int2", "int4", "int8", "numeric", "float4", "float8", "oid"), Shape.NUMBER),
-    "bool": Shape.BOOLEAN,
-    "date": Shape.DATE,
-    "time": Shape.TIME,
-    **dict.fromkeys(("timestamp", "timestamptz"), Shape.TIMESTAMP),
-    "interval": Shape.INTERVAL,
-    "uuid": Shape.UUID,
-    **dict.fromkeys(("json", "jsonb"), Shape.JSON),
-    "bytea": Shape.BYTES,
+_SHAPES: Final[Mapping[str, ValueShape]] = {
+    **dict.fromkeys(("int2", "int4", "int8", "numeric", "float4", "float8", "oid"), ValueShape.NUMBER),
+    "bool": ValueShape.BOOLEAN,
+    "date": ValueShape.DATE,
+    "time": ValueShape.TIME,
+    **dict.fromkeys(("timestamp", "timestamptz"), ValueShape.TIMESTAMP),
+    "interval": ValueShape.INTERVAL,
+    "uuid": ValueShape.UUID,
+    **dict.fromkeys(("json", "jsonb"), ValueShape.JSON),
+    "bytea": ValueShape.BYTES,
 }
 _QUERY: Final = """
 SELECT t.oid, t.typname, t.typtype, t.typcategory, t.typbasetype, t.typelem, t.typrelid, format_type(t.oid, NULL)
@@ -78,7 +78,7 @@ class SourceType:
 
     name: str
     shown: str
-    shape: Shape
+    shape: ValueShape
     element: SourceType | None = None
     fields: tuple[tuple[str, SourceType], ...] = ()
 
@@ -87,14 +87,14 @@ class SourceType:
 
         :param kind: the column's type
         """
-        if self.shape is Shape.RANGE:
+        if self.shape is ValueShape.RANGE:
             return f"{self.shown} cannot be read: it has no counterpart here"
-        if self.shape is Shape.JSON or (self.shape is Shape.INTERVAL and kind.is_interval):
+        if self.shape is ValueShape.JSON or (self.shape is ValueShape.INTERVAL and kind.is_interval):
             return None
         if self.element is not None:
             fits = kind.component is not None or kind.is_variant
             return self.element.problem(innermost(self.element, kind)) if fits else self._misfit(kind)
-        if self.shape is Shape.COMPOSITE:
+        if self.shape is ValueShape.COMPOSITE:
             wanted = tuple((name, kind) for name, _ in self.fields) if kind.is_variant else kind.fields
             return self._misfit(kind) if wanted is None else self._problem_of_fields(wanted)
         return None if kind.name in _FITTING[self.shape] else self._misfit(kind)
@@ -145,16 +145,16 @@ class SourceTypes:
     def _read(self, oid: int) -> SourceType:
         row = self._connection.execute(_QUERY, (oid,)).fetchone()
         if row is None:
-            return SourceType("unknown", f"the type {oid}", Shape.OTHER)
+            return SourceType("unknown", f"the type {oid}", ValueShape.OTHER)
         _, name, kind, category, base, element, relation, shown = row
         if kind == "d":
             return self.of(base)
         if kind in {"r", "m"}:
-            return SourceType(name, shown, Shape.RANGE)
+            return SourceType(name, shown, ValueShape.RANGE)
         if category == "A" and element:
-            return SourceType(name, shown, Shape.ARRAY, element=self.of(element))
+            return SourceType(name, shown, ValueShape.ARRAY, element=self.of(element))
         if kind == "c":
             found = self._connection.execute(_FIELDS, (relation,)).fetchall()
-            return SourceType(name, shown, Shape.COMPOSITE, fields=tuple((field, self.of(of)) for field, of in found))
+            return SourceType(name, shown, ValueShape.COMPOSITE, fields=tuple((field, self.of(of)) for field, of in found))
         is_text = category in {"S", "E"} or kind == "e"
-        return SourceType(name, shown, _SHAPES.get(name, Shape.TEXT if is_text else Shape.OTHER))
+        return SourceType(name, shown, _SHAPES.get(name, ValueShape.TEXT if is_text else ValueShape.OTHER))

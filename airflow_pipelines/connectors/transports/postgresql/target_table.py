@@ -10,7 +10,7 @@ import psycopg
 
 from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.transports.postgresql.names import parts, quote_name, quoting_hint
-from airflow_pipelines.connectors.transports.postgresql.source_types import Shape, SourceType, SourceTypes
+from airflow_pipelines.connectors.transports.postgresql.source_types import SourceType, SourceTypes, ValueShape
 from airflow_pipelines.rows.schema import Column, RelationSchema
 from airflow_pipelines.rows.types import BINARIES, TEXTS, TIMESTAMPS, ColumnType
 
@@ -41,15 +41,15 @@ _INTEGERS: Final[Mapping[str, int]] = {
 """The number of bytes that a type of a database needs for the values of each integer type."""
 _SIZES: Final[Mapping[str, int]] = {"int2": 2, "int4": 4, "int8": 8}
 _WIDE: Final = frozenset({"numeric"})
-_TAKING: Final[Mapping[Shape, frozenset[str]]] = {
-    Shape.BOOLEAN: frozenset({"BOOLEAN"}),
-    Shape.TEXT: TEXTS | {"UUID", "VARIANT", "MAP", "STRUCT", "ARRAY"},
-    Shape.DATE: frozenset({"DATE"}),
-    Shape.TIME: frozenset({"TIME"}),
-    Shape.TIMESTAMP: TIMESTAMPS | {"DATE"},
-    Shape.UUID: frozenset({"UUID", "VARCHAR"}),
-    Shape.BYTES: BINARIES,
-    Shape.OTHER: frozenset({"VARCHAR"}),
+_TAKING: Final[Mapping[ValueShape, frozenset[str]]] = {
+    ValueShape.BOOLEAN: frozenset({"BOOLEAN"}),
+    ValueShape.TEXT: TEXTS | {"UUID", "VARIANT", "MAP", "STRUCT", "ARRAY"},
+    ValueShape.DATE: frozenset({"DATE"}),
+    ValueShape.TIME: frozenset({"TIME"}),
+    ValueShape.TIMESTAMP: TIMESTAMPS | {"DATE"},
+    ValueShape.UUID: frozenset({"UUID", "VARCHAR"}),
+    ValueShape.BYTES: BINARIES,
+    ValueShape.OTHER: frozenset({"VARCHAR"}),
 }
 
 
@@ -198,15 +198,15 @@ def takes(target: SourceType, kind: ColumnType) -> bool:
     :param target: the type of the table's column
     :param kind: the type of the relation's column
     """
-    if target.shape is Shape.JSON:
+    if target.shape is ValueShape.JSON:
         return kind.is_array or kind.is_map or kind.is_struct or kind.is_variant or (kind.is_text and not kind.is_padded)
     if target.element is not None:
         return kind.component is not None and takes(target.element, kind.component)
-    if target.shape is Shape.NUMBER:
+    if target.shape is ValueShape.NUMBER:
         return _number_takes(target.name, kind)
-    if target.shape is Shape.INTERVAL:
+    if target.shape is ValueShape.INTERVAL:
         return kind.is_interval
-    return kind.name in _TAKING.get(target.shape, ()) or (target.shape is Shape.TEXT and kind.is_interval)
+    return kind.name in _TAKING.get(target.shape, ()) or (target.shape is ValueShape.TEXT and kind.is_interval)
 
 
 def _number_takes(target: str, kind: ColumnType) -> bool:

@@ -38,7 +38,7 @@ class _Collected:
         self.size_bytes += size_bytes
 
 
-class Transactions:
+class StreamedTransactions:
     """The transactions of a stream, from a place in the log on.
 
     :param place: the place
@@ -124,9 +124,9 @@ class Transactions:
         self.place = self.given_place = place
         return Portion((), 0, place)
 
-    def again(self) -> Transactions:
+    def again(self) -> StreamedTransactions:
         """Return a collector of the same stream once more, from the end of what was given."""
-        return Transactions(self.given_place, self._given)
+        return StreamedTransactions(self.given_place, self._given)
 
     def _part(self) -> Portion:
         found, self._open = self._open, _Collected()

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
 from airflow_pipelines.connectors.transports.postgresql.literals import Literal, array_elements, row_fields
-from airflow_pipelines.connectors.transports.postgresql.source_types import Shape, SourceType, innermost
+from airflow_pipelines.connectors.transports.postgresql.source_types import SourceType, ValueShape, innermost
 from airflow_pipelines.rows.formats import jsontext
 from airflow_pipelines.rows.formats.numbers import NAMED_FLOATS
 from airflow_pipelines.rows.formats.parsed import RecordProblem, excerpt
@@ -27,22 +27,22 @@ def json_value(source: SourceType, kind: ColumnType) -> FromText:
     :param source: the type in the database
     :param kind: the column's type
     """
-    if source.shape is Shape.JSON and kind.is_text:
+    if source.shape is ValueShape.JSON and kind.is_text:
         return _as_it_is
     if source.element is not None:
         return _array(source.element, kind)
     match source.shape:
-        case Shape.NUMBER:
+        case ValueShape.NUMBER:
             return _float if kind.is_floating else _number
-        case Shape.BOOLEAN:
+        case ValueShape.BOOLEAN:
             return _boolean
-        case Shape.JSON:
+        case ValueShape.JSON:
             return _json
-        case Shape.BYTES:
+        case ValueShape.BYTES:
             return _bytes
-        case Shape.COMPOSITE:
+        case ValueShape.COMPOSITE:
             return _composite(source, kind)
-        case Shape.TIMESTAMP:
+        case ValueShape.TIMESTAMP:
             return _timestamp
     return _as_it_is
 

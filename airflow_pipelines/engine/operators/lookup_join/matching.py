@@ -95,7 +95,7 @@ def limits_of_groups(batches: Iterable[Batch], limits: Limits) -> Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedValues:
     """The distinct values of some columns to look up in a relation."""
 
     relation: str
@@ -108,7 +108,7 @@ _INSTANTS = frozenset({"timestamp", "timestamp_ntz"})
 
 def wanted_of(
     lookup: Lookup | None, kinds: Sequence[str], values: Sequence[Any], relations: Mapping[str, RelationVersions]
-) -> Wanted | None:
+) -> WantedValues | None:
     """Return the lookup for rows with some keys in the relation below a node, or None if no part of the key can be looked up.
 
     :param lookup: the columns by which the rows are looked up; parts of the key without a column are left out, so that more rows
@@ -125,7 +125,7 @@ def wanted_of(
         own = type_text(schema[column].dataType) if column is not None else ""
         if column is not None and (same_kind(own, kind) or {own, kind} == _INSTANTS):
             columns.setdefault(column, value)
-    return Wanted(lookup.relation, distinct_rows(columns)) if columns else None
+    return WantedValues(lookup.relation, distinct_rows(columns)) if columns else None
 
 
 def distinct_rows(columns: Mapping[str, ArrowColumn]) -> pa.Table:

@@ -20,7 +20,7 @@ from airflow_pipelines.engine.spark.intervals import shown_in_order
 from airflow_pipelines.engine.spark.java_errors import SPARK_ERRORS, is_out_of_memory
 from airflow_pipelines.engine.spark.result_stream import stream_tables
 from airflow_pipelines.host.api.routers.common import Runner, is_read_only, wait_for_disconnect
-from airflow_pipelines.host.queries.queries import Answer, Query
+from airflow_pipelines.host.queries.queries import Query, QueryAnswer
 from airflow_pipelines.host.queries.rendering import Format, NotRepresentableError, format_of, make_count_table
 from airflow_pipelines.host.queries.result_values import with_unsigned_integers, with_variants_as_json
 from airflow_pipelines.host.runs.runner import PipelineRunner
@@ -92,15 +92,15 @@ async def _with_failure(parts: AsyncIterator[bytes], wanted: Format) -> AsyncIte
         yield wanted.failure(problem)
 
 
-def _answer(live: LivePipeline, sql: str, query: Query, wanted: Format) -> Answer[tuple[TableChanges, ...]]:
+def _answer(live: LivePipeline, sql: str, query: Query, wanted: Format) -> QueryAnswer[tuple[TableChanges, ...]]:
     """Return the changes of a request, and its rows in a format."""
     with _convert_errors(Problem):
         result = run_adhoc(live.circuit, sql, live.clock.now, query.collector.collected)
         if result.frame is not None and result.changes:
             # If the query fails, the changes before it must not be made.
             table = _make_readable(query.collector.collected(result.frame), result.frame)
-            return Answer(result.changes, _render(iter([table]), wanted, Problem))
-    return Answer(result.changes, _stream(result, query, wanted))
+            return QueryAnswer(result.changes, _render(iter([table]), wanted, Problem))
+    return QueryAnswer(result.changes, _stream(result, query, wanted))
 
 
 def _stream(result: AdhocResult, query: Query, wanted: Format) -> Iterator[bytes]:

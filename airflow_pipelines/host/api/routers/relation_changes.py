@@ -53,7 +53,7 @@ async def changes(
         nothing = _render(_Answer(live, name).head(since.until, whole=False), iter(()))
         return Response(b"".join(nothing), media_type="application/octet-stream")
     reply = await runner.queries.run(
-        lambda query: queries.Answer(None, _respond(live, name, since, query)), lambda: wait_for_disconnect(request)
+        lambda query: queries.QueryAnswer(None, _respond(live, name, since, query)), lambda: wait_for_disconnect(request)
     )
     return StreamingResponse(reply.parts, media_type="application/octet-stream")
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 
-from airflow_pipelines.connectors.base import ConnectorError
+from airflow_pipelines.connectors.base import CountedError
 from airflow_pipelines.connectors.http import parse_ingress
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
@@ -53,15 +53,15 @@ async def ingress(request: Request, runner: Runner, table: str, format: str = "c
     identity = json.dumps([format, sorted(options.items())]).encode()
     name = f"{relation.name}.api-ingress-{hashlib.blake2b(identity, digest_size=8).hexdigest()}"
     endpoint = live.endpoints.inputs.get_push_endpoint(name, relation.name)
-    errors = [ConnectorError("parse", error.message, error.index) for error in parsed.errors]
+    errors = [CountedError("parse", error.message, error.index) for error in parsed.errors]
     changes, dropped = parsed.changes, 0
     if changes is not None and changes.truncates and (problem := truncation_problem(live.program, relation)) is not None:
-        errors.append(ConnectorError("parse", f"{problem}; no row behind it was taken"))
+        errors.append(CountedError("parse", f"{problem}; no row behind it was taken"))
         changes, dropped = None, 1
     elif changes is not None:
         changes, refused = allowed_changes(changes, relation)
         dropped = sum(part.count for part in refused)
-        errors += [ConnectorError("parse", part.reason) for part in refused]
+        errors += [CountedError("parse", part.reason) for part in refused]
     num_errors = parsed.num_errors + dropped
     push = None
     if changes is not None:

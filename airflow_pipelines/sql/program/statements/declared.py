@@ -25,7 +25,7 @@ class ParsedView:
 
 
 @dataclass(frozen=True, slots=True)
-class Declaration:
+class RecursiveDeclaration:
     """``DECLARE RECURSIVE VIEW``: the canonical name, the columns, and the position of the name."""
 
     name: str
@@ -41,7 +41,7 @@ class Statements:
     table_properties: dict[str, Mapping[str, PropertyText]] = field(default_factory=dict)
     """The properties in the WITH clause of each table."""
     views: list[ParsedView] = field(default_factory=list)
-    declarations: list[Declaration] = field(default_factory=list)
+    declarations: list[RecursiveDeclaration] = field(default_factory=list)
     attempted: set[str] = field(default_factory=set)
     """The names of all CREATE VIEW statements, including those that could not be read."""
     indexes: list[IndexDeclaration] = field(default_factory=list)

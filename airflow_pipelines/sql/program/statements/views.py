@@ -11,7 +11,7 @@ from airflow_pipelines.program.source_text import twice
 from airflow_pipelines.program.spans import Span
 from airflow_pipelines.sql.program.declarations import ViewDeclaration
 from airflow_pipelines.sql.program.statements.columns import add_column, read_column
-from airflow_pipelines.sql.program.statements.declared import Declaration, ParsedView
+from airflow_pipelines.sql.program.statements.declared import ParsedView, RecursiveDeclaration
 from airflow_pipelines.sql.program.statements.parts import StatementParts
 from airflow_pipelines.sql.program.statements.properties import Properties, read_properties
 from airflow_pipelines.sql.syntax.cursor import Name
@@ -19,7 +19,7 @@ from airflow_pipelines.sql.syntax.dialect import QUERY_STARTS
 from airflow_pipelines.sql.syntax.storage_clauses import take_clause, take_comment
 
 
-def read_declaration(parts: StatementParts) -> Declaration:
+def read_declaration(parts: StatementParts) -> RecursiveDeclaration:
     """Read the statement after DECLARE RECURSIVE VIEW.
 
     :param parts: the statement, at the view's name
@@ -42,7 +42,7 @@ def read_declaration(parts: StatementParts) -> Declaration:
     cursor.expect(")")
     if cursor.current is not None:
         raise cursor.failure("Expected the end of the statement; the query follows in CREATE VIEW")
-    return Declaration(name.text, tuple(columns.values()), name.span)
+    return RecursiveDeclaration(name.text, tuple(columns.values()), name.span)
 
 
 def read_view(parts: StatementParts, kind: ViewKind) -> ParsedView:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from airflow_pipelines.connectors.transports.kafka.cluster_blocks import ClusterBlock
 from airflow_pipelines.connectors.transports.kafka.cluster_ranges import chosen_ranges, parts_of
-from airflow_pipelines.connectors.transports.kafka.records import Rows
+from airflow_pipelines.connectors.transports.kafka.records import RecordRows
 
 
 def test_what_is_read_of_each_partition() -> None:
@@ -15,7 +15,7 @@ def test_what_is_read_of_each_partition() -> None:
 
 
 def block(partition: int, first: int, last: int) -> ClusterBlock:
-    return ClusterBlock(partition, first, last, 1, Rows(None, last - first, 0, (), 0))
+    return ClusterBlock(partition, first, last, 1, RecordRows(None, last - first, 0, (), 0))
 
 
 def test_no_partition_comes_far_ahead_of_others_and_each_to_the_end_of_its_range() -> None:

@@ -13,10 +13,10 @@ from airflow_pipelines.connectors.option_models import read_options
 from airflow_pipelines.connectors.transports.kafka.options import (
     KAFKA_INPUT_OPTIONS,
     KAFKA_OUTPUT_OPTIONS,
-    Edge,
     KafkaInputOptions,
     StartOffsets,
     StartTimestamp,
+    TopicEnd,
 )
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.rows.formats.option_errors import InvalidOptionError, UnknownOptionError
@@ -31,12 +31,12 @@ def inputs(**options: Any) -> KafkaInputOptions:
 @pytest.mark.parametrize(
     ("given", "start"),
     [
-        ({}, Edge.LATEST),
-        ({"start_from": "earliest"}, Edge.EARLIEST),
+        ({}, TopicEnd.LATEST),
+        ({"start_from": "earliest"}, TopicEnd.EARLIEST),
         ({"start_from": {"offsets": [1, 2]}}, StartOffsets(offsets=(1, 2))),
         ({"start_from": {"timestamp": 5}}, StartTimestamp(timestamp=5)),
-        ({"auto.offset.reset": "earliest"}, Edge.EARLIEST),
-        ({"auto.offset.reset": "earliest", "start_from": "latest"}, Edge.LATEST),
+        ({"auto.offset.reset": "earliest"}, TopicEnd.EARLIEST),
+        ({"auto.offset.reset": "earliest", "start_from": "latest"}, TopicEnd.LATEST),
     ],
 )
 def test_places_to_start_from(given: dict[str, Any], start: object) -> None:

@@ -16,7 +16,7 @@ from airflow_pipelines.connectors.common_options import OnError
 from airflow_pipelines.connectors.left_out import LeftOutRows
 from airflow_pipelines.connectors.transports.kafka.definitions import KAFKA_OUTPUT
 from airflow_pipelines.rows.formats.csv import CsvOptions
-from airflow_pipelines.rows.formats.definition import Encoder
+from airflow_pipelines.rows.formats.definition import ChangeEncoder
 from airflow_pipelines.rows.formats.json import JsonOptions
 from airflow_pipelines.rows.formats.plain import CsvEncoder, JsonEncoder
 from airflow_pipelines.rows.zsets import WEIGHT
@@ -48,7 +48,7 @@ def write(kafka: Kafka) -> Iterator[Write]:
         topic: str,
         *,
         key: tuple[str, ...] = (),
-        encoder: Encoder | None = None,
+        encoder: ChangeEncoder | None = None,
         opens: bool = True,
         left_out: LeftOutRows | None = None,
         **options: Any,
@@ -100,7 +100,7 @@ def test_each_change_is_a_record_with_its_row_as_key(kafka: Kafka, write: Write)
     ],
     ids=["json", "csv"],
 )
-def test_an_index_makes_keys_and_updates(kafka: Kafka, write: Write, encoder: Encoder, expected: list[str]) -> None:
+def test_an_index_makes_keys_and_updates(kafka: Kafka, write: Write, encoder: ChangeEncoder, expected: list[str]) -> None:
     topic = kafka.topic()
     output = write(topic, key=("id",), encoder=encoder)
     output.write(0, changes((1, "a", -1), (2, "b", -1), (2, "c", 1), (3, "d", 1), key=("id",)))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from airflow_pipelines.connectors.base import ConnectorFailure, InputChunk, TransientConnectorFailure
-from airflow_pipelines.connectors.transports.kafka.read_ahead import Block, ReadAhead
+from airflow_pipelines.connectors.transports.kafka.read_ahead import ReadAhead, RecordBlock
 
 PATIENCE_S = 10.0
 
@@ -21,7 +21,7 @@ class Source:
         self._script = list(script)
         self.waited: list[float] = []
 
-    def take(self, timeout_s: float) -> Block | None:
+    def take(self, timeout_s: float) -> RecordBlock | None:
         self.waited.append(timeout_s)
         given = self._script.pop(0) if self._script else None
         if isinstance(given, ConnectorFailure):
@@ -29,12 +29,12 @@ class Source:
         return given
 
 
-def block(number: int, *, large: bool, parsed: Callable[[], object] = lambda: None) -> Block:
+def block(number: int, *, large: bool, parsed: Callable[[], object] = lambda: None) -> RecordBlock:
     def chunk() -> InputChunk:
         parsed()
         return InputChunk(None, number, 0, {"number": number})
 
-    return Block(chunk, large)
+    return RecordBlock(chunk, large)
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_the_next_block_comes_while_one_is_parsed(ahead: ReadAhead) -> None:
     taken = threading.Event()
 
     class Next(Source):
-        def take(self, timeout_s: float) -> Block | None:
+        def take(self, timeout_s: float) -> RecordBlock | None:
             if len(self.waited) == 1:
                 taken.set()
             return super().take(timeout_s)

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 from airflow_pipelines.connectors.transports.postgresql.change_rows import ChangeRows
 from airflow_pipelines.connectors.transports.postgresql.options import InvalidValues
-from airflow_pipelines.connectors.transports.postgresql.pgoutput import Missing, Relation, RelationColumn, Update
-from airflow_pipelines.connectors.transports.postgresql.source_types import Shape, SourceType
+from airflow_pipelines.connectors.transports.postgresql.pgoutput import Missing, PublishedColumn, Relation, Update
+from airflow_pipelines.connectors.transports.postgresql.source_types import SourceType, ValueShape
 from airflow_pipelines.rows.changes import OP
 from tests.connectors.relations import col, relation
 
-_TYPES = {1: SourceType("int4", "integer", Shape.NUMBER), 2: SourceType("text", "text", Shape.TEXT)}
-_TABLE = Relation(9, "public", "t", (RelationColumn("id", 1), RelationColumn("large", 2), RelationColumn("n", 1)))
+_TYPES = {1: SourceType("int4", "integer", ValueShape.NUMBER), 2: SourceType("text", "text", ValueShape.TEXT)}
+_TABLE = Relation(9, "public", "t", (PublishedColumn("id", 1), PublishedColumn("large", 2), PublishedColumn("n", 1)))
 _SCHEMA = relation(col("id", "TINYINT", null=False), col("large", "VARCHAR"), col("n", "TINYINT", null=False))
 
 

@@ -8,13 +8,13 @@ import pytest
 
 from airflow_pipelines.connectors.transports.postgresql.lsn import lsn_text, read_lsn
 from airflow_pipelines.connectors.transports.postgresql.pgoutput import (
-    Begin,
-    Commit,
     Delete,
     Insert,
     Missing,
+    PublishedColumn,
     Relation,
-    RelationColumn,
+    TransactionBegin,
+    TransactionEnd,
     Truncate,
     Update,
     decode,
@@ -45,11 +45,11 @@ def test_rows() -> None:
 
 
 def test_transactions_and_tables() -> None:
-    assert decode(b"B" + struct.pack(">QQI", 1, 2, 3)) == Begin()
-    assert decode(b"C" + struct.pack(">BQQQ", 0, 1, 2**40, 3)) == Commit(2**40)
+    assert decode(b"B" + struct.pack(">QQI", 1, 2, 3)) == TransactionBegin()
+    assert decode(b"C" + struct.pack(">BQQQ", 0, 1, 2**40, 3)) == TransactionEnd(2**40)
     columns = b"\1id\0" + struct.pack(">Ii", 23, -1) + b"\0na\xc3\xafve\0" + struct.pack(">Ii", 25, 7)
     relation = decode(b"R" + OID + b"public\0t\0d" + struct.pack(">H", 2) + columns)
-    assert relation == Relation(70_000, "public", "t", (RelationColumn("id", 23), RelationColumn("naïve", 25)))
+    assert relation == Relation(70_000, "public", "t", (PublishedColumn("id", 23), PublishedColumn("naïve", 25)))
 
 
 def test_what_says_nothing_of_rows_and_what_nobody_knows() -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from airflow_pipelines.connectors.transports.postgresql.transactions import Portion, Transactions
+from airflow_pipelines.connectors.transports.postgresql.transactions import Portion, StreamedTransactions
 
 
-def send(transactions: Transactions, changes: list[str], place: int, most: int = 4) -> list[Portion]:
+def send(transactions: StreamedTransactions, changes: list[str], place: int, most: int = 4) -> list[Portion]:
     """A transaction, message by message, as far as its changes were not given before."""
     given = []
     transactions.begin()
@@ -19,7 +19,7 @@ def send(transactions: Transactions, changes: list[str], place: int, most: int =
 
 
 def test_small_transactions_come_together() -> None:
-    transactions = Transactions(10)
+    transactions = StreamedTransactions(10)
     assert send(transactions, ["a", "b"], 20) == []
     assert send(transactions, [], 30) == []
     assert send(transactions, ["c"], 40) == []
@@ -28,7 +28,7 @@ def test_small_transactions_come_together() -> None:
 
 
 def test_a_full_portion_ends_where_a_transaction_does() -> None:
-    transactions = Transactions(10)
+    transactions = StreamedTransactions(10)
     send(transactions, ["a", "b", "c"], 20)
     [first] = send(transactions, ["d", "e"], 30)
     assert first == Portion(["a", "b", "c"], 30, 20)
@@ -36,7 +36,7 @@ def test_a_full_portion_ends_where_a_transaction_does() -> None:
 
 
 def test_a_large_transaction_comes_in_parts() -> None:
-    transactions = Transactions(10)
+    transactions = StreamedTransactions(10)
     send(transactions, ["x"], 20)
     whole, first, second, last = send(transactions, list("abcdefghi"), 30)
     assert whole == Portion(["x"], 10, 20)
@@ -48,14 +48,14 @@ def test_a_large_transaction_comes_in_parts() -> None:
 
 
 def test_a_transaction_may_end_with_nothing_more() -> None:
-    transactions = Transactions(10)
+    transactions = StreamedTransactions(10)
     part, end = send(transactions, list("abcd"), 20)
     assert (part.messages, part.ends) == (4, False)
     assert end == Portion([], 0, 20, is_part=True, ends=True)
 
 
 def test_what_was_given_does_not_come_again() -> None:
-    transactions = Transactions(10)
+    transactions = StreamedTransactions(10)
     transactions.begin()
     for change in "abcde":
         transactions.next_is_known()
@@ -64,11 +64,11 @@ def test_what_was_given_does_not_come_again() -> None:
     again = transactions.again()
     assert send(again, list("abcdefg"), 20) == [Portion(["e", "f", "g"], 30, 20, is_part=True, ends=True)]
     # So it is for who reads on from the position of that portion.
-    assert send(Transactions(10, 4), list("abcdefg"), 20) == [Portion(["e", "f", "g"], 30, 20, is_part=True, ends=True)]
+    assert send(StreamedTransactions(10, 4), list("abcdefg"), 20) == [Portion(["e", "f", "g"], 30, 20, is_part=True, ends=True)]
 
 
 def test_a_place_moves_on_without_changes_but_not_over_any() -> None:
-    transactions = Transactions(10)
+    transactions = StreamedTransactions(10)
     assert transactions.move_to(10) is None
     assert transactions.move_to(15) == Portion((), 0, 15)
     send(transactions, ["a"], 20)
