@@ -109,6 +109,7 @@ CALENDAR_INTERVAL = (
 )
 """The message about Spark's legacy interval type."""
 
+_FLOATING = re.compile(r"(?<![\w`])(?:float|double)(?![\w`:])")
 _CALENDAR = re.compile(r"\binterval\b(?! (?:year|month|day|hour|minute|second))")
 _PARAMETERS = re.compile(r"^(?P<name>decimal|char|varchar|time)\((?P<first>\d+)(?:,\s*(?P<second>-?\d+))?\)$")
 
@@ -355,6 +356,15 @@ def decimal(precision: int = MAX_DECIMAL_PRECISION, scale: int = 0, nullable: bo
 def has_calendar_interval(kind: str) -> bool:
     """Return True if a Spark type, by its name, holds Spark's legacy interval, which can be neither stored nor compared."""
     return _CALENDAR.search(kind) is not None
+
+
+def has_floating(kind: str) -> bool:
+    """Return True if a Spark type, by its name, is FLOAT or DOUBLE, or has a part that is.
+
+    >>> has_floating("struct<price:double>"), has_floating("decimal(10,2)")
+    (True, False)
+    """
+    return _FLOATING.search(kind) is not None
 
 
 def from_spark_json(kind: str | Mapping[str, Any], nullable: bool = True) -> ColumnType:

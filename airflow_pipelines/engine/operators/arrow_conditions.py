@@ -13,7 +13,8 @@ from pyspark.sql.types import DataType
 
 from airflow_pipelines.engine.spark.arrow_frames import evaluable_type
 from airflow_pipelines.rows.arrow import ArrowColumn
-from airflow_pipelines.rows.expressions.evaluation import ColumnName, can_evaluate, is_true
+from airflow_pipelines.rows.expressions.columns import ColumnName
+from airflow_pipelines.rows.expressions.evaluation import can_evaluate, is_true
 from airflow_pipelines.sql.plan.ir.join_graph import Conjunct, SourceColumn
 
 

@@ -6,7 +6,6 @@ Spark's: row counts, sums of integers and decimals in types that have room for t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -19,17 +18,18 @@ from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.lookup.index import can_look_up
 from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.operators.gathered_groups import GatheredGroups
-from airflow_pipelines.engine.operators.row_values import needs_spark, row_values
-from airflow_pipelines.engine.operators.time_windows import TimeWindows
+from airflow_pipelines.engine.operators.row_values import needs_spark, row_values, windows_of
 from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.rows.arrow import ArrowColumn, cast_to_schema
+from airflow_pipelines.rows.expressions.time_windows import TimeWindows
+from airflow_pipelines.rows.types import has_floating
 from airflow_pipelines.rows.zsets import WEIGHT, Merge, merge_groupable
 from airflow_pipelines.sql.plan.ir.aggregate import Accumulator, Aggregate, Total, UnionPart
 from airflow_pipelines.sql.plan.ir.passed_rows import passed_rows
+from airflow_pipelines.sql.plan.ir.trees import columns_in
 
 _ROWS_AT_A_TIME = 200_000
 _FUNCTIONS: Mapping[Total, str] = {Total.VALUES: "count", Total.SUM: "sum", Total.MIN: "min", Total.MAX: "max"}
-_FLOATING = re.compile(r"\b(float|double)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +69,8 @@ class ColumnTotals:
         found = None if rows is None else cls._of_columns(node, rows.relation, rows.columns)
         if found is None or rows is None:
             return None
-        words = {word for text in found.texts for word in re.findall(r"\w+", text)}
         computed = {item.name for item in node.input.items} - rows.columns.keys()
-        return None if computed & words else found
+        return None if columns_in(found.texts, computed) else found
 
     @classmethod
     def of_parts(cls, node: Aggregate) -> tuple[ColumnTotals, ...]:
@@ -92,9 +91,7 @@ class ColumnTotals:
         keys = [part.values.get(key) for key in self.keys]
         if any(text not in part.values for text in texts) or None in keys:
             return None
-        if any(
-            _FLOATING.search(kind) and part.values[key] not in part.columns for key, kind in zip(self.keys, key_types, strict=True)
-        ):
+        if any(has_floating(kind) and part.values[key] not in part.columns for key, kind in zip(self.keys, key_types, strict=True)):
             return None
         totals = tuple((accumulator, None if text is None else part.values[text]) for accumulator, text in self.totals)
         absent = frozenset(accumulator.name for accumulator, text in self.totals if text is not None and part.values[text] is None)
@@ -107,7 +104,7 @@ class ColumnTotals:
         :param node: the aggregate
         """
         # The zero of an item may be negative: see below.
-        if any(_FLOATING.search(kind) for kind in node.key_types):
+        if any(has_floating(kind) for kind in node.key_types):
             return None
         return cls._of_columns(node, None, {name: name for name in node.input.columns})
 
@@ -123,7 +120,7 @@ class ColumnTotals:
             totals.append((accumulator, wanted.value))
         for key, kind in zip(node.keys, node.key_types, strict=True):
             # The zero of an expression may be negative; Spark normalises it when it groups.
-            if _FLOATING.search(kind) and needs_spark([key.text], tuple(columns)):
+            if has_floating(kind) and needs_spark([key.text], tuple(columns)):
                 return None
         return cls(relation, columns, tuple(key.text for key in node.keys), tuple(totals))
 
@@ -187,8 +184,7 @@ class _Added:
 
 def _totals_of_rows(totals: ColumnTotals, batches: Sequence[Batch], target: pa.Schema, context: Context) -> Iterator[_Added | None]:
     """Yield the groups of rows, some rows at a time, with flattened keys; None if there are too many rows."""
-    words = {word for text in totals.texts for word in re.findall(r"\w+", text)}
-    columns = {name: column for name, column in totals.columns.items() if name in words}
+    columns = {name: totals.columns[name] for name in columns_in(totals.texts, totals.columns)}
     types = {field.name: field.dataType for field in batches[0].schema.fields}
     kinds = StructType([StructField(name, types[column]) for name, column in columns.items()])
     for part in _parts(batches, columns):
@@ -233,7 +229,7 @@ class _Paned:
 
         Return None if there is not exactly one, or the driver cannot compute the windows.
         """
-        calls = [(at, text, windows) for at, text in enumerate(totals.keys) if (windows := TimeWindows.of(text)) is not None]
+        calls = [(at, text, windows) for at, text in enumerate(totals.keys) if (windows := windows_of(text)) is not None]
         if len(calls) != 1:
             return None
         ((at, text, windows),) = calls

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,14 +17,14 @@ from airflow_pipelines.engine.operators.merged_groups import MergedGroups
 from airflow_pipelines.engine.operators.result import stage_schema
 from airflow_pipelines.engine.spark.arrow_frames import arrow_schema, evaluable_type
 from airflow_pipelines.rows.arrow import ArrowColumn
-from airflow_pipelines.rows.expressions.evaluation import columns_read, evaluate
+from airflow_pipelines.rows.expressions.columns import column_name, columns_read
+from airflow_pipelines.rows.expressions.evaluation import evaluate
 from airflow_pipelines.rows.zsets import WEIGHT
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate, Call
 from airflow_pipelines.sql.plan.ir.stage import Stage
-from airflow_pipelines.sql.plan.ir.trees import tree_of
+from airflow_pipelines.sql.plan.ir.trees import columns_in, tree_of
 
 _SHOWN = "__shown"
-_FIELD = re.compile(r"(__k\d+)\.`([^`]+)`")
 _Places = npt.NDArray[np.int64]
 
 
@@ -135,10 +134,10 @@ def _plain_value(text: str, node: Aggregate, rows: pa.Table) -> _Plain | None:
     """Return an item that is a key, a field of a key, or the stored value of a call, or None for an expression."""
     if text in (key.name for key in node.keys):
         return _Plain(rows[text])
-    field = _FIELD.fullmatch(text)
-    if field is not None and field[1] in rows.column_names and pa.types.is_struct(rows[field[1]].type):
-        kind = rows[field[1]].type
-        return _Plain(pc.struct_field(rows[field[1]], field[2])) if kind.get_field_index(field[2]) >= 0 else None
+    tree = tree_of(text)
+    match column_name(tree) if tree is not None else None:
+        case (key, field) if key in rows.column_names and pa.types.is_struct(rows[key].type):
+            return _Plain(pc.struct_field(rows[key], field)) if rows[key].type.get_field_index(field) >= 0 else None
     call = next((call for call in node.calls if call.name == text), None)
     if call is None or call.kept is None:
         return None
@@ -170,9 +169,9 @@ def _evaluate(text: str, node: Aggregate, rows: pa.Table, schema: StructType) ->
 def _evaluate_shown(node: Aggregate, items: Sequence[int], versions: _Versions, schema: StructType, context: Context) -> pa.Table:
     """Return for each version a flag that it is shown, and the items at some places if it is."""
     texts = {at: node.items[at].text for at in items}
-    calls = _find_mentioned(node.calls, [*texts.values(), node.having or ""])
-    words = {word for text in (*texts.values(), node.having or "", *calls.values()) for word in re.findall(r"\w+", text)}
-    read = StructType([column for column in schema.fields if column.name in words and column.name != WEIGHT])
+    shown_texts = [*texts.values(), *([node.having] if node.having else [])]
+    calls = _find_calls_read(node.calls, shown_texts)
+    read = StructType([schema[name] for name in columns_in([*shown_texts, *calls.values()], schema.names) if name != WEIGHT])
     ones = pa.array(np.ones(versions.rows.num_rows, np.int64))
     table = versions.rows.select([column.name for column in read.fields]).append_column(WEIGHT, ones)
     batch = Batch.in_memory(weighted(read), table)
@@ -185,7 +184,7 @@ def _evaluate_shown(node: Aggregate, items: Sequence[int], versions: _Versions, 
     return context.collect(f"SELECT {_SHOWN}{shown} FROM (SELECT *, {condition} AS {_SHOWN} FROM ({groups}))", Mode.SMALL)
 
 
-def _find_mentioned(calls: Sequence[Call], texts: Sequence[str]) -> Mapping[str, str]:
-    """Return the expressions over accumulators of the calls that some texts mention."""
-    words = {word for text in texts for word in re.findall(r"\w+", text)}
-    return {call.name: call.value for call in calls if call.name in words and call.value is not None}
+def _find_calls_read(calls: Sequence[Call], texts: Sequence[str]) -> Mapping[str, str]:
+    """Return the expressions over accumulators of the calls that some texts read."""
+    values = {call.name: call.value for call in calls if call.value is not None}
+    return {name: values[name] for name in columns_in(texts, values)}

@@ -7,7 +7,6 @@ values of a column are sent to Spark, all columns side by side, and the results 
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -20,16 +19,15 @@ from pyspark.sql.types import LongType, StructField, StructType
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.distinct_rows import has_one_form
-from airflow_pipelines.engine.operators.time_windows import TimeWindows
 from airflow_pipelines.engine.spark.arrow_frames import evaluable_type
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.rows.arrow import ArrowColumn
-from airflow_pipelines.rows.expressions.evaluation import ColumnName, evaluate, is_supported
-from airflow_pipelines.sql.plan.ir.trees import tree_of
+from airflow_pipelines.rows.expressions.columns import ColumnName, column_name
+from airflow_pipelines.rows.expressions.evaluation import evaluate, is_supported
+from airflow_pipelines.rows.expressions.time_windows import TimeWindows, has_windows
+from airflow_pipelines.sql.plan.ir.trees import columns_in, tree_of
 
 _ROW = "__row"
-_WINDOW = re.compile(r"\bwindow\s*\(", re.IGNORECASE)
-"""The pattern of a call that returns none, one or several rows for each row."""
 _Places: TypeAlias = npt.NDArray[np.int64]
 
 
@@ -52,14 +50,25 @@ def needs_spark(texts: Sequence[str], columns: Sequence[str]) -> bool:
     :param columns: their names
     """
     names = frozenset((column,) for column in columns)
-    expressions = [text for text in texts if _strip_parentheses(text) not in columns and TimeWindows.of(text) is None]
-    return not all(_is_supported(text, names) for text in expressions)
+    return not all(_is_supported(text, names) for text in texts)
 
 
 @functools.lru_cache(maxsize=10_000)
 def _is_supported(text: str, columns: frozenset[tuple[str, ...]]) -> bool:
     tree = tree_of(text)
-    return tree is not None and is_supported(tree, columns)
+    if tree is None:
+        return False
+    return column_name(tree) in columns or TimeWindows.of(tree) is not None or is_supported(tree, columns)
+
+
+@functools.lru_cache(maxsize=10_000)
+def windows_of(text: str) -> TimeWindows | None:
+    """Return the windows of time of an expression, or None for an expression that is no call of ``window`` that is computed here.
+
+    :param text: Spark SQL
+    """
+    tree = tree_of(text)
+    return None if tree is None else TimeWindows.of(tree)
 
 
 def row_values(rows: pa.Table, schema: StructType, texts: Sequence[str], context: Context) -> RowValues | None:
@@ -71,7 +80,7 @@ def row_values(rows: pa.Table, schema: StructType, texts: Sequence[str], context
     :param context: the context that runs queries
     :returns: the values; None if they are too many for this
     """
-    windows = [text for text in dict.fromkeys(texts) if _WINDOW.search(text)]
+    windows = [text for text in dict.fromkeys(texts) if _may_have_windows(text)]
     if len(windows) > 1:
         return None
     others = [text for text in dict.fromkeys(texts) if text not in windows]
@@ -92,9 +101,16 @@ def row_values(rows: pa.Table, schema: StructType, texts: Sequence[str], context
     return RowValues(pa.array(places), {**{text: column.take(at) for text, column in found.items()}, windows[0]: values})
 
 
+@functools.lru_cache(maxsize=10_000)
+def _may_have_windows(text: str) -> bool:
+    """Return True if an expression may give none, one or several values for each row."""
+    tree = tree_of(text)
+    return tree is None or has_windows(tree)
+
+
 def _compute_windows(rows: pa.Table, text: str, context: Context) -> tuple[_Places, ArrowColumn] | None:
     """Return the result of :func:`_expand` for windows that are computed here, or None for others, and for very many."""
-    windows = TimeWindows.of(text)
+    windows = windows_of(text)
     if windows is None or windows.column not in rows.column_names:
         return None
     if windows.overlapping * rows.num_rows > context.limits.added_up_rows:
@@ -105,46 +121,28 @@ def _compute_windows(rows: pa.Table, text: str, context: Context) -> tuple[_Plac
 
 def _compute_each(rows: pa.Table, schema: StructType, texts: Sequence[str], context: Context) -> dict[str, ArrowColumn] | None:
     """Return the values of texts that have one value for each row."""
-    columns = frozenset(rows.column_names)
-    found: dict[str, ArrowColumn] = {text: rows[_strip_parentheses(text)] for text in texts if _strip_parentheses(text) in columns}
-    found |= _compute_by_arrow(rows, schema, [text for text in texts if text not in found])
+    found = _compute_by_arrow(rows, schema, texts)
     missing = [text for text in texts if text not in found]
     computed = _compute(rows, schema, missing, context) if missing else {}
     return None if computed is None else found | computed
 
 
 def _compute_by_arrow(rows: pa.Table, schema: StructType, texts: Sequence[str]) -> dict[str, ArrowColumn]:
-    """Return the values of the texts that Arrow evaluates as Spark does."""
+    """Return the values of the texts that are columns, or that Arrow evaluates as Spark does."""
     if not texts:
         return {}
     kinds = {field.name: field.dataType for field in schema.fields}
     readable = [name for name in rows.column_names if evaluable_type(kinds[name]) is not None]
     columns: dict[ColumnName, ArrowColumn] = {(name,): rows[name] for name in readable}
-    trees = {text: tree_of(text) for text in texts}
-    found = {text: evaluate(tree, columns, rows.num_rows) for text, tree in trees.items() if tree is not None}
-    return {text: values for text, values in found.items() if values is not None}
-
-
-def _strip_parentheses(text: str) -> str:
-    """Return a text without the parentheses around it."""
-    bare = text.strip()
-    while bare.startswith("(") and bare.endswith(")"):
-        bare = bare[1:-1].strip()
-    return bare
-
-
-def _find_columns_read(text: str, places: Mapping[str, int]) -> list[str]:
-    """Return the columns that a text reads, or only mentions, in their order.
-
-    :param text: SQL
-    :param places: the index of each column
-    """
-    # Scan the words, not the columns: if every column is computed, there are as many texts as columns.
-    return sorted({word for word in re.findall(r"\w+", text) if word in places}, key=places.__getitem__)
-
-
-def _places(names: Sequence[str]) -> dict[str, int]:
-    return {name: at for at, name in enumerate(names)}
+    every: dict[ColumnName, ArrowColumn] = {(name,): rows[name] for name in rows.column_names}
+    found: dict[str, ArrowColumn] = {}
+    for text in texts:
+        tree = tree_of(text)
+        if tree is not None:
+            values = every.get(column_name(tree) or ())
+            values = evaluate(tree, columns, rows.num_rows) if values is None else values
+            found |= {} if values is None else {text: values}
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +176,7 @@ def distinct_values(column: ArrowColumn) -> DistinctValues | None:
 
 def _compute(rows: pa.Table, schema: StructType, texts: Sequence[str], context: Context) -> dict[str, ArrowColumn] | None:
     """Return the values of expressions that each have one value for each row."""
-    places = _places(rows.column_names)
-    read = {text: _find_columns_read(text, places) for text in texts}
+    read = {text: columns_in([text], rows.column_names) for text in texts}
     columns = list(dict.fromkeys(name for names in read.values() for name in names))
     together = {name for names in read.values() if len(names) > 1 for name in names}
     encoded = {name: None if name in together else distinct_values(rows[name]) for name in columns}
@@ -209,7 +206,7 @@ def _up_to(count: int, most: int) -> pa.Array:
 
 def _expand(rows: pa.Table, schema: StructType, text: str, context: Context) -> tuple[_Places, ArrowColumn] | None:
     """Return the values of an expression with none, one or several for each row, and for each value the place of its row."""
-    names = _find_columns_read(text, _places(rows.column_names))
+    names = columns_in([text], rows.column_names)
     distinct = distinct_values(rows[names[0]]) if len(names) == 1 else None
     sent = {name: rows[name] if distinct is None else distinct.values for name in names}
     count = len(next(iter(sent.values()))) if sent else rows.num_rows

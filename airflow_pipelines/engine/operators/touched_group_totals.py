@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -30,6 +29,7 @@ from airflow_pipelines.rows.zsets import WEIGHT, Merge, can_group, consolidate, 
 from airflow_pipelines.sql.plan.ir.aggregate import Accumulator, Aggregate
 from airflow_pipelines.sql.plan.ir.passed_rows import PassedRows
 from airflow_pipelines.sql.plan.ir.stage import Stage
+from airflow_pipelines.sql.plan.ir.trees import columns_in
 
 
 def change_of_groups(stage: Stage, node: Aggregate, known: Trace, context: Context) -> Batch | None:
@@ -72,8 +72,7 @@ def change_of_groups(stage: Stage, node: Aggregate, known: Trace, context: Conte
 
 def _values(totals: ColumnTotals) -> list[str]:
     """Return the columns that accumulators read."""
-    words = {word for _, text in totals.totals if text is not None for word in re.findall(r"\w+", text)}
-    return [name for name in totals.columns if name in words]
+    return columns_in([text for _, text in totals.totals if text is not None], totals.columns)
 
 
 def _collect_changed_rows(passed: PassedRows, columns: Sequence[str], context: Context) -> pa.Table | None:

@@ -16,10 +16,9 @@ from sqlglot import exp
 
 from airflow_pipelines.rows.arrow import ArrowColumn
 from airflow_pipelines.rows.expressions import functions, numbers
+from airflow_pipelines.rows.expressions.columns import ColumnName, name_of
 from airflow_pipelines.rows.expressions.operands import TRUTH, LeftToSpark, Operand, is_null_constant, unify
 
-ColumnName: TypeAlias = tuple[str, ...]
-"""The name of a column in parts, such as those of ``orders.price``."""
 _Rule: TypeAlias = "Callable[[_Evaluation, Any], Operand]"
 
 _COMPARISONS: Final[Mapping[type[exp.Expr], str]] = {
@@ -82,11 +81,6 @@ def can_evaluate(tree: exp.Expr, types: Mapping[ColumnName, pa.DataType]) -> boo
     return evaluate(tree, {name: pa.array([], kind) for name, kind in types.items()}, 0) is not None
 
 
-def columns_read(tree: exp.Expr) -> frozenset[ColumnName]:
-    """Return the names of the columns that an expression reads."""
-    return frozenset(map(_name, tree.find_all(exp.Column)))
-
-
 def is_supported(tree: exp.Expr, columns: frozenset[ColumnName]) -> bool:
     """Return True if :func:`evaluate` should have an answer, by the operators, functions and columns of an expression.
 
@@ -97,7 +91,7 @@ def is_supported(tree: exp.Expr, columns: frozenset[ColumnName]) -> bool:
     """
     for part in tree.walk():
         match part:
-            case exp.Column() if _name(part) not in columns:
+            case exp.Column() if name_of(part) not in columns:
                 return False
             case exp.Anonymous() if part.name.upper() not in _EXPECTED_FUNCTIONS:
                 return False
@@ -118,10 +112,6 @@ def _is_total(tree: exp.Expr) -> bool:
             return tree.name.upper() in _TOTAL_FUNCTIONS and all(map(_is_total, tree.expressions))
         case _:
             return type(tree) in _TOTAL and all(map(_is_total, tree.iter_expressions()))
-
-
-def _name(column: exp.Column) -> ColumnName:
-    return tuple(part.name for part in column.parts)
 
 
 class _Evaluation:
@@ -155,7 +145,7 @@ class _Evaluation:
 
     def column(self, tree: exp.Column) -> Operand:
         """Return the values of a column."""
-        values = self._columns.get(_name(tree))
+        values = self._columns.get(name_of(tree))
         if values is None:
             raise LeftToSpark(tree.sql())
         return values

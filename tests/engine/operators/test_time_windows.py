@@ -8,7 +8,7 @@ from typing import Final
 import pyarrow as pa
 import pytest
 
-from airflow_pipelines.engine.operators.time_windows import TimeWindows
+from airflow_pipelines.engine.operators.row_values import windows_of
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 
 CALLS: Final = (
@@ -19,6 +19,8 @@ CALLS: Final = (
     "window( t , '1 Day' , '1 day' , '19 hours')",
     "window(t, '90 minutes', '1 hour', '15 minutes')",
     "window(t, '1500 milliseconds', '1 second', '0 seconds')",
+    "window((t), '250 microseconds')",
+    "(window(t, '10 seconds'))",
 )
 NOON: Final = datetime(2025, 3, 30, 12)
 TIMES: Final[list[datetime | None]] = [
@@ -39,7 +41,7 @@ def test_windows_are_sparks(sessions: SparkSessions, zone: str | None) -> None:
     times = pa.chunked_array([pa.array(part, pa.timestamp("us", zone)) for part in (TIMES[:5], TIMES[5:])])
     rows = sessions.small.createDataFrame(pa.table({"i": pa.array(numbers), "t": times}).combine_chunks())
     for text in CALLS:
-        windows = TimeWindows.of(text)
+        windows = windows_of(text)
         assert windows is not None
         found = windows.of_rows(times)
         assert found is not None
@@ -66,16 +68,21 @@ def _numbers(column: pa.Array | pa.ChunkedArray) -> list[int]:
         "window(t, '10 seconds', '5 seconds', '-1 seconds')",
         "window(t + INTERVAL 1 DAY, '10 seconds')",
         "session_window(t, '10 seconds')",
+        "window(s.t, '10 seconds')",
+        "window(t)",
+        "window(t, 10)",
+        "window(t, '10 seconds', t)",
+        "window(t, '999999999 weeks')",
         "window(t, '10 seconds').start",
         "t",
     ],
 )
 def test_anything_else_is_left_to_spark(text: str) -> None:
-    assert TimeWindows.of(text) is None
+    assert windows_of(text) is None
 
 
 @pytest.mark.parametrize("times", [pa.array([1]), pa.array(["2026-01-01"]), pa.array([2**62], pa.timestamp("us"))])
 def test_other_times_are_left_to_spark(times: pa.Array) -> None:
-    windows = TimeWindows.of("window(t, '10 seconds')")
+    windows = windows_of("window(t, '10 seconds')")
     assert windows is not None
     assert windows.of_rows(times) is None

@@ -6,7 +6,6 @@ expression that is not known to have a waterline has none.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import singledispatchmethod
@@ -15,6 +14,7 @@ from typing import Any
 from sqlglot import exp
 
 from airflow_pipelines.program.names import quote
+from airflow_pipelines.rows.expressions.time_windows import fixed_length
 from airflow_pipelines.sql.plan.expression_trees import parse_condition, parse_expression
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate
 from airflow_pipelines.sql.plan.ir.linear import Scan, Select, UnionAll
@@ -34,16 +34,6 @@ _MONOTONE = frozenset(
 )  # fmt: skip
 """Functions that are monotone in their one argument that is not constant."""
 _KEPT_TYPES = ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMPNTZ", "TIMESTAMPLTZ", "BIGINT", "INT", "DECIMAL", "DOUBLE")
-_SIZE = re.compile(r"(?:interval\s+)?(\d+)\s*(microsecond|millisecond|second|minute|hour|day|week)s?")
-_MICROSECONDS = {
-    "microsecond": 1,
-    "millisecond": 1000,
-    "second": 1_000_000,
-    "minute": 60_000_000,
-    "hour": 3_600_000_000,
-    "day": 86_400_000_000,
-    "week": 604_800_000_000,
-}
 _CONSTANTS = (exp.Literal, exp.Interval, exp.Var, exp.DataType, exp.Neg, exp.IntervalSpan)
 
 
@@ -253,12 +243,11 @@ def _bounds_of(text: str, below: Mapping[tuple[str, str], str]) -> dict[str, str
 def _bounds(window: exp.Expr, below: Mapping[tuple[str, str], str]) -> dict[str, str]:
     if not isinstance(window, exp.Anonymous) or window.name.lower() != "window" or len(window.expressions) != 2:
         return {}
-    size = _SIZE.fullmatch(window.expressions[1].name.strip().lower())
+    length = fixed_length(window.expressions[1])
     known = _over(window.expressions[0].sql(dialect=DIALECT), below)
-    if size is None or known is None:
+    if length is None or known is None:
         return {}
     # Computed without the window function, which drops rows without a time and may occur only once in a query.
-    length = int(size[1]) * _MICROSECONDS[size[2]]
     micros = f"UNIX_MICROS(CAST({known} AS TIMESTAMP))"
     start = f"{micros} - PMOD({micros}, {length})"
     texts = {"start": start, "end": f"{start} + {length}"}

@@ -1,21 +1,26 @@
-"""Time windows of a fixed length, computed in the driver by integer arithmetic on microseconds."""
+"""Windows of time of a fixed length: their calls in expressions, and their values by integer arithmetic on microseconds."""
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from sqlglot import exp
 
 from airflow_pipelines.rows.arrow import ArrowColumn
+from airflow_pipelines.rows.expressions.columns import column_name
 
-_LENGTH = r"'(?:interval\s+)?(\d{1,6})\s+(millisecond|second|minute|hour|day|week)s?'"
-_WINDOW = re.compile(rf"window\(\s*`?(\w+)`?\s*,\s*{_LENGTH}(?:\s*,\s*{_LENGTH})?(?:\s*,\s*{_LENGTH})?\s*\)", re.IGNORECASE)
-_MICROSECONDS = {
+_WINDOW: Final = "window"
+_LENGTH: Final = re.compile(r"(?:interval\s+)?(\d{1,9})\s+(microsecond|millisecond|second|minute|hour|day|week)s?", re.IGNORECASE)
+_MICROSECONDS: Final = {
+    "microsecond": 1,
     "millisecond": 1_000,
     "second": 1_000_000,
     "minute": 60_000_000,
@@ -24,7 +29,7 @@ _MICROSECONDS = {
     "week": 604_800_000_000,
 }
 """The length of each unit in microseconds. In windows, a day is 24 hours in every time zone."""
-_MOST_TIME = 2**61
+_MOST_TIME: Final = 2**61
 """The greatest time that is handled here. Windows around greater times may be too large for their type."""
 
 
@@ -56,18 +61,26 @@ class TimeWindows:
     start: int
 
     @classmethod
-    def of(cls, text: str) -> TimeWindows | None:
+    def of(cls, tree: exp.Expr) -> TimeWindows | None:
         """Return the windows of a call, or None for anything else.
 
-        :param text: SQL
+        :param tree: an expression
+
+        >>> from sqlglot import exp, parse_one
+        >>> call = exp.Anonymous(this="window", expressions=[exp.column("at"), exp.Literal.string("10 minutes")])
+        >>> TimeWindows.of(call)
+        TimeWindows(column='at', length=600000000, slide=600000000, start=0)
         """
-        call = _WINDOW.fullmatch(text.strip())
-        if call is None:
+        call = tree.unnest()
+        if not _is_call(call) or not 2 <= len(call.expressions) <= 4:
             return None
-        length = _to_length(call[2], call[3])
-        slide, start = (_to_length(call[at], call[at + 1]) if call[at] else None for at in (4, 6))
-        found = cls(call[1], length, length if slide is None else slide, start or 0)
-        return found if 0 < found.slide <= length and found.start < found.slide else None
+        time, *written = call.expressions
+        column, lengths = column_name(time), [length for each in written if (length := fixed_length(each)) is not None]
+        if column is None or len(column) > 1 or len(lengths) < len(written):
+            return None
+        # The slide of a window without one is its length.
+        length, slide, start = (*lengths, *(lengths[0], 0)[len(lengths) - 1 :])
+        return cls(column[0], length, slide, start) if 0 < slide <= length <= _MOST_TIME and start < slide else None
 
     @property
     def overlapping(self) -> int:
@@ -80,7 +93,7 @@ class TimeWindows:
         :param times: the time of each row
         :returns: times of the same windows; None if these are not timestamps, or out of the usual range
         """
-        numbers = _to_microseconds(times)
+        numbers = _to_numbers(times)
         if numbers is None:
             return None
         width = math.gcd(self.length, self.slide)
@@ -94,7 +107,7 @@ class TimeWindows:
         :param times: the time of each row
         :returns: the windows; None if the times are not timestamps, or out of the usual range
         """
-        numbers = _to_microseconds(times)
+        numbers = _to_numbers(times)
         if numbers is None:
             return None
         there = np.flatnonzero(np.asarray(numbers.is_valid()))
@@ -110,7 +123,7 @@ class TimeWindows:
         return WindowsOfRows(rows, pa.StructArray.from_arrays(parts, fields=[pa.field("start", kind), pa.field("end", kind)]))
 
 
-def _to_microseconds(times: ArrowColumn) -> ArrowColumn | None:
+def _to_numbers(times: ArrowColumn) -> ArrowColumn | None:
     """Return timestamps as numbers, or None for other types, and for times out of the usual range."""
     if not pa.types.is_timestamp(times.type) or times.type.unit != "us":
         return None
@@ -119,5 +132,20 @@ def _to_microseconds(times: ArrowColumn) -> ArrowColumn | None:
     return None if any(value is not None and abs(value) > _MOST_TIME for value in extremes.values()) else numbers
 
 
-def _to_length(number: str, unit: str) -> int:
-    return int(number) * _MICROSECONDS[unit.lower()]
+def has_windows(tree: exp.Expr) -> bool:
+    """Return True if an expression has a call of ``window``, which gives none, one or several rows for each row."""
+    return any(map(_is_call, tree.find_all(exp.Anonymous)))
+
+
+def _is_call(tree: exp.Expr) -> bool:
+    return isinstance(tree, exp.Anonymous) and tree.name.lower() == _WINDOW
+
+
+def fixed_length(tree: exp.Expr, units: Collection[str] = _MICROSECONDS.keys()) -> int | None:
+    """Return the microseconds of a length of time such as ``'10 minutes'``, or None for anything else.
+
+    :param tree: an expression
+    :param units: the units that the length may have, in the singular
+    """
+    written = _LENGTH.fullmatch(tree.name) if isinstance(tree, exp.Literal) and tree.is_string else None
+    return int(written[1]) * _MICROSECONDS[written[2].lower()] if written is not None and written[2].lower() in units else None
