@@ -240,16 +240,16 @@ def stop_hosts(
     """Stop a host. Pipelines on it stop with an error; their committed state is kept, and the next start resumes from it."""
     control_plane = ControlPlane(Settings.load(home))
     if host_id is None:
-        found = control_plane.registry.live_hosts("shared")
+        hosts = control_plane.registry.live_hosts("shared")
     else:
         host = control_plane.registry.get(_uuid(host_id))
-        found = [] if host is None or host.ended_at is not None else [host]
-        if not found:
+        hosts = [] if host is None or host.ended_at is not None else [host]
+        if not hosts:
             _fail(f"There is no live host {host_id}: see 'airflow-pipelines hosts list'")
-    for host in found:
+    for host in hosts:
         _stop_host(control_plane, host)
         typer.echo(f"Stopped the {host.kind} host {host.host_id}")
-    if not found:
+    if not hosts:
         typer.echo("There is no shared host")
     control_plane.close()
 

@@ -72,11 +72,11 @@ class ConnectionField:
 
         :raises ConnectionProblem: when the text does not have that form
         """
-        found = _FIELD.fullmatch(text)
-        if found is None:
+        parsed = _FIELD.fullmatch(text)
+        if parsed is None:
             known = ", ".join(FIELDS)
             raise ConnectionProblem(f"write ${{conn:CONN_ID.FIELD}}, with one of the fields {known}, or extra.NAME")
-        return cls(found["id"], "extra" if found["extra"] else found["field"], found["extra"])
+        return cls(parsed["id"], "extra" if parsed["extra"] else parsed["field"], parsed["extra"])
 
 
 class AirflowRefusal(Exception):

@@ -100,10 +100,10 @@ class DatabaseFile:
         if self._path is None:
             return None
         try:
-            found = self._path.stat()
+            status = self._path.stat()
         except FileNotFoundError:
             return None
-        return found.st_dev, found.st_ino
+        return status.st_dev, status.st_ino
 
 
 def _with_limits(engine: Engine) -> Engine:

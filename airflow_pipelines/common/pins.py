@@ -26,9 +26,9 @@ def check_spark_packages() -> None:
 
     :raises SetupError: when they are not; the message names both versions and the fix
     """
-    found = {name: _version(name) for name in ("pyspark", "pyspark-client")}
-    if any(number != SPARK for number in found.values()):
-        listed = " and ".join(f"{name} {number or '(not installed)'}" for name, number in found.items())
+    versions = {name: _version(name) for name in ("pyspark", "pyspark-client")}
+    if any(number != SPARK for number in versions.values()):
+        listed = " and ".join(f"{name} {number or '(not installed)'}" for name, number in versions.items())
         raise SetupError(
             f"Found {listed}, but both must be {SPARK}: they share one folder. "
             f"Fix: pip uninstall -y pyspark pyspark-client && pip install pyspark=={SPARK} pyspark-client=={SPARK}"
@@ -67,10 +67,10 @@ def _java_program() -> Path:
         if not java.is_file():
             raise SetupError(f"JAVA_HOME is {home}, but {java} does not exist. Correct JAVA_HOME, or install Java with: {_INSTALL}")
         return java
-    found = shutil.which("java")
-    if found is None:
+    on_path = shutil.which("java")
+    if on_path is None:
         raise SetupError(f"There is no Java: neither JAVA_HOME nor PATH leads to one. Install it with: {_INSTALL}")
-    return Path(found)
+    return Path(on_path)
 
 
 def _java_version(java: Path) -> int:

@@ -49,10 +49,10 @@ def make_private_tree(folder: Path) -> None:
 def close_to_others(path: Path) -> None:
     """Remove the rights of others from a file or folder of this user. Missing ones and those of other users are left alone."""
     try:
-        found = path.lstat()
+        status = path.lstat()
         # The rights of a link are those of what it leads to, which may be anywhere.
-        if _belongs_to_us(found) and not stat.S_ISLNK(found.st_mode) and found.st_mode & PRIVATE_UMASK:
-            path.chmod(stat.S_IMODE(found.st_mode) & ~PRIVATE_UMASK)
+        if _belongs_to_us(status) and not stat.S_ISLNK(status.st_mode) and status.st_mode & PRIVATE_UMASK:
+            path.chmod(stat.S_IMODE(status.st_mode) & ~PRIVATE_UMASK)
     except FileNotFoundError:
         return
     except OSError as error:
@@ -100,13 +100,13 @@ def make_output_file(path: Path) -> None:
 
 
 def _is_open(folder: Path) -> bool:
-    found = folder.stat()
+    status = folder.stat()
     # A shared folder such as /tmp stays open to everybody.
-    return _belongs_to_us(found) and bool(found.st_mode & PRIVATE_UMASK) and not found.st_mode & stat.S_ISVTX
+    return _belongs_to_us(status) and bool(status.st_mode & PRIVATE_UMASK) and not status.st_mode & stat.S_ISVTX
 
 
-def _belongs_to_us(found: os.stat_result) -> bool:
-    return found.st_uid == os.geteuid()
+def _belongs_to_us(status: os.stat_result) -> bool:
+    return status.st_uid == os.geteuid()
 
 
 def _walk(folder: Path) -> Iterator[Path]:

@@ -22,13 +22,13 @@ class SettingsError(SetupError):
     """The error of an environment variable with an invalid value.
 
     :param name: the variable, without :data:`PREFIX`
-    :param found: its value
+    :param value: its value
     :param expected: a description of valid values
     """
 
-    def __init__(self, name: str, found: str, expected: str) -> None:
+    def __init__(self, name: str, value: str, expected: str) -> None:
         super().__init__(
-            f"The environment variable {PREFIX}{name} is {found[:80]!r}, and should be {expected}. "
+            f"The environment variable {PREFIX}{name} is {value[:80]!r}, and should be {expected}. "
             "Correct it, or unset it for the default"
         )
 

@@ -189,14 +189,14 @@ class _Request:
         columns = {column for name in (*statement.reads, statement.target) if name for column in schemas[name].column_names}
         analysis = Analysis(session)
         try:
-            found = analyze_query(statement.query, SessionAnalyzer(session), analysis, self.clock_edits(columns))
+            analyzed = analyze_query(statement.query, SessionAnalyzer(session), analysis, self.clock_edits(columns))
         except (QueryRefused, SyntaxFailure) as refused:
             source = SourceText(self.text)
             span = source.span(*statement.place(refused.start, refused.end))
             hint = string_hint(statement.find_written(self.text, refused.start, refused.end)) if is_unknown_name(refused) else ""
             raise ProgramErrors([source.message(span, COMPILATION_ERROR, refused.message + hint)]) from refused
-        frame = analysis.frame(found.query.text)
-        return _Given(found.query, len(frame.columns), frame)
+        frame = analysis.frame(analyzed.query.text)
+        return _Given(analyzed.query, len(frame.columns), frame)
 
     def clock_edits(self, columns: Set[str]) -> ClockEdits:
         """Return the edits by which a query over ``columns`` reads the time of the request."""

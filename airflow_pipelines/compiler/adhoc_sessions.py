@@ -50,11 +50,11 @@ def _waiting(context: SparkContext, kind: _Kind) -> SparkSession | None:
     """Remove and return an idle session of a kind, or None."""
     with _lock:
         idle = _idle.get(context, deque())
-        found = next((entry for entry in reversed(idle) if entry[0] == kind), None)
-        if found is None:
+        pair = next((entry for entry in reversed(idle) if entry[0] == kind), None)
+        if pair is None:
             return None
-        idle.remove(found)
-    return found[1]
+        idle.remove(pair)
+    return pair[1]
 
 
 def _make_session(spark: SparkSession, conf: Mapping[str, str], functions: tuple[FunctionDefinition, ...]) -> SparkSession:

@@ -63,9 +63,9 @@ class _Numbers:
     same: dict[str, str]
     new: dict[str, int] = field(default_factory=dict)
 
-    def renumber(self, found: re.Match[str]) -> str:
+    def renumber(self, match: re.Match[str]) -> str:
         """Return the new number of an expression, and assign it first if the expression has none yet."""
-        return f"#{self.new.setdefault(self._resolve(found[1]), len(self.new))}"
+        return f"#{self.new.setdefault(self._resolve(match[1]), len(self.new))}"
 
     def find_order(self, columns: list[str]) -> list[int]:
         """Return the order of columns in which they were read above; those that nothing reads come last, by name.
@@ -75,7 +75,9 @@ class _Numbers:
         outputs = [_OUTPUT.fullmatch(column) for column in columns]
         if not all(outputs):
             return list(range(len(columns)))
-        keys = [(self.new.get(self._resolve(found[1]), len(self.new)), found[0].partition("#")[0]) for found in outputs if found]
+        keys = [
+            (self.new.get(self._resolve(output[1]), len(self.new)), output[0].partition("#")[0]) for output in outputs if output
+        ]
         return sorted(range(len(columns)), key=keys.__getitem__)
 
     def _resolve(self, number: str) -> str:
@@ -137,11 +139,11 @@ def _number_groups(plan: str, at: int) -> str | None:
         row[places[0]] = news[row[places[0]]]
     rows.sort(key=lambda row: int(row[places[0]]))
     lines[at] = f"{operator} {_print_list(map(_print_list, rows))}, {parts[1]}"
-    plan = re.sub(rf"(?<=\({group} = )\d+(?=\))", lambda found: news[found[0]], "\n".join(lines))
+    plan = re.sub(rf"(?<=\({group} = )\d+(?=\))", lambda match: news[match[0]], "\n".join(lines))
     own = [column for place, column in enumerate(columns) if any(row[place] != column for row in rows)]
     own += [item[-1] for item in (_split(item, " AS ") for item in _split_list(lists[1])) if len(item) == 2]
     names = "|".join(re.escape(column) for column in own if _NUMBERED.fullmatch(column))
-    return re.sub(rf"(?:{names})(?!\d)", lambda found: f"_{found[0][found[0].rindex('#') :]}", plan)
+    return re.sub(rf"(?:{names})(?!\d)", lambda match: f"_{match[0][match[0].rindex('#') :]}", plan)
 
 
 def _read_operator(line: str) -> str:
@@ -154,8 +156,8 @@ def _measure_depth(line: str) -> int:
 
 def _split_line(line: str) -> tuple[str, list[str]]:
     """Split a line into its operator with its indentation, and the parts of the rest."""
-    found = _LINE.fullmatch(line)
-    return (found[1], _split(found[2], ", ")) if found is not None else (line, [])
+    parsed = _LINE.fullmatch(line)
+    return (parsed[1], _split(parsed[2], ", ")) if parsed is not None else (line, [])
 
 
 def _split_list(text: str) -> list[str]:
@@ -170,14 +172,14 @@ def _print_list(items: Iterable[str]) -> str:
 def _split(text: str, separator: str) -> list[str]:
     """Split a text at separators that are outside of all brackets."""
     parts, depth, start = [], 0, 0
-    for found in _BRACKET_OR_COMMA.finditer(text):
-        if found[0] in "[(":
+    for token in _BRACKET_OR_COMMA.finditer(text):
+        if token[0] in "[(":
             depth += 1
-        elif found[0] in "])":
+        elif token[0] in "])":
             depth -= 1
-        elif depth == 0 and found[0] == separator:
-            parts.append(text[start : found.start()])
-            start = found.end()
+        elif depth == 0 and token[0] == separator:
+            parts.append(text[start : token.start()])
+            start = token.end()
     return [*parts, text[start:]]
 
 

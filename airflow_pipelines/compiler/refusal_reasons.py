@@ -40,8 +40,8 @@ def explain_refusal(refused: QueryRefused) -> str:
     :returns: a sentence of our own if there is one, else Spark's message
     """
     for condition, pattern, sentence in _SENTENCES:
-        found = pattern.search(refused.message) if refused.condition == condition else None
-        if found is not None:
+        match = pattern.search(refused.message) if refused.condition == condition else None
+        if match is not None:
             # Spark's name for the query of IN.
-            return sentence.format(**found.groupdict()).replace("(listquery())", "(query)")
+            return sentence.format(**match.groupdict()).replace("(listquery())", "(query)")
     return refused.message

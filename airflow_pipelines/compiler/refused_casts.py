@@ -64,10 +64,10 @@ def repaired_cast(query: Edited, refused: QueryRefused) -> Edited | None:
     :raises QueryRefused: if the cast has no meaning, with advice for an alternative; its place is that of the query as first
         written
     """
-    found = _TYPES.search(refused.message)
-    if refused.condition != _CONDITION or found is None:
+    match = _TYPES.search(refused.message)
+    if refused.condition != _CONDITION or match is None:
         return None
-    given, wanted = found["given"], found["wanted"]
+    given, wanted = match["given"], match["wanted"]
     is_of_time = _TIME.fullmatch(given) and _WITH_DATE.fullmatch(wanted)
     other = of_times(query.text, refused.start, refused.end) if is_of_time else None
     if isinstance(other, Edit):

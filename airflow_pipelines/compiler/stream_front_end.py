@@ -186,25 +186,25 @@ def _compute_fingerprints(
 
     Those of hidden relations do not depend on the code: which operators begin anew is decided by operator.
     """
-    found = sql.fingerprints
-    relations = {**found.tables, **found.views}
+    fingerprints = sql.fingerprints
+    relations = {**fingerprints.tables, **fingerprints.views}
     outputs = {each.relation: _output_fingerprint(streams, each, relations, sql.schemas) for each in streams.outputs}
-    views = {name: digest([found.views[name], {read: outputs[read] for read in reads}]) for name, reads in fed.items()}
+    views = {name: digest([fingerprints.views[name], {read: outputs[read] for read in reads}]) for name, reads in fed.items()}
     connectors = [connector for table in messages.values() for connector in table.connectors]
     return replace(
-        found,
-        tables={**found.tables, **{name: digest({"kind": "stream source", "columns": SOURCE_COLUMNS}) for name in messages}},
+        fingerprints,
+        tables={**fingerprints.tables, **{name: digest({"kind": "stream source", "columns": SOURCE_COLUMNS}) for name in messages}},
         views={
-            **found.views,
+            **fingerprints.views,
             **views,
             **outputs,
             STREAM_PROGRAM: digest({"kind": "stream program", "columns": GRAPH_COLUMNS}),
         },
         input_connectors={
-            **found.input_connectors,
-            **{connector.endpoint: _connector_fingerprint(connector, found) for connector in connectors},
+            **fingerprints.input_connectors,
+            **{connector.endpoint: _connector_fingerprint(connector, fingerprints) for connector in connectors},
         },
-        owners={**found.owners, **{connector.endpoint: connector.relation for connector in connectors}},
+        owners={**fingerprints.owners, **{connector.endpoint: connector.relation for connector in connectors}},
         operators={
             each.uid: digest([each.fingerprint, each.inputs, [each.key_type, each.max_parallelism] if each.is_keyed else None])
             for each in streams.operators

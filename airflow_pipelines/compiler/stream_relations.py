@@ -25,18 +25,18 @@ def output_tables(streams: StreamProgram) -> tuple[Table, ...]:
     :raises ProgramErrors: if names or types are wrong; lists all errors
     """
     messages: list[ProgramMessage] = []
-    found: dict[str, Table] = {}
+    tables: dict[str, Table] = {}
     for output in streams.outputs:
-        if output.relation in found:
+        if output.relation in tables:
             messages.append(_error(f"{display(output.relation)} is made twice: two operators have to_relation() for it"))
             continue
         try:
-            found[output.relation] = _table(output)
+            tables[output.relation] = _table(output)
         except ProgramErrors as errors:
             messages += [_error(f"{_call(output)}: {message.message}") for message in errors.messages]
     if messages:
         raise ProgramErrors(messages)
-    return tuple(found.values())
+    return tuple(tables.values())
 
 
 def _table(output: RelationOutput) -> Table:
@@ -117,8 +117,8 @@ def fed_by_streams(streams: StreamProgram, sql: Program) -> Mapping[str, frozens
     :returns: by view, the relations of the stream program that it reads, directly or through others
     """
     made = {output.relation for output in streams.outputs}
-    found = {name: frozenset(made.intersection(_find_reached(name, sql))) for name in sql.views}
-    return {name: outputs for name, outputs in found.items() if outputs}
+    feeds = {name: frozenset(made.intersection(_find_reached(name, sql))) for name in sql.views}
+    return {name: outputs for name, outputs in feeds.items() if outputs}
 
 
 def _find_reached(name: str, sql: Program) -> frozenset[str]:

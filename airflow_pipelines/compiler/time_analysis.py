@@ -166,12 +166,12 @@ class TimeAnalysis:
         except QueryRefused as refused:
             self._note(span, f"{title}: {refused.message}")
             return
-        found = str(analyzed.fields[0]["type"])
-        if not analyzed.deterministic or not _fits(kind, found):
+        bound_type = str(analyzed.fields[0]["type"])
+        if not analyzed.deterministic or not _fits(kind, bound_type):
             wanted = "an INTERVAL of days, hours, minutes or seconds" if kind.is_date or kind.is_timestamp else "a number"
             self._note(span, f"{title} must be {wanted}, not {bound}")
             return
-        if not self._is_length(bound, is_number=not found.startswith("interval")):
+        if not self._is_length(bound, is_number=not bound_type.startswith("interval")):
             self._note(span, f"{title}: {bound} is no length; it must be finite, and zero or more")
             return
         self.late_columns.append(LateColumn(schema.name, name, bound))

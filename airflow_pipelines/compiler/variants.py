@@ -80,16 +80,16 @@ def _improve(
         return after, _analyze(after.text, analysis)
     if refused.condition == _ALIASES:
         return _use_inline(edited, refused, analysis)
-    found = _BASE.search(refused.message)
-    if refused.condition != _CONDITION or found is None:
+    match = _BASE.search(refused.message)
+    if refused.condition != _CONDITION or match is None:
         return None
-    hidden = hidden_table_edits(edited.text, found["base"].rsplit(".", 1)[-1].strip("`"))
+    hidden = hidden_table_edits(edited.text, match["base"].rsplit(".", 1)[-1].strip("`"))
     if hidden:
         after = edited.edit(hidden)
         return after, _analyze(after.text, analysis)
     if '"VARIANT"' not in refused.message:
         return None
-    walker, base = TokenWalker(edited.text), found["base"]
+    walker, base = TokenWalker(edited.text), match["base"]
     at = next((at for at, token in enumerate(walker.tokens) if token.start == refused.start), None)
     whole = refused.start == 0 and refused.end >= len(edited.text)
     dotted = None if at is None or whole else _rewrite_dotted(walker, at, base.rsplit(".", 1)[-1].strip("`"))
@@ -113,12 +113,12 @@ def _find_edits_by_type(edited: Edited, refused: QueryRefused) -> list[Edit]:
 
     They are positions of rows and entries, and comparisons of MAPs.
     """
-    found = (_UNORDERED if refused.condition == _NO_ORDER else _TYPE).search(refused.message)
-    if found is None or refused.condition not in {_NO_ORDER, _WRONG_TYPE}:
+    match = (_UNORDERED if refused.condition == _NO_ORDER else _TYPE).search(refused.message)
+    if match is None or refused.condition not in {_NO_ORDER, _WRONG_TYPE}:
         return []
     if refused.condition == _NO_ORDER:
-        return compare_maps(found["kind"], found["function"], edited.text, refused.start, refused.end)
-    edit = with_columns_of(found["kind"], edited.text, refused.start, refused.end)
+        return compare_maps(match["kind"], match["function"], edited.text, refused.start, refused.end)
+    edit = with_columns_of(match["kind"], edited.text, refused.start, refused.end)
     if isinstance(edit, str):
         raise QueryRefused(*edited.origin(refused.start, refused.end), edit, refused.condition)
     return [] if edit is None else [edit]
@@ -175,11 +175,11 @@ def _find_brackets(walker: TokenWalker) -> Iterator[tuple[str, Edit]]:
 
 
 def _select_innermost(brackets: Iterable[tuple[str, Edit]]) -> list[tuple[str, Edit]]:
-    found = list(brackets)
-    edits = [edit for _, edit in found]
+    pairs = list(brackets)
+    edits = [edit for _, edit in pairs]
     return [
         (value, edit)
-        for value, edit in found
+        for value, edit in pairs
         if not any(other is not edit and edit.start <= other.start and other.end <= edit.end for other in edits)
     ]
 

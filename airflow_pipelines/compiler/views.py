@@ -92,14 +92,14 @@ class ViewCompiler:
         columns = {name for read in view.reads for name in compilation.schemas[read].column_names}
         clock = partial(compilation.time.clock_edits, columns=columns)
         try:
-            found = analyze_query(Edited(view.query), compilation.analyzer, compilation.analysis, clock)
+            query = analyze_query(Edited(view.query), compilation.analyzer, compilation.analysis, clock)
         except (QueryRefused, SyntaxFailure) as refused:
             compilation.note_refused(view, refused)
             return None
-        if not found.analyzed.deterministic and not nondeterministic:
+        if not query.analyzed.deterministic and not nondeterministic:
             message = f"The query of {display(view.name)} gives another answer each time, so it cannot be maintained"
             compilation.note(view.span, message)
-        return found
+        return query
 
     def _declare(self, reads: Sequence[str]) -> None:
         """Let the session's queries read relations."""

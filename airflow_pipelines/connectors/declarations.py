@@ -74,10 +74,10 @@ def format_options(connector: Connector) -> BaseModel | None:
     :param connector: the declaration
     :raises UnknownOptionError: if an option is unknown or missing, or a value is invalid
     """
-    found = format_of(connector)
-    if found is None:
+    definition = format_of(connector)
+    if definition is None:
         return None
-    return read_declared_options(found.options, connector.format_config, f"format {found.name!r}", place_of(connector))
+    return read_declared_options(definition.options, connector.format_config, f"format {definition.name!r}", place_of(connector))
 
 
 def mirrors(connector: Connector) -> bool:

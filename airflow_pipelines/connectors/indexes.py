@@ -20,11 +20,11 @@ def key_columns(name: str | None, relation: str, indexes: Iterable[Index]) -> tu
     if name is None:
         return ()
     own = {index.name: index for index in indexes if index.relation == relation}
-    found = own.get(canonical(name))
-    if found is None:
+    chosen = own.get(canonical(name))
+    if chosen is None:
         known = ", ".join(map(display, sorted(own))) or "none"
         of = display(relation)
         raise InvalidOptionError(
             f"{of} has no index {name!r}; its indexes: {known}. Declare one with CREATE INDEX {name} ON {of}(columns)", "index"
         )
-    return found.columns
+    return chosen.columns

@@ -86,9 +86,9 @@ class LeftOutRows:
 
     def take(self) -> tuple[list[CountedError], int]:
         """Return the newest rows left out since the last call, numbered from 0, and the count of all, and clear them."""
-        found = list(self._listed), self._count
+        taken = list(self._listed), self._count
         self.clear()
-        return found
+        return taken
 
     def _describe_row(self, change: pa.Table) -> str:
         row = change.slice(change.num_rows - 1).drop_columns([WEIGHT])

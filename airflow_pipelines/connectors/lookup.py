@@ -48,10 +48,10 @@ class DefinitionLookup(Generic[Found]):
         """
         with self._lock:
             if name not in self._loaded:
-                found = self._load(name)
-                if found is None:
+                definition = self._load(name)
+                if definition is None:
                     return None
-                self._loaded[name] = found
+                self._loaded[name] = definition
             return self._loaded[name]
 
     def names(self) -> frozenset[str]:
@@ -80,20 +80,20 @@ class DefinitionLookup(Generic[Found]):
             )
         point, package = points[0], packages[0]
         try:
-            found = point.load()
+            definition = point.load()
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"
             raise UnknownOptionError(
                 f"{self._what} {name!r} of the package {package} cannot be loaded from {point.value!r}: {reason}", name
             ) from error
-        return self._check_kind(name, found, f"the package {package}")
+        return self._check_kind(name, definition, f"the package {package}")
 
-    def _check_kind(self, name: str, found: Any, whose: str) -> Found:
-        if not isinstance(found, self._kinds) or found.name != name:
+    def _check_kind(self, name: str, definition: Any, whose: str) -> Found:
+        if not isinstance(definition, self._kinds) or definition.name != name:
             expected = " or ".join(sorted(kind.__name__ for kind in self._kinds))
-            said = f"one named {found.name!r}" if isinstance(found, self._kinds) else f"{type(found).__name__}"
+            said = f"one named {definition.name!r}" if isinstance(definition, self._kinds) else f"{type(definition).__name__}"
             raise UnknownOptionError(f"{self._what} {name!r} of {whose} is to be an {expected} of that name, and is {said}", name)
-        return found  # type: ignore[no-any-return]
+        return definition  # type: ignore[no-any-return]
 
 
 def _package(point: EntryPoint) -> str:

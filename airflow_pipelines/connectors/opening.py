@@ -174,21 +174,23 @@ def _resolve(connector: Connector, references: References) -> _Ready:
         raise ConnectorFailure(f"{where}: transport {connector.transport!r} is not part of this release")
     if (missing := missing_libraries(definition)) is not None:
         raise ConnectorFailure(f"{where}: {missing}")
-    found = format_of(connector)
+    format_definition = format_of(connector)
     try:
         options = read_options(
             definition.options, references.resolve(connector.transport_config), f"transport {connector.transport!r}", where
         )
         format_options = (
             None
-            if found is None
-            else read_options(found.options, references.resolve(connector.format_config), f"format {found.name!r}", where)
+            if format_definition is None
+            else read_options(
+                format_definition.options, references.resolve(connector.format_config), f"format {format_definition.name!r}", where
+            )
         )
     except ReferenceWithoutValueError as error:
         raise ConnectorFailure(f"{where}: {error}") from error
     except UnknownOptionError as error:
         raise ConnectorFailure(str(error)) from error
-    return _Ready(definition, options, found, format_options)
+    return _Ready(definition, options, format_definition, format_options)
 
 
 def _check_resolved(connector: Connector, schema: RelationSchema, ready: _Ready) -> None:

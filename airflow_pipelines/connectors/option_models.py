@@ -47,7 +47,7 @@ def read_declared_options(model: type[Options], config: Mapping[str, Any], of: s
     try:
         return model.model_validate(dict(config))
     except ValidationError as error:
-        certain = [found for found in error.errors() if found["type"] in _CERTAIN or not has_reference(found.get("input"))]
+        certain = [detail for detail in error.errors() if detail["type"] in _CERTAIN or not has_reference(detail.get("input"))]
         if certain:
             raise _make_option_error(certain, model, of, where) from None
         return None
@@ -75,7 +75,7 @@ def unknown(what: str, name: str, known: Iterable[str], of: str = "") -> str:
 
 def _make_option_error(errors: Sequence[ErrorDetails], model: type[BaseModel], of: str, where: str) -> UnknownOptionError:
     # A misspelt option often makes another one missing, so it is reported first.
-    problem = min(errors, key=lambda found: found["type"] != "extra_forbidden")
+    problem = min(errors, key=lambda detail: detail["type"] != "extra_forbidden")
     place = ".".join(str(part) for part in problem["loc"] if not isinstance(part, int)) or "value"
     suffix = f" of {of}" if of else ""
     if problem["type"] == "extra_forbidden":

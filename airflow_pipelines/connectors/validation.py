@@ -57,11 +57,11 @@ def _find_definition(connector: Connector) -> ConnectorDefinition | None:
         message = f"transport {connector.transport!r} belongs to the hidden tables of stream programs, and cannot be declared"
         raise InvalidOptionError(f"{where}: {message}", connector.transport)
     definition = find_connector(connector.transport)
-    found = definition or PLANNED_TRANSPORTS.get(connector.transport)
-    if found is None:
+    transport = definition or PLANNED_TRANSPORTS.get(connector.transport)
+    if transport is None:
         message = unknown("transport", connector.transport, connector_names(connector.direction))
         raise UnknownOptionError(f"{where}: {message}", connector.transport)
-    if found.direction is not connector.direction:
+    if transport.direction is not connector.direction:
         goes, is_on = ("an output", "a table") if connector.direction is ConnectorDirection.INPUT else ("an input", "a view")
         known = ", ".join(sorted(connector_names(connector.direction)))
         raise InvalidOptionError(
@@ -83,18 +83,18 @@ def _check_format(connector: Connector, definition: ConnectorDefinition, schema:
             # It may be a format of this transport in another release.
             return None
         raise UnknownOptionError(f"{where}: {unknown('format', connector.format, formats)}", connector.format)
-    found, options = format_of(connector), format_options(connector)
-    if connector.direction is ConnectorDirection.INPUT and found is not None and options is not None:
-        new_parser(found, schema, options, where, wall_clock)
+    format_definition, options = format_of(connector), format_options(connector)
+    if connector.direction is ConnectorDirection.INPUT and format_definition is not None and options is not None:
+        new_parser(format_definition, schema, options, where, wall_clock)
     return options
 
 
 def _check_messages_written(connector: Connector, options: BaseModel, *, has_index: bool) -> None:
     """Check that the format of an output can be written as messages."""
-    found = format_of(connector)
-    if found is None or found.check_messages_written is None:
+    definition = format_of(connector)
+    if definition is None or definition.check_messages_written is None:
         return
     try:
-        found.check_messages_written(options, has_index)
+        definition.check_messages_written(options, has_index)
     except InvalidOptionError as error:
         raise InvalidOptionError(f"{place_of(connector)}: {error}", error.word) from error

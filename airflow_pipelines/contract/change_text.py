@@ -146,17 +146,17 @@ def operator_effect(operator: OperatorChange) -> str:
     if operator.change is OperatorChangeKind.ADDED:
         return "is new and starts without state"
     kept, dropped = ", ".join(operator.kept_states), ", ".join(operator.dropped_states)
-    found = []
+    effects = []
     if operator.change is OperatorChangeKind.STARTED_ANEW:
-        found.append("starts anew")
+        effects.append("starts anew")
     if kept:
-        found.append(f"keeps {kept}")
+        effects.append(f"keeps {kept}")
     if dropped:
-        found.append(f"DROPS {dropped}")
+        effects.append(f"DROPS {dropped}")
     if not kept and not dropped:
-        found.append("has no state" if operator.is_size_known else "goes on")
+        effects.append("has no state" if operator.is_size_known else "goes on")
     because = f", because {operator.reason}" if operator.reason else ""
-    return "; ".join(found) + _size(operator) + because
+    return "; ".join(effects) + _size(operator) + because
 
 
 def program_lines(change: PendingChange) -> Iterator[str]:
@@ -174,14 +174,14 @@ def _operator_name(operator: OperatorChange) -> str:
 
 def _size(operator: OperatorChange) -> str:
     """Return the size of an operator's state, in parentheses."""
-    found = []
+    parts = []
     if operator.keys is not None:
-        found.append(f"{operator.keys} key{'' if operator.keys == 1 else 's'}")
+        parts.append(f"{operator.keys} key{'' if operator.keys == 1 else 's'}")
     if operator.bytes is not None:
-        found.append(readable_size(operator.bytes))
+        parts.append(readable_size(operator.bytes))
     if not operator.is_size_known:
-        found.append("its size is not known before the first checkpoint")
-    return f" ({', '.join(found)})" if found else ""
+        parts.append("its size is not known before the first checkpoint")
+    return f" ({', '.join(parts)})" if parts else ""
 
 
 def _entries(count: int) -> str:

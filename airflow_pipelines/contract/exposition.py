@@ -39,11 +39,11 @@ def metrics_to_wire(metrics: Iterable[Metric]) -> list[dict[str, Any]]:
 
     :param metrics: the metrics
     """
-    found: dict[str, dict[str, Any]] = {}
+    objects: dict[str, dict[str, Any]] = {}
     for metric in metrics:
         described: dict[str, Any] = {"key": metric.name, "type": metric.kind.value, "description": metric.help, "values": []}
-        found.setdefault(metric.name, described)["values"].append({"labels": dict(metric.labels), "value": metric.value})
-    return list(found.values())
+        objects.setdefault(metric.name, described)["values"].append({"labels": dict(metric.labels), "value": metric.value})
+    return list(objects.values())
 
 
 def exposition(metrics: Iterable[Metric]) -> str:

@@ -25,8 +25,8 @@ def file_changes(saved: ProgramSource, new: ProgramSource) -> tuple[FileChange, 
     :param saved: the source of one program
     :param new: the source of the other program
     """
-    found = [*_compare_arguments(saved.stream_arguments, new.stream_arguments), *_changes(saved.stream_texts, new.stream_texts)]
-    return tuple(_limit_length(found))
+    changes = [*_compare_arguments(saved.stream_arguments, new.stream_arguments), *_changes(saved.stream_texts, new.stream_texts)]
+    return tuple(_limit_length(changes))
 
 
 def _limit_length(changes: Iterable[FileChange]) -> Iterator[FileChange]:
@@ -59,11 +59,11 @@ def _compare_texts(old: str, new: str, path: str) -> str:
         return f"{path} is too long to be compared line by line: it had {len(before)} lines and has {len(after)}"
     if before == after:
         return f"only the ends of the lines of {path} differ"
-    found: list[str] = []
+    lines: list[str] = []
     size = 0
     for line in unified_diff(before, after, f"saved/{path}", f"new/{path}", lineterm=""):
         size += len(line) + 1
         if size > MAX_DIFF:
-            return "\n".join([*found, "... (the rest of the difference is left out)"])
-        found.append(line)
-    return "\n".join(found)
+            return "\n".join([*lines, "... (the rest of the difference is left out)"])
+        lines.append(line)
+    return "\n".join(lines)

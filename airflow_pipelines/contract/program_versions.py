@@ -65,28 +65,28 @@ def expected_change(value: Any) -> ProgramChange:
     try:
         return ProgramChange.model_validate(value)
     except ValidationError as error:
-        found = "; ".join(
+        mistakes = "; ".join(
             f"{'.'.join(map(str, item['loc'])) or 'programs'}: {item['msg']}" for item in error.errors(include_url=False)
         )
         raise Problem(
             ErrorCode.INVALID_PARAM,
             "'programs' must be what the waiting pipeline shows in deployment_runtime_status_details.programs: 'saved' and 'new', "
-            f"each with 'hash' and 'version'. To approve whatever waits, send no body. Found: {found}",
+            f"each with 'hash' and 'version'. To approve whatever waits, send no body. Found: {mistakes}",
         ) from error
 
 
-def unexpected_program(which: str, found: ProgramVersion, expected: ProgramVersion) -> Problem:
+def unexpected_program(which: str, actual: ProgramVersion, expected: ProgramVersion) -> Problem:
     """Return the error of an approval that expects another program than the one that waits.
 
     :param which: the program that differs, as the start of a sentence
-    :param found: the actual program
+    :param actual: the actual program
     :param expected: the expected program
     """
     return Problem(
         ErrorCode.UNEXPECTED_PROGRAM,
-        f"{which} is not the expected one, so nothing was approved: it is {_describe(found)}, expected was {_describe(expected)}. "
+        f"{which} is not the expected one, so nothing was approved: it is {_describe(actual)}, expected was {_describe(expected)}. "
         "Look at the change that waits now, and approve that",
-        {"found": found.to_wire(), "expected": expected.to_wire()},
+        {"found": actual.to_wire(), "expected": expected.to_wire()},
     )
 
 

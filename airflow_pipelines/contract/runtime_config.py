@@ -454,8 +454,8 @@ def zone_offset_us(text: str | None) -> int:
     """
     if text in (None, "", "Z", "UTC"):
         return 0
-    found = _OFFSET.fullmatch(str(text).strip())
-    if found is None or int(found[2]) > 18 or int(found[3]) > 59:
+    match = _OFFSET.fullmatch(str(text).strip())
+    if match is None or int(match[2]) > 18 or int(match[3]) > 59:
         raise ValueError(f"'clock_timezone_offset' is an offset such as '+02:00', not {text!r}")
-    minutes = int(found[2]) * 60 + int(found[3])
-    return (minutes if found[1] == "+" else -minutes) * 60 * _MICROSECONDS
+    minutes = int(match[2]) * 60 + int(match[3])
+    return (minutes if match[1] == "+" else -minutes) * 60 * _MICROSECONDS

@@ -309,10 +309,10 @@ class StreamOperatorMetrics(_WireStats):
         :param metric: its name, with the names of its groups before it, separated by points
         :raises TypeError: when it is a distribution and not a number
         """
-        found: list[int | float] = [task.values[metric] for task in self.tasks or () if task.values and metric in task.values]
-        if any(isinstance(value, Mapping) for value in found):
+        values: list[int | float] = [task.values[metric] for task in self.tasks or () if task.values and metric in task.values]
+        if any(isinstance(value, Mapping) for value in values):
             raise TypeError(f"the metric {metric!r} is a distribution: read it from each task's values")
-        return sum(found)
+        return sum(values)
 
 
 def _operators(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, StreamOperatorMetrics]:

@@ -100,9 +100,9 @@ def check(whole: Any) -> None:
 
 def _check_text(text: str, place: _Place) -> None:
     if text.isascii():
-        found = text.find("\0")
-        if found >= 0:
-            raise StrictJsonError(f"{place} has U+0000 as character {found + 1}, which cannot be kept")
+        at = text.find("\0")
+        if at >= 0:
+            raise StrictJsonError(f"{place} has U+0000 as character {at + 1}, which cannot be kept")
         return
     match = _SURROGATE.search(text) or re.search("\0", text)
     if match is not None:

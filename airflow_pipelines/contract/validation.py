@@ -28,8 +28,8 @@ def mistakes(model: type[BaseModel], error: ValidationError) -> list[Mistake]:
     :param error: the error that the model raised
     :returns: one entry per invalid value
     """
-    found = error.errors(include_url=False, include_input=False, include_context=False)
-    return [Mistake(_path(item), _describe_error(model, item)) for item in found]
+    items = error.errors(include_url=False, include_input=False, include_context=False)
+    return [Mistake(_path(item), _describe_error(model, item)) for item in items]
 
 
 def section_of(field: FieldInfo) -> type[BaseModel] | None:

@@ -16,8 +16,8 @@ def key_selector_of(selector: Any) -> Callable[[Any], Any]:
     :param selector: a callable or a :class:`KeySelector`
     :returns: the callable
     """
-    found: Callable[[Any], Any] = as_function(selector, KeySelector, "key_by").get_key  # type: ignore[attr-defined]
-    return found
+    get_key: Callable[[Any], Any] = as_function(selector, KeySelector, "key_by").get_key  # type: ignore[attr-defined]
+    return get_key
 
 
 def checked_function(func: Any, kind: type[Function], method: str) -> Any:

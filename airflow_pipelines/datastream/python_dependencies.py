@@ -93,10 +93,10 @@ def existing(parameter: str, path: str) -> Path:
     :returns: the path
     :raises FileNotFoundError: if there is nothing
     """
-    found = Path(path).absolute()
-    if not found.exists():
-        raise FileNotFoundError(f"{parameter}: there is no {str(found)!r}")
-    return found
+    absolute = Path(path).absolute()
+    if not absolute.exists():
+        raise FileNotFoundError(f"{parameter}: there is no {str(absolute)!r}")
+    return absolute
 
 
 def _find_too_late(packages: list[Path]) -> Iterator[tuple[str, str]]:

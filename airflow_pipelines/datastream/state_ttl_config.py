@@ -148,9 +148,9 @@ class StateTtlConfig:
             :returns: the strategy that was set; five keys by default; None if there is no clean-up in the background
             """
             strategies = StateTtlConfig.CleanupStrategies
-            found = self._strategies.get(strategies.Strategies.INCREMENTAL_CLEANUP)
-            if isinstance(found, strategies.IncrementalCleanupStrategy):
-                return found
+            strategy = self._strategies.get(strategies.Strategies.INCREMENTAL_CLEANUP)
+            if isinstance(strategy, strategies.IncrementalCleanupStrategy):
+                return strategy
             return strategies.IncrementalCleanupStrategy(_DEFAULT_CLEANUP_SIZE, False) if self._in_background else None
 
         def get_rocksdb_compact_filter_cleanup_strategy(
@@ -161,9 +161,9 @@ class StateTtlConfig:
             :returns: the strategy that was set; 1000 entries by default; None if there is no clean-up in the background
             """
             strategies = StateTtlConfig.CleanupStrategies
-            found = self._strategies.get(strategies.Strategies.ROCKSDB_COMPACTION_FILTER)
-            if isinstance(found, strategies.RocksdbCompactFilterCleanupStrategy):
-                return found
+            strategy = self._strategies.get(strategies.Strategies.ROCKSDB_COMPACTION_FILTER)
+            if isinstance(strategy, strategies.RocksdbCompactFilterCleanupStrategy):
+                return strategy
             return strategies.RocksdbCompactFilterCleanupStrategy(_DEFAULT_ENTRIES) if self._in_background else None
 
     class Builder:

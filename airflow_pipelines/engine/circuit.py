@@ -174,10 +174,10 @@ class Circuit:
         :raises ValueError: when a change is not allowed for its table
         """
         started = time.monotonic()
-        found = table_deltas(changes, self.program, self.wiring, self._snapshot, self._context({}))
-        timed = self.timing.begin(self._snapshot, clock, found.deltas)
-        timed.late += found.late
-        return self._apply(found.deltas, timed, started, found.rejected)
+        normalised = table_deltas(changes, self.program, self.wiring, self._snapshot, self._context({}))
+        timed = self.timing.begin(self._snapshot, clock, normalised.deltas)
+        timed.late += normalised.late
+        return self._apply(normalised.deltas, timed, started, normalised.rejected)
 
     def collect(self, changes: Sequence[TableChanges], pending: Pending) -> Collected:
         """Normalise the changes of tables without evaluating a step. The current snapshot does not change.
@@ -190,14 +190,14 @@ class Circuit:
         :raises ValueError: when a change is not allowed for its table
         """
         base = pending.on(self._snapshot)
-        found = table_deltas(changes, self.program, self.wiring, base, self._context({}), pending.arrived)
+        normalised = table_deltas(changes, self.program, self.wiring, base, self._context({}), pending.arrived)
         deltas = dict(pending.deltas)
-        for name, delta in found.deltas.items():
+        for name, delta in normalised.deltas.items():
             if delta.rows:
                 trace = deltas.get(name, Trace(self.wiring.schemas[name])).append(self._spill_delta(name, delta))
                 deltas[name] = trace.merge(self._compact_trace, self.limits) if trace.needs_merge(self.limits) else trace
         arrived = pending.arrived + sum(change.rows.num_rows for change in changes)
-        return Collected(Pending(deltas, (*pending.late, *found.late), arrived), found.rejected)
+        return Collected(Pending(deltas, (*pending.late, *normalised.late), arrived), normalised.rejected)
 
     def step_over(self, pending: Pending, clock: int | None = None) -> Step:
         """Evaluate one step over all collected changes.
@@ -564,9 +564,9 @@ class Circuit:
         return Evaluation(context, relations, dict(base.states), accept)
 
     def _trace(self, snapshot: Snapshot, name: str) -> Trace:
-        found = snapshot.traces.get(name)
-        if found is not None:
-            return found
+        trace = snapshot.traces.get(name)
+        if trace is not None:
+            return trace
         return Trace(self.wiring.schemas[name])
 
     def _lacks(self, operator: Operator[Any], snapshot: Snapshot) -> bool:

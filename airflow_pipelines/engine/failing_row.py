@@ -51,9 +51,9 @@ def find_failing_row(names: frozenset[str], context: Context, failed: StepError,
         if _is_alike(with_rows(rows.slice(0, 0)), failed):
             # The stage fails even without rows of this relation.
             continue
-        found = _bisect(rows, failed, with_rows, until)
-        if found is not None:
-            return FailingRow(name, _to_readable(format_intervals(found, versions.before.schema)))
+        row = _bisect(rows, failed, with_rows, until)
+        if row is not None:
+            return FailingRow(name, _to_readable(format_intervals(row, versions.before.schema)))
     return None
 
 

@@ -46,19 +46,19 @@ def layouts(
     :param states: the empty states of the stages, by relation and name
     :returns: the layouts by relation
     """
-    found = {name: table_layout(schema) for name, schema in tables.items()}
-    found |= {name: _hash(describe_node(marker)) for name, marker in markers.items()}
+    hashes = {name: table_layout(schema) for name, schema in tables.items()}
+    hashes |= {name: _hash(describe_node(marker)) for name, marker in markers.items()}
     for stage in stages:
-        found[stage.relation] = _hash(
+        hashes[stage.relation] = _hash(
             {
                 "rules": [RULES, CANONICAL_FORM],
                 "columns": stage.columns,
                 "node": describe_node(stage.node),
                 "state": _describe_states(states.get(stage.relation, {})),
-                "reads": {name: found[name] for name in layout_reads(stage.node)},
+                "reads": {name: hashes[name] for name in layout_reads(stage.node)},
             }
         )
-    return found
+    return hashes
 
 
 def table_layout(schema: StructType) -> str:

@@ -105,8 +105,8 @@ class Normaliser:
         there = dict(zip(rows.column_names, rows.columns, strict=True))
         columns = []
         for column in arrow:
-            found = there[column.name] if column.name in there else pa.nulls(rows.num_rows, column.type)
-            columns.append(found if found.type == column.type else found.cast(column.type))
+            values = there[column.name] if column.name in there else pa.nulls(rows.num_rows, column.type)
+            columns.append(values if values.type == column.type else values.cast(column.type))
         given = there[GIVEN] if GIVEN in there else pa.nulls(rows.num_rows, pa.list_(pa.string()))
         return pa.table([*columns, rows[OP].cast(pa.int8()), given.cast(pa.list_(pa.string()))], names=[*arrow.names, OP, GIVEN])
 

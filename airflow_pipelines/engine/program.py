@@ -70,13 +70,13 @@ class Program:
         :param view: the view
         :param until: the views at which the search stops; they are not in the result
         """
-        found: set[str] = set()
+        relations: set[str] = set()
         waiting = [view]
         while waiting:
-            further = set(self.views[waiting.pop()].reads) - found - until
-            found |= further
+            further = set(self.views[waiting.pop()].reads) - relations - until
+            relations |= further
             waiting += further & self.views.keys()
-        return frozenset(found)
+        return frozenset(relations)
 
     @property
     def shown_relations(self) -> frozenset[str]:

@@ -85,11 +85,11 @@ def table_deltas(
 
 def _group_by_table(changes: Iterable[TableChanges], arrived: int) -> dict[str, list[Arrived]]:
     """Return the changes of each table with the number of their first row. The first row of all has the number ``arrived``."""
-    found: dict[str, list[Arrived]] = {}
+    groups: dict[str, list[Arrived]] = {}
     for change in changes:
-        found.setdefault(change.table, []).append(Arrived(change, arrived))
+        groups.setdefault(change.table, []).append(Arrived(change, arrived))
         arrived += change.rows.num_rows
-    return found
+    return groups
 
 
 def _find_last_truncation(parts: Sequence[Arrived]) -> int | None:

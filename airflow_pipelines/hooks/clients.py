@@ -85,11 +85,11 @@ class LoopClients:
             known = self._shared.get(key)
             if known is not None and time.monotonic() - known.read_at < FRESH_S:
                 return known
-            found = await self._read(key, known, address)
-            if known is not None and found == known.address:
+            current = await self._read(key, known, address)
+            if known is not None and current == known.address:
                 known.read_at = time.monotonic()
                 return known
-            shared = _Shared(await make(found), found, time.monotonic())
+            shared = _Shared(await make(current), current, time.monotonic())
             self._shared[key] = shared
             if known is not None:
                 logger.info("Connection %s leads to %r now", key, shared.client)
@@ -124,7 +124,7 @@ _LOOPS: weakref.WeakKeyDictionary[AbstractEventLoop, LoopClients] = weakref.Weak
 def loop_clients() -> LoopClients:
     """Return the clients of the running event loop."""
     loop = asyncio.get_running_loop()
-    found = _LOOPS.get(loop)
-    if found is None:
-        found = _LOOPS[loop] = LoopClients()
-    return found
+    clients = _LOOPS.get(loop)
+    if clients is None:
+        clients = _LOOPS[loop] = LoopClients()
+    return clients

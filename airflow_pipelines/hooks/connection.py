@@ -30,9 +30,9 @@ def secret_parts(connection: Connection) -> dict[str, str]:
     :returns: the values by part; those of the extras by their names
     """
     extras = {name: value for name, value in connection.extra_dejson.items() if _PART.fullmatch(name)}
-    found = extras | {part: getattr(connection, part) for part in _PARTS}
+    parts = extras | {part: getattr(connection, part) for part in _PARTS}
     usable = (str, int, float)
-    return {part: str(value) for part, value in found.items() if isinstance(value, usable) and str(value)}
+    return {part: str(value) for part, value in parts.items() if isinstance(value, usable) and str(value)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,8 +159,8 @@ class PipelineHook(BaseHook):
             raise AirflowNotFoundException(f"There is no connection {self.pipeline_conn_id!r} of type {self.conn_type}")
         return ServiceAddress()
 
-    async def _async_client(self, found: tuple[ServiceAddress, Any]) -> AsyncPipelineClient:
-        address, spark_connection = found
+    async def _async_client(self, pair: tuple[ServiceAddress, Any]) -> AsyncPipelineClient:
+        address, spark_connection = pair
         arguments = self._client_arguments(address, spark_connection)
         if address.url is not None and address.url.startswith("https://") and address.verify:
             # Reading the authorities' certificates takes tens of milliseconds.

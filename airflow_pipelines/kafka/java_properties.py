@@ -29,21 +29,21 @@ def java_properties(properties: Mapping[str, Any]) -> dict[str, str]:
     :param properties: the librdkafka properties that were given
     :raises NoJavaPropertyError: if one has no equivalent
     """
-    found = {name: str(value) for name, value in properties.items() if name in _SAME}
-    found["isolation.level"] = str(properties.get("isolation.level", "read_committed"))
+    translated = {name: str(value) for name, value in properties.items() if name in _SAME}
+    translated["isolation.level"] = str(properties.get("isolation.level", "read_committed"))
     protocol = str(properties.get("security.protocol", "plaintext")).upper()
-    found["security.protocol"] = protocol
+    translated["security.protocol"] = protocol
     taken = set(_SAME)
     if protocol.startswith("SASL_"):
-        found |= _translate_login(properties)
+        translated |= _translate_login(properties)
         taken |= _OF_LOGIN
     if protocol.endswith("SSL"):
-        found |= _translate_authorities(properties) | _translate_name_check(properties)
+        translated |= _translate_authorities(properties) | _translate_name_check(properties)
         taken |= _OF_BROKERS
     for name in sorted(properties):
         if name.startswith(_DECIDE) and name not in taken and protocol != "PLAINTEXT":
             raise NoJavaPropertyError(f"option {name!r} has no equal in Java's client of Kafka")
-    return found
+    return translated
 
 
 def _translate_login(properties: Mapping[str, Any]) -> dict[str, str]:

@@ -128,7 +128,7 @@ class TopicIds:
         if not names:
             return {}
         admin = self._admin = self._admin or AdminClient(self._properties)
-        found: dict[str, str] = {}
+        ids: dict[str, str] = {}
         for name, answer in admin.describe_topics(TopicCollection(names), request_timeout=patience_s).items():
             try:
                 topic_id = str(answer.result(patience_s + _LOOK_S).topic_id)
@@ -139,5 +139,5 @@ class TopicIds:
                     continue
                 raise
             if topic_id != _NO_ID:
-                found[name] = topic_id
-        return found
+                ids[name] = topic_id
+        return ids

@@ -30,12 +30,12 @@ class TopicOfBroker:
     def ends(self, partition: int) -> tuple[int, int]:
         """Return the offset of the oldest record of a partition, and that of the next record to be written."""
         try:
-            found = self._consumer.get_watermark_offsets(TopicPartition(self._name, partition), timeout=_ANSWER_S)
+            offsets = self._consumer.get_watermark_offsets(TopicPartition(self._name, partition), timeout=_ANSWER_S)
         except KafkaException as error:
             raise self._problems.failure(error.args[0]) from error
-        if found is None:
+        if offsets is None:
             raise self._problems.failure()
-        return found
+        return offsets
 
     def find_loss(self, partition: int, wanted: int, asked: int) -> tuple[int, int] | None:
         """Return the ends of a partition if the wanted offset is lost, after the client has reported an offset out of range.
@@ -57,7 +57,7 @@ class TopicOfBroker:
         """
         asked = [TopicPartition(self._name, partition, timestamp) for partition in partitions]
         try:
-            found = self._consumer.offsets_for_times(asked, timeout=_ANSWER_S)
+            offsets = self._consumer.offsets_for_times(asked, timeout=_ANSWER_S)
         except KafkaException as error:
             raise self._problems.failure(error.args[0]) from error
-        return {each.partition: each.offset if each.offset >= 0 else self.ends(each.partition)[1] for each in found}
+        return {each.partition: each.offset if each.offset >= 0 else self.ends(each.partition)[1] for each in offsets}

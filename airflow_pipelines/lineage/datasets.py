@@ -29,11 +29,11 @@ def datasets_of(transport: str, config: Mapping[str, Any]) -> tuple[DatasetName,
     if name_of is None:
         return ()
     try:
-        found = name_of(config)
+        names = name_of(config)
     except (KeyError, TypeError, ValueError):
         # The connector itself rejects such a configuration.
         return ()
-    return tuple(sorted({each for each in found if each is not None}))
+    return tuple(sorted({each for each in names if each is not None}))
 
 
 def _is_known(*parts: Any) -> bool:

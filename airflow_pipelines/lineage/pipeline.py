@@ -103,11 +103,11 @@ class _Program:
     def _column_lineage(self) -> Mapping[str, Mapping[str, frozenset[ColumnOf]]]:
         known = {relation: [name for name, _ in columns] for relation, columns in self._columns.items()}
         try:
-            found = column_lineage(self._text, known)
+            lineages = column_lineage(self._text, known)
         except ProgramErrors:
             # Another release may have compiled a program that this one cannot parse.
             return {}
-        return without(found, found.keys() - known.keys())
+        return without(lineages, lineages.keys() - known.keys())
 
 
 def _columns(fields: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, str], ...]:

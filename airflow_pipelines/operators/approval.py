@@ -113,9 +113,9 @@ class ApprovePipelineOperator(WaitingPipelineOperator):
             )
         return expected
 
-    def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> dict[str, Any]:
+    def finish(self, context: Context, outcome: dict[str, Any], **carried: Any) -> dict[str, Any]:
         """Return the approved change."""
-        return approval_xcom(self.pipeline_name, found["status"], carried["change"])
+        return approval_xcom(self.pipeline_name, outcome["status"], carried["change"])
 
 
 class ReviewPipelineChangeOperator(ApprovalOperator):  # type: ignore[misc,unused-ignore]
@@ -274,12 +274,12 @@ class ReviewPipelineChangeOperator(ApprovalOperator):  # type: ignore[misc,unuse
             if error.error_code == ErrorCode.UNEXPECTED_PROGRAM:
                 TaskMemory(context).forget(_APPROVAL)
             raise
-        found = reached_or_deferred(self, StartedCondition(_UP), method_name="approved", kwargs={"decided": decided})
-        return self._finish_approval(context, found, decided)
+        outcome = reached_or_deferred(self, StartedCondition(_UP), method_name="approved", kwargs={"decided": decided})
+        return self._finish_approval(context, outcome, decided)
 
-    def _finish_approval(self, context: Context, found: dict[str, Any], decided: dict[str, Any]) -> dict[str, Any]:
+    def _finish_approval(self, context: Context, outcome: dict[str, Any], decided: dict[str, Any]) -> dict[str, Any]:
         TaskMemory(context).forget(_APPROVAL)
-        return self._xcom(found["status"], decided, approved=True)
+        return self._xcom(outcome["status"], decided, approved=True)
 
     def _xcom(self, status: str, decided: dict[str, Any], *, approved: bool) -> dict[str, Any]:
         return approval_xcom(self.pipeline_name, status, decided, approved=approved)
@@ -301,8 +301,8 @@ def waiting_change(hook: PipelineHook, name: str, timeout_s: float) -> PendingCh
     :raises PipelineFailedError: if there is no such pipeline, or it is not running at all
     :raises PipelineTimeoutError: if it did not come up in time
     """
-    found = hook.wait(name, StartedCondition(_SETTLED), timeout_s=timeout_s, poll_interval_s=1.0)
-    return hook.pending_change(name) if found["status"] == PipelineStatus.AWAITINGAPPROVAL.name else None
+    outcome = hook.wait(name, StartedCondition(_SETTLED), timeout_s=timeout_s, poll_interval_s=1.0)
+    return hook.pending_change(name) if outcome["status"] == PipelineStatus.AWAITINGAPPROVAL.name else None
 
 
 def approval_xcom(name: str, status: str, change: dict[str, Any], *, approved: bool | None = None) -> dict[str, Any]:

@@ -108,10 +108,10 @@ def whole_number(name: str, value: Any, *, least: int) -> int:
     """
     if is_lost(value):
         raise _empty(name, value)
-    found = number(name, value, least=least)
-    if found != int(found):
+    parsed = number(name, value, least=least)
+    if parsed != int(parsed):
         raise _make_refusal(name, value, ", which is no whole number")
-    return int(found)
+    return int(parsed)
 
 
 def number(name: str, value: Any, *, least: float) -> float:
@@ -125,14 +125,14 @@ def number(name: str, value: Any, *, least: float) -> float:
     if is_lost(value):
         raise _empty(name, value)
     try:
-        found = math.nan if isinstance(value, bool) else float(value)
+        parsed = math.nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
-        found = math.nan
-    if not math.isfinite(found):
+        parsed = math.nan
+    if not math.isfinite(parsed):
         raise _make_refusal(name, value, ", which is no number")
-    if found < least:
+    if parsed < least:
         raise _make_refusal(name, value, f", and should be at least {least:g}")
-    return found
+    return parsed
 
 
 def json_value(name: str, value: Any) -> Any:
@@ -147,12 +147,12 @@ def json_value(name: str, value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        found = json.loads(value)
+        parsed = json.loads(value)
     except ValueError as error:
         raise _make_refusal(name, value, f", which is no JSON: {error}") from error
-    if found is None:
+    if parsed is None:
         raise _empty(name, value)
-    return found
+    return parsed
 
 
 def mapping(name: str, value: Any) -> Mapping[str, Any]:
@@ -162,10 +162,10 @@ def mapping(name: str, value: Any) -> Mapping[str, Any]:
     :param value: the rendered value: a mapping, or its text
     :raises AirflowFailException: if it is none
     """
-    found = json_value(name, value)
-    if not isinstance(found, Mapping):
+    parsed = json_value(name, value)
+    if not isinstance(parsed, Mapping):
         raise _make_refusal(name, value, ", which is no JSON object")
-    return found
+    return parsed
 
 
 def present(name: str, value: Any) -> None:

@@ -128,11 +128,11 @@ class WaitingPipelineOperator(PipelineOperator):
         self.timeout = timeout
         self.poke_interval = poke_interval
 
-    def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> Any:
+    def finish(self, context: Context, outcome: dict[str, Any], **carried: Any) -> Any:
         """Return the XCom after the wait.
 
         :param context: the task's context
-        :param found: the result of the condition
+        :param outcome: the result of the condition
         :param carried: the values that ``act`` passed to :meth:`wait_and_finish`; JSON values, because they travel through a
             deferral
         """
@@ -149,8 +149,8 @@ class WaitingPipelineOperator(PipelineOperator):
         :raises PipelineFailedError: if the condition cannot be reached any more
         :raises PipelineTimeoutError: if it was not reached in time
         """
-        found = reached_or_deferred(self, condition, method_name="execute_complete", kwargs={"carried": carried})
-        return self.finish(context, found, **carried)
+        outcome = reached_or_deferred(self, condition, method_name="execute_complete", kwargs={"carried": carried})
+        return self.finish(context, outcome, **carried)
 
     def execute_complete(self, context: Context, event: dict[str, Any] | None = None, carried: dict[str, Any] | None = None) -> Any:
         """Continue after the triggerer's wait.

@@ -168,7 +168,7 @@ class ModifyPipelineOperator(PipelineOperator, TellsLineage):
             return self.xcom(descriptor, changed=[])
         if not {*PROGRAM_FIELDS}.isdisjoint(likeness):
             self._await_compiler()
-        different = {name for name, found in likeness.items() if found is Likeness.DIFFERENT}
+        different = {name for name, degree in likeness.items() if degree is Likeness.DIFFERENT}
         if different - {"description"} and is_up(descriptor):
             if different & {*PROGRAM_FIELDS}:
                 # Errors should show now, and not after the pipeline was stopped.

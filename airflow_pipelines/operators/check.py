@@ -69,9 +69,9 @@ class CheckPipelineOperator(QueryingOperator):
         """Query the offending rows."""
         return self.ask(context, self._text(), int(self.limit))
 
-    def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> dict[str, Any]:
+    def finish(self, context: Context, outcome: dict[str, Any], **carried: Any) -> dict[str, Any]:
         """Fail if there are offending rows."""
-        rows = found["rows"]
+        rows = outcome["rows"]
         what = f"{self.view}: {self.condition}" if self.query is None else self.query
         if not rows:
             self.log.info("Pipeline %s holds: %s", self.pipeline_name, what)
@@ -79,7 +79,9 @@ class CheckPipelineOperator(QueryingOperator):
         if "ti" in context:
             context["ti"].xcom_push(key="offending_rows", value=rows)
         shown = "\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
-        count = f"more than {len(rows)} rows, such as" if found["truncated"] else f"{len(rows)} row{'s' if len(rows) != 1 else ''}"
+        count = (
+            f"more than {len(rows)} rows, such as" if outcome["truncated"] else f"{len(rows)} row{'s' if len(rows) != 1 else ''}"
+        )
         raise OffendingRowsError(f"Pipeline {self.pipeline_name!r} does not hold: {what}\nIt has {count}:\n{shown}")
 
     def _text(self) -> str:

@@ -52,7 +52,7 @@ class CheckpointPipelineOperator(CheckpointRequestOperator):
         condition = CheckpointTakenCondition(sequence, str(asked["incarnation_uuid"]))
         return self.wait_and_finish(context, condition, sequence=sequence)
 
-    def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> dict[str, Any]:
+    def finish(self, context: Context, outcome: dict[str, Any], **carried: Any) -> dict[str, Any]:
         """Return the checkpoint."""
         checkpoint = self.hook.newest_checkpoint(self.pipeline_name)
         return {
@@ -120,7 +120,7 @@ class SyncCheckpointOperator(CheckpointRequestOperator):
         condition = CheckpointCopiedCondition(uuid, str(asked["incarnation_uuid"]))
         return self.wait_and_finish(context, condition, checkpoint=uuid)
 
-    def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> dict[str, Any]:
+    def finish(self, context: Context, outcome: dict[str, Any], **carried: Any) -> dict[str, Any]:
         """Return the checkpoint."""
         return {"pipeline": self.pipeline_name, "checkpoint": carried["checkpoint"]}
 

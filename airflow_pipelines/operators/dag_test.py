@@ -76,9 +76,9 @@ def _answer(requests: Any, ti_id: Any, operator: HITLOperator, timeout: timedelt
     while True:
         # As in the scheduler, an answer that exists when the time is up still counts.
         is_over = deadline is not None and time.monotonic() >= deadline
-        found = requests.get_detail_response(ti_id)
-        if found.response_received and found.chosen_options:
-            return _make_event(found, timed_out=False)
+        response = requests.get_detail_response(ti_id)
+        if response.response_received and response.chosen_options:
+            return _make_event(response, timed_out=False)
         if is_over:
             break
         time.sleep(_POLL_S if deadline is None else max(0.0, min(_POLL_S, deadline - time.monotonic())))
@@ -88,13 +88,13 @@ def _answer(requests: Any, ti_id: Any, operator: HITLOperator, timeout: timedelt
     return _make_event(requests.update_response(ti_id=ti_id, **chosen), timed_out=True)
 
 
-def _make_event(found: Any, *, timed_out: bool) -> dict[str, Any]:
-    user: Any = None if timed_out else found.responded_by_user
+def _make_event(response: Any, *, timed_out: bool) -> dict[str, Any]:
+    user: Any = None if timed_out else response.responded_by_user
     person: Mapping[str, str] | None = None if user is None else {"id": user.id, "name": user.name}
     return {
-        "chosen_options": list(found.chosen_options or ()),
-        "params_input": dict(found.params_input or {}),
-        "responded_at": found.responded_at,
+        "chosen_options": list(response.chosen_options or ()),
+        "params_input": dict(response.params_input or {}),
+        "responded_at": response.responded_at,
         "responded_by_user": person,
         "timedout": timed_out,
     }

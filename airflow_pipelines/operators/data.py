@@ -99,7 +99,7 @@ class IngestingOperator(WaitingPipelineOperator):
             return result
         return self.wait_and_finish(context, TokenCondition(result["token"]), result=result)
 
-    def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> dict[str, Any]:
+    def finish(self, context: Context, outcome: dict[str, Any], **carried: Any) -> dict[str, Any]:
         """Return the result of the push."""
         result: dict[str, Any] = carried["result"]
         return result
@@ -137,9 +137,9 @@ class IngestOperator(IngestingOperator):
         params = {"format": "json", "array": True, "update_format": self.update_format}
         starts = range(0, len(rows), ROWS_PER_REQUEST)
         bodies = (json.dumps(rows[start : start + ROWS_PER_REQUEST], default=_plain).encode() for start in starts)
-        found = self.push(context, ((body, params) for body in bodies))
+        pushed = self.push(context, ((body, params) for body in bodies))
         result = {"pipeline": self.pipeline_name, "table": self.table, "rows": len(rows)}
-        return self.finish_push(context, {**result, "token": found.token, "already_there": found.already_there})
+        return self.finish_push(context, {**result, "token": pushed.token, "already_there": pushed.already_there})
 
 
 class IngestFileOperator(IngestingOperator):
@@ -186,9 +186,9 @@ class IngestFileOperator(IngestingOperator):
             params["headers"] = True
         elif kind == "json":
             params |= {"update_format": "raw", "array": suffix == ".json"}
-        found = self.push(context, [(content, params)])
+        pushed = self.push(context, [(content, params)])
         result = {"pipeline": self.pipeline_name, "table": self.table}
-        return self.finish_push(context, {**result, "token": found.token, "already_there": found.already_there})
+        return self.finish_push(context, {**result, "token": pushed.token, "already_there": pushed.already_there})
 
 
 class CompletionTokenOperator(PipelineOperator):
@@ -253,12 +253,12 @@ class QueryPipelineOperator(QueryingOperator):
         """Run the query."""
         return self.ask(context, self.query, int(self.limit))
 
-    def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> dict[str, Any]:
+    def finish(self, context: Context, outcome: dict[str, Any], **carried: Any) -> dict[str, Any]:
         """Return the rows."""
-        if found["truncated"]:
+        if outcome["truncated"]:
             self.log.warning("The query has more than %s rows; the others are left out", self.limit)
-        rows = found["rows"]
-        return {"pipeline": self.pipeline_name, "rows": rows, "row_count": len(rows), "truncated": found["truncated"]}
+        rows = outcome["rows"]
+        return {"pipeline": self.pipeline_name, "rows": rows, "row_count": len(rows), "truncated": outcome["truncated"]}
 
 
 def _records(rows: Any) -> list[Any]:

@@ -24,8 +24,8 @@ def change_fingerprint(change: PendingChange, *more: Any) -> str:
     :param change: the change
     :param more: other JSON values that belong to it
     """
-    found = [change_xcom(change), *more] if more else change_xcom(change)
-    return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()[:16]
+    content = [change_xcom(change), *more] if more else change_xcom(change)
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def review_xcom(pipeline: str, conn_id: str, change: PendingChange, *, planned: bool, version: int | None = None) -> dict[str, Any]:

@@ -93,13 +93,13 @@ def storage_options(connection: Connection) -> dict[str, Any]:
             "what fsspec's file system is to be told"
         )
     client = {name: extra[name] for name in ("endpoint_url", "region_name") if extra.get(name)}
-    found = {
+    options = {
         "key": connection.login or None,
         "secret": connection.password or None,
         "token": extra.get("aws_session_token"),
         "client_kwargs": client or None,
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _place(path: str, conn_id: str | None) -> tuple[Any, str]:

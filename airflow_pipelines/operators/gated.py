@@ -224,7 +224,7 @@ class GatedModifyOperator(TemplateFilesByUrl, ApprovalOperator):  # type: ignore
             self.hook.hand_over_connections((*self.secret_conn_ids, *(() if store is None else (store,))))
             descriptor = running_descriptor(self.hook, self.pipeline_name)
             likeness = self.modification.compare(descriptor, self.hook)
-            different = sorted(name for name, found in likeness.items() if found is Likeness.DIFFERENT)
+            different = sorted(name for name, degree in likeness.items() if degree is Likeness.DIFFERENT)
             if not set(different) - {"description"}:
                 return self._make_what_needs_nobody(descriptor, likeness, different)
             self._check_up()
@@ -236,7 +236,7 @@ class GatedModifyOperator(TemplateFilesByUrl, ApprovalOperator):  # type: ignore
                     "change that means something",
                     self.pipeline_name,
                 )
-                harmless = {name: found for name, found in likeness.items() if name == "description"}
+                harmless = {name: degree for name, degree in likeness.items() if name == "description"}
                 return self._make_what_needs_nobody(descriptor, harmless, [name for name in different if name in harmless])
         return self._ask(context, descriptor, change, different)
 
@@ -303,13 +303,13 @@ class GatedModifyOperator(TemplateFilesByUrl, ApprovalOperator):  # type: ignore
     def _check_up(self) -> None:
         """Check that the pipeline runs, and has no other pending change."""
         try:
-            found = self.hook.wait(self.pipeline_name, _SETTLED, timeout_s=self.timeout, poll_interval_s=self.poke_interval)
+            outcome = self.hook.wait(self.pipeline_name, _SETTLED, timeout_s=self.timeout, poll_interval_s=self.poke_interval)
         except PipelineFailedError as error:
             raise AirflowFailException(
                 f"{error}. This operator changes a pipeline that runs: start it first, or use ModifyPipelineOperator, "
                 "StartPipelineOperator and ReviewPipelineChangeOperator"
             ) from error
-        if found["status"] == PipelineStatus.AWAITINGAPPROVAL.name:
+        if outcome["status"] == PipelineStatus.AWAITINGAPPROVAL.name:
             raise AirflowFailException(
                 f"Pipeline {self.pipeline_name!r} waits for the approval of another change: approve it with "
                 "ReviewPipelineChangeOperator or ApprovePipelineOperator first, or stop the pipeline"
@@ -367,8 +367,8 @@ class GatedModifyOperator(TemplateFilesByUrl, ApprovalOperator):  # type: ignore
     def _make(self, context: Context, approved: ApprovedChange) -> dict[str, Any]:
         gated = self._make_gated_change(context, approved)
         gated.advance()
-        found = gated.approved
-        xcom = self._xcom("approved", found.decided_by, found.changed, found.shown, found.stopped_at)
+        change = gated.approved
+        xcom = self._xcom("approved", change.decided_by, change.changed, change.shown, change.stopped_at)
         self.log.info("Pipeline %s runs with the approved change; it was down for %s s", self.pipeline_name, xcom["outage_s"])
         TaskMemory(context).forget(APPROVAL)
         return xcom

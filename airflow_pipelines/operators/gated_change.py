@@ -227,8 +227,8 @@ class GatedChange:
                 self._compile(descriptor)
                 self._start()
         try:
-            found = self._wait(_STARTED)
-            if found["status"] == PipelineStatus.AWAITINGAPPROVAL.name:
+            outcome = self._wait(_STARTED)
+            if outcome["status"] == PipelineStatus.AWAITINGAPPROVAL.name:
                 self._check_waiting()
             # The service compares the programs, also if no change is pending, because another program may run by now.
             self._approve()
@@ -302,11 +302,11 @@ class GatedChange:
             self._compile(descriptor)
             self._wait_here(_STOPPED)
             self._start()
-        found = self._wait_here(_RUNS)
+        outcome = self._wait_here(_RUNS)
         self._memory.forget(APPROVAL)
         raise AirflowFailException(
             f"The approved change of pipeline {self._name!r} was not made: {why}\nThe pipeline has its former program and is "
-            f"{found['status']}"
+            f"{outcome['status']}"
         )
 
     # Helpers.
@@ -317,7 +317,7 @@ class GatedChange:
     def _is_new(self, descriptor: Mapping[str, Any]) -> bool:
         """Return True if the pipeline has the modification. Its description may differ, because it can be changed at any time."""
         likeness = self._modification.compare(descriptor, self._hook)
-        return all(found is not Likeness.DIFFERENT for name, found in likeness.items() if name != "description")
+        return all(degree is not Likeness.DIFFERENT for name, degree in likeness.items() if name != "description")
 
     def _has_former(self, descriptor: Mapping[str, Any], former: Mapping[str, Any]) -> bool:
         """Return True if the pipeline has its former fields."""

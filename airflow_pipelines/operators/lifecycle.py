@@ -115,18 +115,18 @@ class StartPipelineOperator(WaitingPipelineOperator, TellsLineage):
                 f"from_checkpoint is {self.from_checkpoint!r}, which is no UUID of a checkpoint; nothing was started"
             ) from None
 
-    def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> dict[str, Any]:
+    def finish(self, context: Context, outcome: dict[str, Any], **carried: Any) -> dict[str, Any]:
         """Return the status and the change that waits for approval, if there is one."""
         descriptor = self.hook.descriptor(self.pipeline_name) or {}
         change = None
-        if found["status"] == PipelineStatus.AWAITINGAPPROVAL.name:
+        if outcome["status"] == PipelineStatus.AWAITINGAPPROVAL.name:
             change = self.hook.pending_change(self.pipeline_name)
             self.log.info("Pipeline %s waits for the approval of:\n%s", self.pipeline_name, change_text(change))
         elif not carried["attached"]:
-            self.log.info("Pipeline %s is %s", self.pipeline_name, found["status"])
+            self.log.info("Pipeline %s is %s", self.pipeline_name, outcome["status"])
         return {
             "pipeline": self.pipeline_name,
-            "status": found["status"],
+            "status": outcome["status"],
             "deployment_id": descriptor.get("deployment_id"),
             "attached": carried["attached"],
             **change_xcom(change),
@@ -151,9 +151,9 @@ class PausePipelineOperator(WaitingPipelineOperator):
         self.hook.pause(self.pipeline_name)
         return self.wait_and_finish(context, StartedCondition((PipelineStatus.PAUSED.name,)))
 
-    def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> dict[str, Any]:
+    def finish(self, context: Context, outcome: dict[str, Any], **carried: Any) -> dict[str, Any]:
         """Return the status."""
-        return {"pipeline": self.pipeline_name, "status": found["status"]}
+        return {"pipeline": self.pipeline_name, "status": outcome["status"]}
 
 
 class ResumePipelineOperator(WaitingPipelineOperator):
@@ -164,9 +164,9 @@ class ResumePipelineOperator(WaitingPipelineOperator):
         self.hook.resume(self.pipeline_name)
         return self.wait_and_finish(context, StartedCondition((PipelineStatus.RUNNING.name,)))
 
-    def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> dict[str, Any]:
+    def finish(self, context: Context, outcome: dict[str, Any], **carried: Any) -> dict[str, Any]:
         """Return the status."""
-        return {"pipeline": self.pipeline_name, "status": found["status"]}
+        return {"pipeline": self.pipeline_name, "status": outcome["status"]}
 
 
 class StopPipelineOperator(WaitingPipelineOperator):
@@ -205,14 +205,14 @@ class StopPipelineOperator(WaitingPipelineOperator):
             self.hook.stop(self.pipeline_name)
         return self.wait_and_finish(context, StatusCondition((PipelineStatus.STOPPED.name,)))
 
-    def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> dict[str, Any]:
+    def finish(self, context: Context, outcome: dict[str, Any], **carried: Any) -> dict[str, Any]:
         """Return the checkpoint, or fail if the checkpoint failed during the stop."""
         descriptor = self.hook.descriptor(self.pipeline_name) or {}
         error = descriptor.get("deployment_error")
         if error and self.mode == "checkpoint" and not carried.get("was_down"):
             raise AirflowFailException(f"Pipeline {self.pipeline_name!r} stopped with an error: {describe_deployment_error(error)}")
         checkpoint = self.hook.newest_checkpoint(self.pipeline_name).get("uuid")
-        return {"pipeline": self.pipeline_name, "status": found["status"], "checkpoint": checkpoint}
+        return {"pipeline": self.pipeline_name, "status": outcome["status"], "checkpoint": checkpoint}
 
 
 class DeletePipelineOperator(PipelineOperator):

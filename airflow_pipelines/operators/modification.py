@@ -37,8 +37,8 @@ class Modification:
     @property
     def fingerprint(self) -> str:
         """A short text that identifies the modification."""
-        found = [self.sql, self.udf_python, list(self.streams.to_wire().items()), self.description, self.runtime_config]
-        return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()[:16]
+        values = [self.sql, self.udf_python, list(self.streams.to_wire().items()), self.description, self.runtime_config]
+        return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
 
     def compare(self, descriptor: Mapping[str, Any], hook: PipelineHook) -> dict[str, Likeness]:
         """Compare the modification with a pipeline. Only the given values of a configuration are compared.
@@ -47,21 +47,21 @@ class Modification:
         :param hook: the hook, to request values that the descriptor does not have
         :returns: the likeness of each field that is given
         """
-        found: dict[str, Likeness] = {}
+        likeness: dict[str, Likeness] = {}
         if self.sql is not None:
-            found["program_code"] = compare_programs(descriptor["program_code"], self.sql)
+            likeness["program_code"] = compare_programs(descriptor["program_code"], self.sql)
         if self.udf_python is not None:
-            found["udf_python"] = _to_likeness(self.udf_python == hook.udf_python(descriptor["name"]))
+            likeness["udf_python"] = _to_likeness(self.udf_python == hook.udf_python(descriptor["name"]))
         if self.streams.files is not None:
-            found["stream_files"] = compare_stream_files(descriptor, self.streams.files)
+            likeness["stream_files"] = compare_stream_files(descriptor, self.streams.files)
         if self.streams.arguments is not None:
             same = list(self.streams.arguments) == list(descriptor.get("stream_arguments") or ())
-            found["stream_arguments"] = _to_likeness(same)
+            likeness["stream_arguments"] = _to_likeness(same)
         if self.description is not None:
-            found["description"] = _to_likeness(self.description == descriptor["description"])
+            likeness["description"] = _to_likeness(self.description == descriptor["description"])
         if self.runtime_config is not None:
-            found["runtime_config"] = compare_configs(descriptor["runtime_config"], self.runtime_config)
-        return found
+            likeness["runtime_config"] = compare_configs(descriptor["runtime_config"], self.runtime_config)
+        return likeness
 
     def program(self, descriptor: Mapping[str, Any] | None, hook: PipelineHook) -> dict[str, Any]:
         """Return the whole program that a pipeline would have: the given parts, and the existing ones for the rest.

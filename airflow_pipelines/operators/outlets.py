@@ -24,7 +24,7 @@ def tell_outlets(task: BaseOperator, context: Context, pipeline_name: str, resul
     outlets = [outlet for outlet in task.outlets if isinstance(outlet, Asset)]
     if not outlets:
         return
-    found = result if isinstance(result, Mapping) else {}
-    figures = {name: value for name, value in found.items() if isinstance(value, _FIGURES)}
+    xcom = result if isinstance(result, Mapping) else {}
+    figures = {name: value for name, value in xcom.items() if isinstance(value, _FIGURES)}
     for outlet in outlets:
         context["outlet_events"][outlet].extra.update({"pipeline": pipeline_name, **figures})

@@ -62,11 +62,11 @@ class RestartPipelineOperator(StartPipelineOperator):
             self.hook.stop(self.pipeline_name)
         return self.wait_and_finish(context, StatusCondition((PipelineStatus.STOPPED.name,)), stopped=True)
 
-    def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> Any:
+    def finish(self, context: Context, outcome: dict[str, Any], **carried: Any) -> Any:
         """Start the pipeline after the stop, and return the XCom after the start."""
         if not carried.get("stopped"):
             TaskMemory(context).forget(STOPPING)
-            return super().finish(context, found, **carried)
+            return super().finish(context, outcome, **carried)
         error = (self.hook.descriptor(self.pipeline_name) or {}).get("deployment_error")
         if error and self.mode == "checkpoint":
             raise AirflowFailException(

@@ -64,11 +64,11 @@ class ActivatePipelineOperator(WaitingPipelineOperator):
             self.log.info("Pipeline %s is %s, not in standby any more", self.pipeline_name, seen.status.name)
         return self.wait_and_finish(context, StartedCondition((wanted.name, PipelineStatus.AWAITINGAPPROVAL.name)))
 
-    def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> dict[str, Any]:
+    def finish(self, context: Context, outcome: dict[str, Any], **carried: Any) -> dict[str, Any]:
         """Return the status and the change that waits for approval, if there is one."""
         change = None
-        if found["status"] == PipelineStatus.AWAITINGAPPROVAL.name:
+        if outcome["status"] == PipelineStatus.AWAITINGAPPROVAL.name:
             change = self.hook.pending_change(self.pipeline_name)
             self.log.info("Pipeline %s waits for the approval of:\n%s", self.pipeline_name, change_text(change))
         deployment = (self.hook.descriptor(self.pipeline_name) or {}).get("deployment_id")
-        return {"pipeline": self.pipeline_name, "status": found["status"], "deployment_id": deployment, **change_xcom(change)}
+        return {"pipeline": self.pipeline_name, "status": outcome["status"], "deployment_id": deployment, **change_xcom(change)}

@@ -33,6 +33,6 @@ class ClearPipelineStorageOperator(WaitingPipelineOperator):
         self.hook.clear_storage(self.pipeline_name)
         return self.wait_and_finish(context, StorageClearedCondition())
 
-    def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> dict[str, Any]:
+    def finish(self, context: Context, outcome: dict[str, Any], **carried: Any) -> dict[str, Any]:
         """Return the XCom."""
         return {"pipeline": self.pipeline_name, "cleared": True}

@@ -76,7 +76,7 @@ class StartTransactionOperator(WaitingPipelineOperator):
         condition = CheckpointTakenCondition(int(asked["checkpoint_sequence_number"]), str(asked["incarnation_uuid"]))
         return self.wait_and_finish(context, condition)
 
-    def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> dict[str, Any]:
+    def finish(self, context: Context, outcome: dict[str, Any], **carried: Any) -> dict[str, Any]:
         """Start the transaction after the checkpoint."""
         return self._start(context)
 
@@ -138,7 +138,7 @@ class CommitTransactionOperator(WaitingPipelineOperator):
         condition = TransactionEndedCondition(mine.number, mine.incarnation)
         return self.wait_and_finish(context, condition, records=current.records)
 
-    def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> dict[str, Any]:
+    def finish(self, context: Context, outcome: dict[str, Any], **carried: Any) -> dict[str, Any]:
         """Return the XCom."""
         number = _parse_transaction(self.transaction).number
         return {"pipeline": self.pipeline_name, "transaction_id": number, "records": carried["records"]}
@@ -187,9 +187,9 @@ class UndoTransactionOperator(RestartPipelineOperator):
             return self._xcom(undone=False)
         return super().act(context)
 
-    def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> Any:
+    def finish(self, context: Context, outcome: dict[str, Any], **carried: Any) -> Any:
         """Start the pipeline after the stop, and return the XCom after the start."""
-        super().finish(context, found, **carried)
+        super().finish(context, outcome, **carried)
         return self._xcom(undone=True)
 
     def _open(self) -> _Current | None:
@@ -214,10 +214,10 @@ def checked_transaction(name: str, value: Any) -> Mapping[str, Any]:
     :param value: the rendered value
     :raises AirflowFailException: if it is empty, lost, or something else
     """
-    found = arguments.mapping(name, value)
-    arguments.whole_number(f"{name}['transaction_id']", found.get("transaction_id"), least=1)
-    arguments.text(f"{name}['incarnation']", found.get("incarnation"))
-    return found
+    transaction = arguments.mapping(name, value)
+    arguments.whole_number(f"{name}['transaction_id']", transaction.get("transaction_id"), least=1)
+    arguments.text(f"{name}['incarnation']", transaction.get("incarnation"))
+    return transaction
 
 
 def current_transaction(hook: PipelineHook, name: str) -> _Current:

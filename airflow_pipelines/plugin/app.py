@@ -113,13 +113,13 @@ def _answer_errors(app: FastAPI) -> None:
         if error.status_code == 401 and _is_opened(request):
             # Like Airflow's own pages if nobody is logged in.
             return RedirectResponse(f"{airflow_path()}/api/v2/auth/login?{urlencode({'next': str(request.url)})}")
-        found = PageProblem(error.status_code, _CODES.get(error.status_code, "HttpError"), str(error.detail))
-        return JsonAnswer(found.body(), error.status_code, error.headers)
+        failure = PageProblem(error.status_code, _CODES.get(error.status_code, "HttpError"), str(error.detail))
+        return JsonAnswer(failure.body(), error.status_code, error.headers)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_request: Request, error: RequestValidationError) -> JsonAnswer:
-        found: list[Any] = list(error.errors())
-        text = "; ".join(f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in found)
+        errors: list[Any] = list(error.errors())
+        text = "; ".join(f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in errors)
         return JsonAnswer(PageProblem(400, "InvalidParam", f"The request is not what is wanted: {text}").body(), 400)
 
 

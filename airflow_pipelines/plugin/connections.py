@@ -104,10 +104,10 @@ def connection_ids(session: Session) -> list[str]:
     """
     stored = session.scalars(select(Connection.conn_id).where(Connection.conn_type == PipelineHook.conn_type))
     named = conf.get("airflow_pipelines", "page_connections", fallback="").split(",")
-    found = {*stored, *_find_in_environment(), *(name.strip() for name in named if name.strip())}
-    if PipelineHook.default_conn_name not in found and (_is_in_network(ServiceAddress()) or _has_store(Settings.load())):
-        found.add(PipelineHook.default_conn_name)
-    return sorted(found)
+    ids = {*stored, *_find_in_environment(), *(name.strip() for name in named if name.strip())}
+    if PipelineHook.default_conn_name not in ids and (_is_in_network(ServiceAddress()) or _has_store(Settings.load())):
+        ids.add(PipelineHook.default_conn_name)
+    return sorted(ids)
 
 
 def _find_in_environment() -> Iterable[str]:

@@ -50,11 +50,11 @@ def deduplicate(names: Sequence[str]) -> list[str]:
 
     The number is the smallest, from 0, whose name no other column has before or after renaming.
     """
-    taken, found = set(names), list[str]()
+    taken, unique = set(names), list[str]()
     for name in names:
-        if name in found:
+        if name in unique:
             count = next(count for count in range(len(names)) if f"{name}{count}" not in taken)
             name = f"{name}{count}"
             taken.add(name)
-        found.append(name)
-    return found
+        unique.append(name)
+    return unique

@@ -16,7 +16,7 @@ class SourceText:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._starts = [0, *(found.end() for found in _LINE_END.finditer(text))]
+        self._starts = [0, *(match.end() for match in _LINE_END.finditer(text))]
 
     def position(self, offset: int) -> tuple[int, int]:
         """Return the line and column of the character at ``offset``."""

@@ -19,11 +19,11 @@ def cast_to_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """
     columns = []
     for column in schema:
-        found = table[column.name]
+        values = table[column.name]
         if _has_variant(column.type):
-            chunks = [_cast_array(pa.concat_arrays([chunk]), column.type) for chunk in found.chunks]
-            found = pa.chunked_array(chunks, column.type)
-        columns.append(found if found.type == column.type else found.cast(column.type))
+            chunks = [_cast_array(pa.concat_arrays([chunk]), column.type) for chunk in values.chunks]
+            values = pa.chunked_array(chunks, column.type)
+        columns.append(values if values.type == column.type else values.cast(column.type))
     return pa.table(columns, schema=schema)
 
 
@@ -45,10 +45,10 @@ def _cast_array(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if not _has_variant(kind):
         return array if array.type == kind else array.cast(kind)
     if is_variant(kind):
-        found = [pc.struct_field(array, field.name).cast(field.type) for field in kind]
-        if any(part.null_count > array.null_count for part in found):
+        pieces = [pc.struct_field(array, field.name).cast(field.type) for field in kind]
+        if any(part.null_count > array.null_count for part in pieces):
             raise ValueError("a VARIANT lacks its value or its metadata; was it written in typed pieces (shredded)?")
-        parts = [part.fill_null(b"") for part in found]
+        parts = [part.fill_null(b"") for part in pieces]
         return pa.StructArray.from_arrays(parts, fields=list(kind), mask=array.is_null())
     if pa.types.is_struct(kind):
         parts = [_cast_array(pc.struct_field(array, [at]), field.type) for at, field in enumerate(kind)]

@@ -18,7 +18,7 @@ def missing_part(values: ArrowColumn, kind: ColumnType) -> str | None:
     if kind.fields is None and kind.component is None and kind.value is None:
         return None
     chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
-    return next((found for chunk in chunks if (found := _find_missing(chunk.filter(chunk.is_valid()), kind)) is not None), None)
+    return next((path for chunk in chunks if (path := _find_missing(chunk.filter(chunk.is_valid()), kind)) is not None), None)
 
 
 def _find_missing(present: pa.Array, kind: ColumnType) -> str | None:

@@ -396,14 +396,14 @@ def _from_spark_name(name: str, nullable: bool) -> ColumnType:
         raise ValueError(CALENDAR_INTERVAL)
     if name.startswith("interval "):
         return ColumnType(name.upper().replace(" ", "_"), nullable)
-    found = _PARAMETERS.match(name)
-    if found is None:
+    parsed = _PARAMETERS.match(name)
+    if parsed is None:
         # Strings with a collation are written "string collate X"; the collation has no place on the wire.
         if name.startswith("string "):
             return ColumnType("VARCHAR", nullable)
         raise ValueError(f"Spark's type {name!r} cannot be a column's type here")
-    first, second = int(found["first"]), found["second"]
-    match found["name"]:
+    first, second = int(parsed["first"]), parsed["second"]
+    match parsed["name"]:
         case "decimal":
             return decimal(first, int(second or 0), nullable)
         case "time":

@@ -204,12 +204,12 @@ class Deploying:
 
     def _descriptor(self) -> dict[str, Any] | None:
         try:
-            found: dict[str, Any] = self.client.get(path_of("pipelines", self.wanted.name), params={"selector": "all"})
+            descriptor: dict[str, Any] = self.client.get(path_of("pipelines", self.wanted.name), params={"selector": "all"})
         except PipelineAPIError as error:
             if error.error_code == ErrorCode.UNKNOWN_PIPELINE_NAME:
                 return None
             raise
-        return found
+        return descriptor
 
 
 def _join_names(changes: Mapping[str, Any]) -> str:

@@ -122,9 +122,9 @@ class Following:
             except PipelineAPIError:
                 # The pipeline has ended well; missing statistics do not matter.
                 continue
-            found = waiting_texts(operators)
-            if found or _is_counted(operators):
-                return found
+            texts = waiting_texts(operators)
+            if texts or _is_counted(operators):
+                return texts
         return []
 
     def last_lines(self) -> None:
@@ -137,10 +137,10 @@ class Following:
             time.sleep(POLL_S / 4)
 
     def _show_lines(self) -> bool:
-        found = list(self.log.drain())
-        for line in found:
+        lines = list(self.log.drain())
+        for line in lines:
             self.screen.line(line)
-        return bool(found)
+        return bool(lines)
 
     def _end_of_inputs_or_output(self) -> End | None:
         """Show the progress if it is due, and return the outcome if the pipeline has reached its end."""

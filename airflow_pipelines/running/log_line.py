@@ -35,5 +35,5 @@ class LogLine:
 
         :param line: the line, without its end
         """
-        found = _WRITTEN.fullmatch(line)
-        return cls(LogSource.PIPELINE, line) if found is None else cls(LogSource(found[1]), found[2])
+        parsed = _WRITTEN.fullmatch(line)
+        return cls(LogSource.PIPELINE, line) if parsed is None else cls(LogSource(parsed[1]), parsed[2])

@@ -531,17 +531,17 @@ class AsyncPipelineClient(_ClientBase):
         :param limit: the maximum number of rows
         :raises PipelineAPIError: when the pipeline is neither running nor paused, or the query is invalid or fails
         """
-        found: list[Mapping[str, Any]] = []
+        first_rows: list[Mapping[str, Any]] = []
         method, options = query_request(name, query, "json")
         async with self.stream(method, path_of("pipelines", name, "query"), **options) as response:
             rows = QueryRows(response)
             async for line in async_lines_of(response):
                 row = rows.row(line)
-                if row is not None and len(found) < limit:
-                    found.append(row)
-                if len(found) >= limit:
+                if row is not None and len(first_rows) < limit:
+                    first_rows.append(row)
+                if len(first_rows) >= limit:
                     break
-        return found
+        return first_rows
 
     async def close(self) -> None:
         """Close the connections."""

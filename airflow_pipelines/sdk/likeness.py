@@ -69,12 +69,12 @@ def compare_configs(stored: Any, given: Any) -> Likeness:
     :param given: the wanted JSON, which may leave fields out
     """
     if isinstance(given, Mapping) and isinstance(stored, Mapping):
-        found = [
+        degrees = [
             compare_configs(stored[name], value) if name in stored else Likeness.DIFFERENT
             for name, value in given.items()
             if value is not None
         ]
-        return max(found, default=Likeness.SAME)
+        return max(degrees, default=Likeness.SAME)
     if stored == given:
         return Likeness.SAME
     hidden = isinstance(stored, str) and isinstance(given, str) and _KEPT.search(stored)

@@ -76,16 +76,16 @@ def collect_stream_files(
     """
     base = Path.cwd() if folder is None else folder
     if isinstance(program, Mapping):
-        found, root = dict(program), base
+        texts, root = dict(program), base
     elif isinstance(program, str) and "\n" in program:
-        found, root = {TEXT_NAME: program}, base
+        texts, root = {TEXT_NAME: program}, base
     else:
         path = base / Path(program).expanduser()
-        found, root = (_collect_folder(path), path) if path.is_dir() else (_collect_file(path), path.parent)
+        texts, root = (_collect_folder(path), path) if path.is_dir() else (_collect_file(path), path.parent)
     for each in more:
         for path in _find_given_files(root, each):
-            found.setdefault(_make_relative(path, root), _text(path))
-    return {file.path: file.text for file in stream_files(found)}
+            texts.setdefault(_make_relative(path, root), _text(path))
+    return {file.path: file.text for file in stream_files(texts)}
 
 
 def _collect_file(path: Path) -> dict[str, str]:
@@ -94,16 +94,16 @@ def _collect_file(path: Path) -> dict[str, str]:
             f"there is no stream program {path}: give the path of its file or folder (a program's text is told from a path by "
             "its line breaks)"
         )
-    found = {path.name: _text(path)}
-    waiting = [found[path.name]]
+    texts = {path.name: _text(path)}
+    waiting = [texts[path.name]]
     while waiting:
         for name in sorted(_find_imports(waiting.pop())):
             for module in _module(path.parent, name):
                 place = _make_relative(module, path.parent)
-                if place not in found:
-                    found[place] = _text(module)
-                    waiting.append(found[place])
-    return found
+                if place not in texts:
+                    texts[place] = _text(module)
+                    waiting.append(texts[place])
+    return texts
 
 
 def _collect_folder(folder: Path) -> dict[str, str]:
@@ -152,8 +152,8 @@ def _module(folder: Path, name: str) -> Iterator[Path]:
 
 def _files_below(folder: Path, pattern: str) -> list[Path]:
     """Return the files below a folder in a stable order, without hidden ones and caches."""
-    found = (path for path in folder.rglob(pattern) if path.is_file())
-    return sorted(path for path in found if not any(_is_left_out(part) for part in path.relative_to(folder).parts))
+    files = (path for path in folder.rglob(pattern) if path.is_file())
+    return sorted(path for path in files if not any(_is_left_out(part) for part in path.relative_to(folder).parts))
 
 
 def _is_left_out(part: str) -> bool:

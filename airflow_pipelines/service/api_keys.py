@@ -82,8 +82,8 @@ class ApiKeys:
         if hashed in self._given:
             return KeyScope.WRITE
         with Session(self._engine) as session:
-            found = session.scalar(select(ApiKeyRow.scope).where(ApiKeyRow.key_hash == hashed))
-        return None if found is None else KeyScope(found)
+            scope = session.scalar(select(ApiKeyRow.scope).where(ApiKeyRow.key_hash == hashed))
+        return None if scope is None else KeyScope(scope)
 
     def unreadable(self, error: SQLAlchemyError) -> Problem:
         """Return the error for a caller whose key cannot be looked up."""

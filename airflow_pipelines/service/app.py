@@ -136,8 +136,8 @@ def _answer_errors(app: FastAPI, control_plane: ControlPlane) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_request: Request, error: RequestValidationError) -> JsonAnswer:
-        found = invalid_request(error)
-        return JsonAnswer(found.body(), http_status(found.code))
+        failure = invalid_request(error)
+        return JsonAnswer(failure.body(), http_status(failure.code))
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> JsonAnswer:
@@ -148,12 +148,14 @@ def _answer_errors(app: FastAPI, control_plane: ControlPlane) -> None:
     @app.exception_handler(SQLAlchemyError)
     async def database(_request: Request, error: SQLAlchemyError) -> JsonAnswer:
         logger.error("The store failed", exc_info=error)
-        found = errors.store_unusable(error, control_plane.store.engine.url)
-        return JsonAnswer(found.body(), http_status(found.code))
+        failure = errors.store_unusable(error, control_plane.store.engine.url)
+        return JsonAnswer(failure.body(), http_status(failure.code))
 
     @app.exception_handler(Exception)
     async def handle_unexpected_error(request: Request, error: Exception) -> JsonAnswer:
         logger.error("%s %s failed", request.method, request.url.path, exc_info=error)
-        found = Problem(ErrorCode.INTERNAL_ERROR, f"The service failed ({type(error).__name__}: {error}); its log has the details")
+        failure = Problem(
+            ErrorCode.INTERNAL_ERROR, f"The service failed ({type(error).__name__}: {error}); its log has the details"
+        )
         # The server closes the connection after this; a client that was not told would lose its next call.
-        return JsonAnswer(found.body(), 500, {"Connection": "close"})
+        return JsonAnswer(failure.body(), 500, {"Connection": "close"})

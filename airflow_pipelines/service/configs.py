@@ -93,6 +93,6 @@ def _validate(model: type[C], value: Any, code: ErrorCode, what: str) -> C:
     try:
         return model.model_validate({} if value is None else dict(value))
     except ValidationError as error:
-        found = mistakes(model, error)
-        text = "; ".join(each.text for each in found)
-        raise Problem(code, f"Invalid {what}: {text}", {"errors": [each.path for each in found]}) from None
+        entries = mistakes(model, error)
+        text = "; ".join(each.text for each in entries)
+        raise Problem(code, f"Invalid {what}: {text}", {"errors": [each.path for each in entries]}) from None

@@ -70,8 +70,8 @@ def lines_after(path: Path, place: int, limit: int) -> LogLines:
                 return _decode_lines(complete.splitlines(keepends=True)[:limit], place, cut=False)
     except FileNotFoundError:
         return LogLines([], 0, 0, cut=False)
-    found = last_lines(path, limit)
-    return LogLines(found.lines, found.begin, found.end, cut=True)
+    tail = last_lines(path, limit)
+    return LogLines(tail.lines, tail.begin, tail.end, cut=True)
 
 
 def _size(file: BinaryIO) -> int:

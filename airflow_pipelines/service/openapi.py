@@ -387,8 +387,8 @@ def document(app: FastAPI) -> Schema:
     """Return the document of an application's routes."""
     made = get_openapi(title=app.title, version=app.version, routes=app.routes)
     for path, methods in made["paths"].items():
-        for method, found in methods.items():
-            _complete(found, f"{method.upper()} {path}")
+        for method, entry in methods.items():
+            _complete(entry, f"{method.upper()} {path}")
     declared = made.get("components", {}).get("schemas", {})
     made["components"] = {
         "schemas": {name: declared[name] for name in (Selector.__name__, BootstrapPolicy.__name__)} | _schemas(),
@@ -397,33 +397,33 @@ def document(app: FastAPI) -> Schema:
     return made
 
 
-def _complete(found: Schema, place: str) -> None:
+def _complete(entry: Schema, place: str) -> None:
     """Add the description of this module to one operation of FastAPI's document."""
     method, _, path = place.partition(" ")
     operation = OPERATIONS.get(place)
     names = path.replace("{", "").replace("}", "").strip("/").split("/")
-    found["operationId"] = "_".join([method.lower(), *names])
-    in_query = [each for each in found.get("parameters", ()) if each["in"] == "query"]
+    entry["operationId"] = "_".join([method.lower(), *names])
+    in_query = [each for each in entry.get("parameters", ()) if each["in"] == "query"]
     passed_on = [each.to_wire() for each in (operation.parameters if operation else ())]
-    found["parameters"] = _path_parameters(path) + in_query + passed_on
+    entry["parameters"] = _path_parameters(path) + in_query + passed_on
     problem = {"content": {JSON: {"schema": _ref("Problem")}}}
-    found["responses"] = {"4XX": {"description": "The request cannot be done as it is", **problem}}
+    entry["responses"] = {"4XX": {"description": "The request cannot be done as it is", **problem}}
     if path.startswith("/v0"):
-        found["security"] = [{"apiKey": []}, {}]
+        entry["security"] = [{"apiKey": []}, {}]
     if operation is None:
-        found["summary"] = "Not supported by this release"
-        found["responses"]["501"] = {"description": "This release does not have it", **problem}
+        entry["summary"] = "Not supported by this release"
+        entry["responses"]["501"] = {"description": "This release does not have it", **problem}
         return
-    found["summary"] = operation.summary
-    found["responses"] |= {operation.status: _answer(operation)}
+    entry["summary"] = operation.summary
+    entry["responses"] |= {operation.status: _answer(operation)}
     if place == "PUT /v0/pipelines/{name}":
-        found["responses"]["201"] = _answer(operation)
-    found["responses"] |= {status: {"description": why, **problem} for status, why in operation.failures.items()}
+        entry["responses"]["201"] = _answer(operation)
+    entry["responses"] |= {status: {"description": why, **problem} for status, why in operation.failures.items()}
     if operation.body is not None:
-        found["requestBody"] = {"required": operation.body_required, "content": {JSON: {"schema": operation.body}}}
+        entry["requestBody"] = {"required": operation.body_required, "content": {JSON: {"schema": operation.body}}}
     elif operation.rows:
         kinds = (JSON, "text/csv", BYTES)
-        found["requestBody"] = {"required": True, "content": {kind: {"schema": TEXT | {"format": "binary"}} for kind in kinds}}
+        entry["requestBody"] = {"required": True, "content": {kind: {"schema": TEXT | {"format": "binary"}} for kind in kinds}}
 
 
 def _answer(operation: Operation) -> Schema:

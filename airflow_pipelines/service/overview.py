@@ -97,10 +97,10 @@ def _error(record: PipelineRecord) -> dict[str, Any] | None:
         return {key: record.deployment_error.get(key) for key in ("error_code", "message")}
     if record.program_status not in COMPILE_ERRORS:
         return None
-    found = record.program_error or {}
-    messages = (found.get("sql_compilation") or {}).get("messages") or []
+    program_error = record.program_error or {}
+    messages = (program_error.get("sql_compilation") or {}).get("messages") or []
     texts = [str(message.get("message")) for message in messages if not message.get("warning")]
-    return {"error_code": record.program_status.value, "message": "\n".join(texts) or str(found.get("system_error") or "")}
+    return {"error_code": record.program_status.value, "message": "\n".join(texts) or str(program_error.get("system_error") or "")}
 
 
 def _newest_checkpoint(listed: list[dict[str, Any]]) -> dict[str, Any] | None:

@@ -212,5 +212,5 @@ def _pick_headers(upstream: httpx.Response) -> dict[str, str]:
 
     Clients compare the content type with ``text/plain``, to which Starlette would add a charset by itself.
     """
-    found = {key: value for key in ("content-type", QUERY_FAILED_HEADER) if (value := upstream.headers.get(key)) is not None}
-    return {key: value.removesuffix("; charset=utf-8") for key, value in found.items()}
+    headers = {key: value for key in ("content-type", QUERY_FAILED_HEADER) if (value := upstream.headers.get(key)) is not None}
+    return {key: value.removesuffix("; charset=utf-8") for key, value in headers.items()}

@@ -27,20 +27,20 @@ def metrics_of_all(control_plane: ControlPlane) -> list[Metric]:
     """
     records = control_plane.pipelines()
     statuses = [record.deployment_status for record in records]
-    found = [
+    metrics = [
         Metric("pipelines_total", MetricKind.GAUGE, "Pipelines by deployment status.", statuses.count(status), {"status": status})
         for status in sorted(set(statuses))
     ]
     for record in records:
         labels = {"pipeline": str(record.id), "pipeline_name": record.name}
         running = record.deployment_status == "Running"
-        found.append(Metric("pipeline_up", MetricKind.GAUGE, "Whether the pipeline runs.", float(running), labels))
+        metrics.append(Metric("pipeline_up", MetricKind.GAUGE, "Whether the pipeline runs.", float(running), labels))
     deployed = [record for record in records if record.deployment_resources_status is ResourcesStatus.PROVISIONED]
     if deployed:
         with ThreadPoolExecutor(min(AT_ONCE, len(deployed)), "metrics") as pool:
             for of_one in pool.map(lambda record: list(_read_pipeline_metrics(control_plane, record)), deployed):
-                found += of_one
-    return found
+                metrics += of_one
+    return metrics
 
 
 def _read_pipeline_metrics(control_plane: ControlPlane, record: PipelineRecord) -> Iterator[Metric]:

@@ -320,23 +320,23 @@ class Store:
                 raise
             with self._engine.connect() as connection:
                 keys = connection.execute(statement.with_only_columns(key)).scalars().all()
-        found = []
+        results = []
         for value in keys:
             try:
                 with self._engine.connect() as connection:
-                    found += [read(row) for row in connection.execute(statement.where(key == value)).mappings()]
+                    results += [read(row) for row in connection.execute(statement.where(key == value)).mappings()]
             except _MAY_BE_DAMAGE as error:
                 if not _is_damage(error):
                     raise
                 logger.exception("Row %s of %s cannot be read and is left out", value, key.class_.__tablename__)
-        return found
+        return results
 
 
 def _add_columns(engine: Engine) -> None:
     """Add missing columns, each of which has a default, to tables that an earlier release created."""
-    found = inspect(engine)
+    inspector = inspect(engine)
     for table in Base.metadata.sorted_tables:
-        present = {column["name"] for column in found.get_columns(table.name)}
+        present = {column["name"] for column in inspector.get_columns(table.name)}
         for column in table.columns:
             if column.name not in present:
                 definition = CreateColumn(column).compile(dialect=engine.dialect)
@@ -346,9 +346,9 @@ def _add_columns(engine: Engine) -> None:
 
 def _add_indexes(engine: Engine) -> None:
     """Add missing indexes to tables that an earlier release created."""
-    found = inspect(engine)
+    inspector = inspect(engine)
     for table in Base.metadata.sorted_tables:
-        present = {index["name"] for index in found.get_indexes(table.name)}
+        present = {index["name"] for index in inspector.get_indexes(table.name)}
         for index in table.indexes:
             if index.name not in present:
                 index.create(engine)

@@ -140,7 +140,7 @@ class SupportBundles:
         :param limit: the maximum number of collections in it
         """
         content = io.BytesIO()
-        found: list[dict[str, Any]] = []
+        summaries: list[dict[str, Any]] = []
         with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as file:
             for folder in self._folders(record)[:limit]:
                 try:
@@ -150,10 +150,10 @@ class SupportBundles:
                 except (FileNotFoundError, ValueError):
                     # It was interrupted, or another request is making or removing it.
                     continue
-                found.append(summary)
+                summaries.append(summary)
                 for name, part_content in contents.items():
                     file.writestr(f"{folder.name}/{name}", part_content)
-            metadata = _metadata(record, found)
+            metadata = _metadata(record, summaries)
             file.writestr("metadata.json", json.dumps(metadata, indent=1))
             file.writestr("metadata.txt", _describe_bundle(metadata))
         return content.getvalue()

@@ -29,8 +29,8 @@ TYPES: Final[Mapping[str, str]] = {
 
 def page_files() -> list[str]:
     """Return the paths of all served files, relative to the page's own."""
-    found = (file.relative_to(FOLDER).as_posix() for file in FOLDER.rglob("*") if file.is_file() and file.suffix in TYPES)
-    return sorted(found)
+    paths = (file.relative_to(FOLDER).as_posix() for file in FOLDER.rglob("*") if file.is_file() and file.suffix in TYPES)
+    return sorted(paths)
 
 
 def page_response(path: str, given: Mapping[str, str], *, framed_by: str) -> Response | None:

@@ -108,13 +108,13 @@ class CallWatch:
 
     def _look(self, thread: int) -> None:
         frame = sys._current_frames().get(thread)
-        found = None if frame is None else _find_running_call(frame)
-        if found is None:
+        running_call = None if frame is None else _find_running_call(frame)
+        if running_call is None:
             self._call = None
             return
         now, cpu = time.monotonic(), _cpu_seconds(thread)
-        if self._call is None or self._call.frame is not found[0]:
-            self._call = _Call(*found, now, cpu)
+        if self._call is None or self._call.frame is not running_call[0]:
+            self._call = _Call(*running_call, now, cpu)
             return
         seconds = now - self._call.since
         if cpu - self._call.cpu_before > self._limit:

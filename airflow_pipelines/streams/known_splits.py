@@ -28,10 +28,10 @@ class KnownSplits:
         :returns: their descriptions; None if they are not known yet
         """
         if self._descriptions is None:
-            found = self._source.splits(self._parallelism)
-            if found is None:
+            splits = self._source.splits(self._parallelism)
+            if splits is None:
                 return None
-            self.go_on_with(found)
+            self.go_on_with(splits)
         return self._descriptions
 
     def go_on_with(self, descriptions: Sequence[Any]) -> None:

@@ -92,8 +92,8 @@ class MetricGroup:
         :param name: the name of the metric
         :returns: the counter of that name in this group
         """
-        found: Counter = self._find(name, Counter)
-        return found
+        metric: Counter = self._find(name, Counter)
+        return metric
 
     def distribution(self, name: str) -> Distribution:
         """Return a distribution, and create it if necessary.
@@ -101,8 +101,8 @@ class MetricGroup:
         :param name: the name of the metric
         :returns: the distribution of that name in this group
         """
-        found: Distribution = self._find(name, Distribution)
-        return found
+        metric: Distribution = self._find(name, Distribution)
+        return metric
 
     def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter:
         """Return a meter, and create it if necessary.
@@ -111,8 +111,8 @@ class MetricGroup:
         :param time_span_in_seconds: without effect: the meter counts all events
         :returns: the meter of that name in this group
         """
-        found: Meter = self._find(name, Meter)
-        return found
+        metric: Meter = self._find(name, Meter)
+        return metric
 
     def gauge(self, name: str, obj: Callable[[], int]) -> None:
         """Register a value that is read when statistics are made.

@@ -68,14 +68,14 @@ class WatermarkGenerator(ABC):
         :param output: the output to which :meth:`on_event` emits
         :returns: watermarks, each with the number of elements of the batch that come before it
         """
-        found = []
+        emitted = []
         on_event = self.on_event
         for count, (value, timestamp) in enumerate(zip(batch.values, batch.timestamps, strict=True), 1):
             on_event(value, MIN_TIMESTAMP if timestamp is None else timestamp, output)
             if output.emitted is not None:
-                found.append((count, output.emitted))
+                emitted.append((count, output.emitted))
                 output.emitted = None
-        return found
+        return emitted
 
     def snapshot_state(self) -> Any:
         """Return the state of the generator.

@@ -172,11 +172,11 @@ def sensor_result_of(event: Mapping[str, Any] | None) -> dict[str, Any]:
     :raises AirflowSensorTimeout: if the time is up
     :raises StoppedOnPurposeError: if somebody has stopped the pipeline
     """
-    found = (event or {}).get("result") or {}
+    result = (event or {}).get("result") or {}
     try:
-        return result_of(event, UnseenTimeoutError if found.get(_AWAY) else AirflowSensorTimeout)
+        return result_of(event, UnseenTimeoutError if result.get(_AWAY) else AirflowSensorTimeout)
     except AirflowFailException as error:
-        if is_stopped_on_purpose(found):
+        if is_stopped_on_purpose(result):
             raise StoppedOnPurposeError(str(error)) from error
         raise
 

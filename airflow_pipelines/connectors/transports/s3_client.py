@@ -55,16 +55,16 @@ class S3Client:
         except ClientError as error:
             raise translate_boto_error(error) from error
 
-    def fetch_of(self, found: Found) -> Fetch:
+    def fetch_of(self, entry: Found) -> Fetch:
         """Return a function that fetches parts of an object.
 
-        :param found: the object; its path begins with the bucket
+        :param entry: the object; its path begins with the bucket
         """
-        bucket, _, key = found.path.partition("/")
+        bucket, _, key = entry.path.partition("/")
 
         def fetch(begin: int, end: int) -> bytes:
-            with store_access(f"s3://{found.path}"):
+            with store_access(f"s3://{entry.path}"):
                 part = self.ask("get_object", Bucket=bucket, Key=key, Range=f"bytes={begin}-{end - 1}")
-                return check_length(part["Body"].read(), begin, end, found)
+                return check_length(part["Body"].read(), begin, end, entry)
 
         return fetch

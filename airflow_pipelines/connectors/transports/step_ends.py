@@ -35,11 +35,11 @@ class StepEnds:
 
     def read(self) -> bool:
         """Read the ends that an earlier incarnation left. Return False if there are none."""
-        found = self._find_files()
-        if not found:
+        files = self._find_files()
+        if not files:
             return False
         self._ends = []
-        for line in found[-1].read_text(errors="replace").splitlines():
+        for line in files[-1].read_text(errors="replace").splitlines():
             step, _, end = line.partition(" ")
             # A line that a crash cut off ends the known part.
             if not (step.removeprefix("-").isdigit() and end.isdigit()):

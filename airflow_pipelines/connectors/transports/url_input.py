@@ -51,9 +51,9 @@ class UrlInputOptions(BaseModel):
     @property
     def linger_s(self) -> float:
         """The number of seconds for which a paused connector keeps its connection open."""
-        found = _DURATION.fullmatch((self.pause_linger or "").strip())
-        if found is not None:
-            return float(found[1]) * _SECONDS[found[2]]
+        match = _DURATION.fullmatch((self.pause_linger or "").strip())
+        if match is not None:
+            return float(match[1]) * _SECONDS[match[2]]
         return _LINGER_S if self.pause_timeout is None else float(self.pause_timeout)
 
 

@@ -105,16 +105,16 @@ class _Walk:
             return self._array(self.type_of(schema["items"]))
         if kind == "map":
             return self._map(self.type_of(schema["values"]))
-        found = _LOGICAL.get(schema.get("logicalType", "")) or self.type_of(kind)
+        resolved = _LOGICAL.get(schema.get("logicalType", "")) or self.type_of(kind)
         if "name" in schema:
-            self._named[schema["name"]] = found
-        return found
+            self._named[schema["name"]] = resolved
+        return resolved
 
     def _resolve_name(self, name: str) -> AvroType:
-        found = self._named[name]
-        if found is None:
+        resolved = self._named[name]
+        if resolved is None:
             raise ValueError(f"the record {name} contains itself, and no type of rows does")
-        return found
+        return resolved
 
     def _union(self, branches: list[Any]) -> AvroType:
         types = [self.type_of(branch) for branch in branches]
@@ -124,13 +124,13 @@ class _Walk:
     def _record(self, schema: Mapping[str, Any]) -> AvroType:
         self._named[schema["name"]] = None
         fields = {field["name"]: self.type_of(field["type"]) for field in schema["fields"]}
-        found = AvroType(
+        record = AvroType(
             Types.ROW_NAMED(list(fields), [each.type_info for each in fields.values()]),
             lambda value: {name: each.read(value[name]) for name, each in fields.items()},
             lambda row: {name: each.write(item) for (name, each), item in zip(fields.items(), row, strict=True)},
         )
-        self._named[schema["name"]] = found
-        return found
+        self._named[schema["name"]] = record
+        return record
 
     @staticmethod
     def _array(items: AvroType) -> AvroType:

@@ -64,9 +64,9 @@ def _single(type_: Any, place: str) -> Any:
 
 
 def _resolve_reference(reference: str, root: Any) -> Any:
-    found = root
+    target = root
     for part in reference.removeprefix("#").strip("/").split("/"):
-        if not reference.startswith("#/") or not isinstance(found, Mapping) or part not in found:
+        if not reference.startswith("#/") or not isinstance(target, Mapping) or part not in target:
             raise ValueError(f"The JSON schema refers to {reference!r}, which is not in it")
-        found = found[part]
-    return found
+        target = target[part]
+    return target

@@ -223,8 +223,8 @@ def _files_of(path: str) -> list[str]:
             return [system.unstrip_protocol(root)]
         if not system.isdir(root):
             raise FileNotFoundError(f"The file source has the path {path!r}, and there is neither a file nor a folder")
-        found = [str(file) for file in system.find(root)]
-    shown = (file for file in found if not any(part.startswith(_HIDDEN) for part in file.removeprefix(root).split("/")))
+        files = [str(file) for file in system.find(root)]
+    shown = (file for file in files if not any(part.startswith(_HIDDEN) for part in file.removeprefix(root).split("/")))
     return sorted(system.unstrip_protocol(file) for file in shown)
 
 

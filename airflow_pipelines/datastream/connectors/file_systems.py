@@ -28,14 +28,14 @@ def file_system(path: str) -> tuple[Any, str]:
     :raises StreamProgramError: if the library for it is missing, or the URL has no file system
     """
     try:
-        found: tuple[Any, str] = fsspec.core.url_to_fs(path)
+        resolved: tuple[Any, str] = fsspec.core.url_to_fs(path)
     except ImportError as error:
         raise StreamProgramError(
             f"{path!r} cannot be read without another package: {error}. Install it, or name it with set_python_requirements()."
         ) from None
     except ValueError as error:
         raise StreamProgramError(f"{path!r} is no file, folder or URL of a file system: {error}.") from None
-    return found
+    return resolved
 
 
 def open_file(path: str) -> IO[bytes]:

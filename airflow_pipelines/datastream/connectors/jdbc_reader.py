@@ -216,10 +216,10 @@ class _Pages:
     def _behind(self, last: tuple[Any, ...], *, or_equal: bool) -> ColumnElement[bool]:
         """Return the condition that a row is behind another in the order, without tuples, which some databases cannot compare."""
         *first, final = self._order
-        found: ColumnElement[bool] = final >= last[-1] if or_equal else final > last[-1]
+        condition: ColumnElement[bool] = final >= last[-1] if or_equal else final > last[-1]
         for each, value in reversed(list(zip(first, last, strict=False))):
-            found = or_(each > value, and_(each == value, found))
-        return found
+            condition = or_(each > value, and_(each == value, condition))
+        return condition
 
 
 def _sql_type(info: TypeInformation) -> TypeEngine[Any] | None:

@@ -77,12 +77,12 @@ def check_functions(source: SourceText, functions: Sequence[FunctionDefinition],
     if not module.strip():
         return [source.message(function.span, COMPILATION_ERROR, _describe_missing_module(function)) for function in functions]
     try:
-        found = _load_functions(module)
+        candidates = _load_functions(module)
     except ModuleRefused as refused:
         return [refused.message]
     messages = []
     for function in functions:
-        problem = _find_problem(function, found)
+        problem = _find_problem(function, candidates)
         if problem is not None:
             messages.append(source.message(function.span, COMPILATION_ERROR, problem))
     return messages
@@ -95,17 +95,17 @@ def register_functions(session: SparkSession, functions: Iterable[FunctionDefini
     :param functions: the functions, for which :func:`check_functions` found no error
     """
     for function in functions:
-        found = _match(function, _load_functions(function.module))
-        if found is None:
+        match = _match(function, _load_functions(function.module))
+        if match is None:
             raise AssertionError(f"function {function.name} was not checked")
         field = {"name": "r", "type": function.returns.spark_json(), "nullable": True, "metadata": {}}
         returns = StructField.fromJson(field).dataType
         text, digest = function.module, _digest(function.module)
-        if found.vectorised:
-            register_pandas(session, function.spark_name, python_worker.vectorised(digest, text, found.name), returns)
+        if match.vectorised:
+            register_pandas(session, function.spark_name, python_worker.vectorised(digest, text, match.name), returns)
         else:
             checked = StructType([StructField("r", returns)]).jsonValue()["fields"][0]["type"]
-            register_scalar(session, function.spark_name, python_worker.scalar(digest, text, found.name, checked), returns)
+            register_scalar(session, function.spark_name, python_worker.scalar(digest, text, match.name, checked), returns)
 
 
 def _describe_missing_module(function: FunctionDefinition) -> str:
@@ -115,10 +115,10 @@ def _describe_missing_module(function: FunctionDefinition) -> str:
     )
 
 
-def _find_problem(function: FunctionDefinition, found: Mapping[str, _Found]) -> str | None:
-    match = _match(function, found)
+def _find_problem(function: FunctionDefinition, candidates: Mapping[str, _Found]) -> str | None:
+    match = _match(function, candidates)
     if match is None:
-        known = ", ".join(sorted(found)) or "none"
+        known = ", ".join(sorted(candidates)) or "none"
         return f"Function {display(function.name)} has no body, and udf_python has no function of that name; it has: {known}"
     count = len(function.parameters)
     noun = "parameter" if count == 1 else "parameters"
@@ -130,14 +130,14 @@ def _find_problem(function: FunctionDefinition, found: Mapping[str, _Found]) -> 
     return None
 
 
-def _match(function: FunctionDefinition, found: Mapping[str, _Found]) -> _Found | None:
+def _match(function: FunctionDefinition, candidates: Mapping[str, _Found]) -> _Found | None:
     """Return the Python function for a declaration.
 
     SQL names are case-insensitive; a function whose name is in lower case is preferred.
     """
-    if function.name in found:
-        return found[function.name]
-    return next((candidate for name, candidate in sorted(found.items()) if name.lower() == function.name), None)
+    if function.name in candidates:
+        return candidates[function.name]
+    return next((candidate for name, candidate in sorted(candidates.items()) if name.lower() == function.name), None)
 
 
 @lru_cache(maxsize=64)

@@ -27,8 +27,8 @@ def probe(text: str) -> dict[str, Any]:
         column = error.offset if isinstance(error, SyntaxError) and error.filename == NAME else None
         message = (error.msg if isinstance(error, SyntaxError) else str(error)) or "no message"
         return {"error": {"type": type(error).__name__, "message": message, "line": line, "column": column}}
-    found = {name: describe(value) for name, value in namespace.items() if callable(value) and not isinstance(value, type)}
-    return {"functions": {name: described for name, described in found.items() if described is not None}}
+    callables = {name: describe(value) for name, value in namespace.items() if callable(value) and not isinstance(value, type)}
+    return {"functions": {name: described for name, described in callables.items() if described is not None}}
 
 
 def describe(function: Any) -> dict[str, Any] | None:

@@ -92,12 +92,12 @@ class Pairs:
     """Pairs of looked-up rows and equal stored rows.
 
     :param asked: the places of the looked-up rows
-    :param found: the place of the stored row of each pair
+    :param stored: the place of the stored row of each pair
     :param column: the function that returns a column of the stored rows
     """
 
     asked: npt.NDArray[np.int64]
-    found: npt.NDArray[np.int64]
+    stored: npt.NDArray[np.int64]
     column: Callable[[str], pa.ChunkedArray]
 
 
@@ -106,10 +106,10 @@ _indexes: weakref.WeakKeyDictionary[BatchStore, FileIndex] = weakref.WeakKeyDict
 
 def file_index(store: BatchStore) -> FileIndex:
     """Return the index of a store. A process has one per store."""
-    found = _indexes.get(store)
-    if found is None:
-        found = _indexes.setdefault(store, FileIndex(store))
-    return found
+    index = _indexes.get(store)
+    if index is None:
+        index = _indexes.setdefault(store, FileIndex(store))
+    return index
 
 
 class FileIndex:
@@ -214,12 +214,12 @@ class FileIndex:
 
         The file is created if there is none, and rebuilt if its content has changed.
         """
-        found = self._list_index_files().get(stem)
-        if found is not None and found.exists():
-            if not self._verifies or found.name == f"{stem}.{_checksum(found)}":
-                return found
-            log.warning("%s is damaged and is made again from its batch file", found)
-            found.unlink(missing_ok=True)
+        file = self._list_index_files().get(stem)
+        if file is not None and file.exists():
+            if not self._verifies or file.name == f"{stem}.{_checksum(file)}":
+                return file
+            log.warning("%s is damaged and is made again from its batch file", file)
+            file.unlink(missing_ok=True)
         with storage_access(self._folder):
             self._folder.mkdir(parents=True, exist_ok=True)
             aside = self._folder / f".{uuid.uuid4().hex}"
@@ -316,10 +316,10 @@ memory_index = MemoryIndex()
 def _find_rows(
     hashes: Hashes, places: Places, column: Callable[[str], pa.ChunkedArray], wanted: pa.Table, columns: Sequence[str], most: int
 ) -> pa.Table | None:
-    found = _places(hashes, places, column, wanted, most)
-    if found is None:
+    matches = _places(hashes, places, column, wanted, most)
+    if matches is None:
         return None
-    rows = pa.array(np.sort(found[0]))
+    rows = pa.array(np.sort(matches[0]))
     return pa.table([column(name).take(rows) for name in columns], names=list(columns))
 
 
@@ -338,12 +338,12 @@ def _places(
         return None
     ends = np.cumsum(counts)
     at = np.repeat(first - (ends - counts), counts) + np.arange(total)
-    found, asked = np.asarray(places[at], dtype=np.int64), np.repeat(order, counts)
+    matches, asked = np.asarray(places[at], dtype=np.int64), np.repeat(order, counts)
     same = np.ones(total, dtype=bool)
     for name in wanted.column_names:
-        stored = column(name).take(pa.array(found))
+        stored = column(name).take(pa.array(matches))
         same &= _compare_columns(stored, wanted[name].take(pa.array(asked)).cast(stored.type))
-    return found[same], asked[same]
+    return matches[same], asked[same]
 
 
 def _pairs(hashed: _SortedHashes, column: Callable[[str], pa.ChunkedArray], keys: Keys, most: int) -> Pairs | None:
@@ -355,13 +355,13 @@ def _pairs(hashed: _SortedHashes, column: Callable[[str], pa.ChunkedArray], keys
         return None
     ends = np.cumsum(counts)
     at = np.repeat(first[keys.places] - (ends - counts), counts) + np.arange(total)
-    found, asked = np.asarray(places[at], dtype=np.int64), np.repeat(np.arange(len(counts)), counts)
+    stored, asked = np.asarray(places[at], dtype=np.int64), np.repeat(np.arange(len(counts)), counts)
     same = np.ones(total, dtype=bool)
     for part in (slice(at, at + _COMPARED_ROWS) for at in range(0, total, _COMPARED_ROWS)):
         for name in keys.rows.column_names:
             wanted = keys.rows[name].take(pa.array(asked[part]))
-            same[part] &= _compare_columns(column(name).take(pa.array(found[part])).cast(wanted.type), wanted)
-    return Pairs(asked, found, column) if same.all() else Pairs(asked[same], found[same], column)
+            same[part] &= _compare_columns(column(name).take(pa.array(stored[part])).cast(wanted.type), wanted)
+    return Pairs(asked, stored, column) if same.all() else Pairs(asked[same], stored[same], column)
 
 
 def _compare_columns(one: pa.ChunkedArray, other: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
@@ -375,8 +375,8 @@ def _compare_columns(one: pa.ChunkedArray, other: pa.ChunkedArray) -> npt.NDArra
     both = pc.and_(pc.is_null(one), pc.is_null(other))
     if pa.types.is_floating(one.type):
         both = pc.or_(both, pc.fill_null(pc.and_(pc.is_nan(one), pc.is_nan(other)), False))
-    found: npt.NDArray[np.bool_] = pc.or_(same, both).to_numpy(zero_copy_only=False).astype(bool)
-    return found
+    mask: npt.NDArray[np.bool_] = pc.or_(same, both).to_numpy(zero_copy_only=False).astype(bool)
+    return mask
 
 
 def hash_rows(table: pa.Table) -> Hashes:

@@ -85,9 +85,9 @@ def _evaluate(stage: Stage, node: Aggregate, context: Context, known: Trace, *, 
         merged = _merge_accumulators(node, change, known, context, mode)
         return _split(stage, node, context.collect(_outputs(node, merged, had_output=had_output), mode), known.schema)
     if batch.table is not None:
-        found = _in_driver(stage, node, batch, known, context, had_output=had_output)
-        if found is not None:
-            return found
+        outcome = _in_driver(stage, node, batch, known, context, had_output=had_output)
+        if outcome is not None:
+            return outcome
     batch = context.spill_if_large(batch)
     if batch.table is None or not batch.is_small(context.limits):
         return _large(stage, node, batch, known, context, had_output=had_output)

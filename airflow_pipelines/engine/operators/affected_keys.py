@@ -127,12 +127,12 @@ def _fetch_and_compute(stage: Stage, node: AffectedKeys, context: Context) -> Ou
     touched = _touched_sql(node, deltas, context, Mode.SMALL)
     if touched is None:
         return Outcome(Batch.empty(weighted(stage_schema(stage))), consolidated=True)
-    found = context.collect_bounded(f"SELECT DISTINCT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({touched})", Mode.SMALL)
-    if found is None:
+    key_rows = context.collect_bounded(f"SELECT DISTINCT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({touched})", Mode.SMALL)
+    if key_rows is None:
         return None
-    keys = Batch.in_memory(_key_schema(node), found)
+    keys = Batch.in_memory(_key_schema(node), key_rows)
     touched = f"SELECT * FROM {context.batch_views.table(keys)}"
-    fetched = _fetch_sources(node, sources, large, found, touched, context)
+    fetched = _fetch_sources(node, sources, large, key_rows, touched, context)
     if fetched is None:
         return None
     now = _answer(node, _near_contents(node, fetched, deltas, touched, context))
@@ -161,9 +161,9 @@ def _fetch_sources(
         fetched[source.alias] = near
     for source in sources:
         if source.keys and source.alias not in fetched and not context.is_tiny(source.node.reads):
-            found = _look_up(node, source, keys, context)
-            if found is not None:
-                fetched[source.alias] = found
+            rows = _look_up(node, source, keys, context)
+            if rows is not None:
+                fetched[source.alias] = rows
     return fetched
 
 
@@ -288,15 +288,15 @@ def _contents(
 ) -> dict[str, str]:
     """Return queries for the plain rows of the sources in one version, by alias; only those of touched keys if these are given."""
     printer = context.printer(mode, empties=True)
-    found = {}
+    queries = {}
     for source in node.sources if sources is None else sources:
         rows = str(printer.contents(source.node, version))
         if touched is not None and source.keys:
             rows = _restrict_sql(node, source, rows, touched, broadcast=False)
         batches = [batch for name in source.node.reads for batch in context.relations[name].batches(version)]
         insert_only = all(batch.insert_only for batch in batches)
-        found[source.alias] = expanded_sql(Trace(weighted(context.schema(source.node))), f"({rows})", insert_only=insert_only)
-    return found
+        queries[source.alias] = expanded_sql(Trace(weighted(context.schema(source.node))), f"({rows})", insert_only=insert_only)
+    return queries
 
 
 def _answer(node: AffectedKeys, rows: Mapping[str, str]) -> str:

@@ -66,11 +66,11 @@ class ColumnTotals:
         :param node: the aggregate
         """
         rows = passed_rows(node.input)
-        found = None if rows is None else cls._of_columns(node, rows.relation, rows.columns)
-        if found is None or rows is None:
+        totals = None if rows is None else cls._of_columns(node, rows.relation, rows.columns)
+        if totals is None or rows is None:
             return None
         computed = {item.name for item in node.input.items} - rows.columns.keys()
-        return None if columns_in(found.texts, computed) else found
+        return None if columns_in(totals.texts, computed) else totals
 
     @classmethod
     def of_parts(cls, node: Aggregate) -> tuple[ColumnTotals, ...]:
@@ -82,8 +82,8 @@ class ColumnTotals:
         if whole is None:
             return ()
         parts = [whole._of_part(part, node.key_types) for part in node.union_parts]
-        found = tuple(part for part in parts if part is not None)
-        return found if len(found) == len(parts) else ()
+        totals = tuple(part for part in parts if part is not None)
+        return totals if len(totals) == len(parts) else ()
 
     def _of_part(self, part: UnionPart, key_types: Sequence[str]) -> ColumnTotals | None:
         """Return the same totals over one part of the rows, whose columns are values over those of a relation."""
@@ -160,13 +160,13 @@ def united_totals(parts: Sequence[tuple[ColumnTotals, Sequence[Batch]]], schema:
         for added in _totals_of_rows(part, batches, target, context) if batches else ():
             if added is None or not gathered.add(added.groups, added.rows):
                 return None
-    found = gathered.result()
-    if found is None:
+    groups = gathered.result()
+    if groups is None:
         return None
     keys = [
-        _rebuild_struct([found[name] for name in _parts_of(at, kind)], kind) for at, kind in enumerate(_key_types(totals, target))
+        _rebuild_struct([groups[name] for name in _parts_of(at, kind)], kind) for at, kind in enumerate(_key_types(totals, target))
     ]
-    columns_found = [*keys, *(found[name] for name in target.names[len(totals.keys) :])]
+    columns_found = [*keys, *(groups[name] for name in target.names[len(totals.keys) :])]
     return Batch.in_memory(schema, pa.table(columns_found, names=target.names))
 
 
@@ -258,14 +258,14 @@ def _groups_of_panes(
     by_pane = target.set(paned.at, pa.field(target.names[paned.at], panes.type))
     groups = totals_by_group({**values.columns, text: panes}, units[WEIGHT], totals, by_pane)
     (name,) = _parts_of(paned.at, panes.type)
-    found = None
+    pane_windows = None
     if windows.overlapping * groups.num_rows <= context.limits.added_up_rows:
-        found = windows.of_rows(groups[name])
-    if found is None:
+        pane_windows = windows.of_rows(groups[name])
+    if pane_windows is None:
         return None
     kind = target.field(paned.at).type
-    in_windows = groups.take(pa.array(found.rows))
-    parts = dict(zip(_parts_of(paned.at, kind), _flatten(found.windows.cast(kind), kind), strict=True))
+    in_windows = groups.take(pa.array(pane_windows.rows))
+    parts = dict(zip(_parts_of(paned.at, kind), _flatten(pane_windows.windows.cast(kind), kind), strict=True))
     columns: dict[str, ArrowColumn] = {}
     for column in in_windows.column_names:
         columns |= parts if column == name else {column: in_windows[column]}
@@ -369,11 +369,11 @@ def totals_by_group(values: Mapping[str, ArrowColumn], weights: ArrowColumn, tot
         wanted.append((f"v{place}", function))
         names.append(f"v{place}_{function}")
     grouped = pa.table(columns).group_by(keys, use_threads=False).aggregate(wanted)
-    found: dict[str, ArrowColumn] = {name: grouped[name] for name in keys}
+    results: dict[str, ArrowColumn] = {name: grouped[name] for name in keys}
     for name, (accumulator, _) in zip(names, totals.totals, strict=True):
         kind = target.field(accumulator.name).type
         column = pa.nulls(grouped.num_rows, kind) if name is None else grouped[name].cast(kind)
         # The sum of no values is NULL.
-        found[accumulator.name] = column.fill_null(pa.scalar(0, kind)) if accumulator.merge is Merge.SUM else column
-    found[WEIGHT] = grouped[number]
-    return pa.table(found)
+        results[accumulator.name] = column.fill_null(pa.scalar(0, kind)) if accumulator.merge is Merge.SUM else column
+    results[WEIGHT] = grouped[number]
+    return pa.table(results)

@@ -62,8 +62,8 @@ def computed_values(split: ComputedColumns, block: Select, rows: Batch, context:
     distinct = None if rows.rows <= _FEW else distinct_rows(read)
     if distinct is None:
         return work.values(read)
-    found = work.values(distinct.rows)
-    return None if found is None else _expand(found, distinct, context.limits.computed_bytes)
+    values = work.values(distinct.rows)
+    return None if values is None else _expand(values, distinct, context.limits.computed_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +86,9 @@ class _Work:
             return self._evaluate_pieces(rows, pieces[lane::_LANES], lane)
 
         lanes = range(min(_LANES, len(pieces)))
-        found = [evaluate(0)] if len(lanes) == 1 else _run_lanes(evaluate, lanes)
-        tables = [each for each in found if each is not None]
-        if len(tables) < len(found):
+        results = [evaluate(0)] if len(lanes) == 1 else _run_lanes(evaluate, lanes)
+        tables = [each for each in results if each is not None]
+        if len(tables) < len(results):
             return None
         in_order = [tables[at % _LANES][at // _LANES] for at in range(len(pieces))]
         return by_place(pa.concat_tables(in_order), rows.num_rows)
@@ -101,7 +101,7 @@ class _Work:
 
     def _evaluate_pieces(self, rows: pa.Table, pieces: Sequence[range], lane: int) -> list[pa.Table] | None:
         """Return the values of the block for each of some pieces, with the rows' places instead of the weight."""
-        room, found = self.context.limits.computed_bytes // _LANES, []
+        room, tables = self.context.limits.computed_bytes // _LANES, []
         for piece in pieces:
             batch = numbered(rows.slice(piece.start, len(piece)), self.schema, piece.start)
             query = str(self.context.over(self.split.relation, batch).contents(self.block, Version.DELTA))
@@ -109,8 +109,8 @@ class _Work:
             if values is None:
                 return None
             room -= values.rows.nbytes
-            found.append(values.rows)
-        return found
+            tables.append(values.rows)
+        return tables
 
 
 def _run_lanes(evaluate: Callable[[int], list[pa.Table] | None], lanes: range) -> list[list[pa.Table] | None]:
@@ -154,18 +154,18 @@ def by_place(computed: pa.Table, rows: int) -> ComputedValues:
     return ComputedValues(places, columns)
 
 
-def _expand(found: ComputedValues, distinct: DistinctRows, most_bytes: int) -> ComputedValues | None:
+def _expand(values: ComputedValues, distinct: DistinctRows, most_bytes: int) -> ComputedValues | None:
     """Expand the values of distinct rows to all rows. Return None if they take more bytes than allowed."""
     rows, places = None, distinct.places
-    if found.rows is not None:
+    if values.rows is not None:
         place_of = np.full(distinct.rows.num_rows, -1)
-        place_of[found.rows] = np.arange(len(found.rows))
+        place_of[values.rows] = np.arange(len(values.rows))
         places = place_of[distinct.places]
         rows = np.flatnonzero(places >= 0)
         places = places[rows]
-    if sum(_estimate_bytes(column, places) for column in found.columns.columns) > most_bytes:
+    if sum(_estimate_bytes(column, places) for column in values.columns.columns) > most_bytes:
         return None
-    return ComputedValues(rows, found.columns.take(pa.array(places)))
+    return ComputedValues(rows, values.columns.take(pa.array(places)))
 
 
 def _estimate_bytes(column: pa.ChunkedArray, places: Places) -> int:

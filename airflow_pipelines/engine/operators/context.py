@@ -194,8 +194,8 @@ class Context:
 
     def batch_bounded(self, query: str, mode: Mode) -> Batch | None:
         """Return the result of :meth:`collect_bounded` as a batch with the query's own columns."""
-        found = self._result(f"SELECT * FROM ({query}) LIMIT {self.limits.fan_out + 1}", mode)
-        return Batch.in_memory(found.schema, found.rows) if found.rows.num_rows <= self.limits.fan_out else None
+        result = self._result(f"SELECT * FROM ({query}) LIMIT {self.limits.fan_out + 1}", mode)
+        return Batch.in_memory(result.schema, result.rows) if result.rows.num_rows <= self.limits.fan_out else None
 
     def _result(self, query: str, mode: Mode) -> Result:
         if mode is Mode.SMALL:

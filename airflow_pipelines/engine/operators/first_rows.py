@@ -166,11 +166,11 @@ def _before(ordered: _Ordered, function: RankFunction) -> _Numbers:
 
 def _begins(columns: Sequence[_Numbers]) -> _Flags:
     """Return a mask of the rows that differ from the row before them in one of the columns."""
-    found = np.zeros(len(columns[0]), bool)
-    found[:1] = True
+    mask = np.zeros(len(columns[0]), bool)
+    mask[:1] = True
     for column in columns:
-        found[1:] |= column[1:] != column[:-1]
-    return found
+        mask[1:] |= column[1:] != column[:-1]
+    return mask
 
 
 def _sort_keys(column: pa.ChunkedArray, part: OrderColumn) -> list[_Numbers]:

@@ -56,9 +56,9 @@ class GatheredGroups:
     def _merge(self) -> None:
         """Merge the new groups with the previous ones, and check that all groups have room."""
         before = 0 if self._found is None else self._found.num_rows
-        found = self._merged([*([] if self._found is None else [self._found]), *self._new])
-        most = self._limits.most_groups(found.nbytes // max(1, found.num_rows))
-        added, read = found.num_rows - before, self._read - self._read_before
-        expected = found.num_rows + added * (self._rows - self._read) // max(1, read)
-        self._found, self._new, self._new_bytes, self._read_before = found, [], 0, self._read
-        self._has_room &= found.num_rows <= most and (_SURE * found.num_rows <= most or expected <= most)
+        groups = self._merged([*([] if self._found is None else [self._found]), *self._new])
+        most = self._limits.most_groups(groups.nbytes // max(1, groups.num_rows))
+        added, read = groups.num_rows - before, self._read - self._read_before
+        expected = groups.num_rows + added * (self._rows - self._read) // max(1, read)
+        self._found, self._new, self._new_bytes, self._read_before = groups, [], 0, self._read
+        self._has_room &= groups.num_rows <= most and (_SURE * groups.num_rows <= most or expected <= most)

@@ -16,4 +16,4 @@ def with_input_texts(node: Aggregate, expression: str) -> str:
     :param expression: the expression as Spark SQL, in the form that Spark shows in an error
     """
     texts = {item.name: item.text for item in node.input.items}
-    return _COLUMN.sub(lambda found: texts.get(found[1], found[1]), expression).replace("`", "")
+    return _COLUMN.sub(lambda parsed: texts.get(parsed[1], parsed[1]), expression).replace("`", "")

@@ -46,16 +46,16 @@ def output_delta(
     plain = [_plain_value(item.text, node, rows) or _evaluate(item.text, node, rows, state_schema) for item in node.items]
     target = arrow_schema(weighted(stage_schema(stage)))
     try:
-        found = [None if value is None else value.column(target.field(at).type) for at, value in enumerate(plain)]
+        values = [None if value is None else value.column(target.field(at).type) for at, value in enumerate(plain)]
     except pa.ArrowInvalid:
         # Spark raises an error that names the value, if it is shown.
         return None
-    if node.having is None and None not in found:
-        return pa.table([*found, versions.signs], names=target.names)
+    if node.having is None and None not in values:
+        return pa.table([*values, versions.signs], names=target.names)
     if versions.rows.num_rows > context.limits.small_input:
         return None
-    judged = _evaluate_shown(node, [at for at, column in enumerate(found) if column is None], versions, state_schema, context)
-    columns = [judged[f"__c{at}"] if column is None else column for at, column in enumerate(found)]
+    judged = _evaluate_shown(node, [at for at, column in enumerate(values) if column is None], versions, state_schema, context)
+    columns = [judged[f"__c{at}"] if column is None else column for at, column in enumerate(values)]
     return pa.table([*columns, versions.signs], names=target.names).filter(judged[_SHOWN])
 
 
@@ -79,7 +79,7 @@ def _versions(groups: MergedGroups, schema: StructType, *, had_output: bool) -> 
     for name, column in groups.after.items():
         if name != WEIGHT:
             differs |= _find_differences(column, groups.before[name])
-    before, after = (np.flatnonzero(found & differs) for found in (was_there, there))
+    before, after = (np.flatnonzero(mask & differs) for mask in (was_there, there))
     arrow = arrow_schema(schema)
     columns = [
         pa.chunked_array([*_chunks(old, before), *_chunks(new, after)], arrow.field(name).type)
@@ -103,8 +103,8 @@ def _chunks(column: ArrowColumn, places: _Places) -> list[pa.Array]:
 
 def _find_differences(one: ArrowColumn, other: ArrowColumn) -> npt.NDArray[np.bool_]:
     equal = pc.fill_null(pc.equal(one, other), False)
-    found: npt.NDArray[np.bool_] = np.asarray(pc.invert(pc.or_(equal, pc.and_(pc.is_null(one), pc.is_null(other)))))
-    return found
+    mask: npt.NDArray[np.bool_] = np.asarray(pc.invert(pc.or_(equal, pc.and_(pc.is_null(one), pc.is_null(other)))))
+    return mask
 
 
 @dataclass(frozen=True, slots=True)

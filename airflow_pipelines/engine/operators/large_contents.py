@@ -65,9 +65,9 @@ class LargeContents:
         if trace.insert_only or not few or not trace.adds_up_weights_only or not trace.columns:
             return None
         if changed <= context.limits.small_rows and can_group(arrow_schema(trace.schema)):
-            found = self._find_changed(trace, files, others, key, context)
-            if found is not None:
-                return _without_changed(trace, files, found, context)
+            changes = self._find_changed(trace, files, others, key, context)
+            if changes is not None:
+                return _without_changed(trace, files, changes, context)
         mixed = [batch for batch in trace.batches if not batch.insert_only]
         if changed <= context.limits.small_rows and all(batch.table is not None for batch in mixed):
             return merge_split(trace, key, self._split_deletions(trace, key, context), context.batch_views)
@@ -107,10 +107,10 @@ class LargeContents:
             trace, files, names, context.limits
         ):
             return None
-        found = _look_up(trace, others, names.names, context)
+        changes = _look_up(trace, others, names.names, context)
         with self._lock:
             # Prefer another thread's result: only cached batches live until the query has been planned.
-            return self._known.setdefault(numbers, found)
+            return self._known.setdefault(numbers, changes)
 
 
 def _without_changed(trace: Trace, files: Sequence[Batch], changed: _Changed, context: Context) -> str:
@@ -141,13 +141,13 @@ def _has_index(trace: Trace, files: Sequence[Batch], names: pa.Schema, limits: L
 def _look_up(trace: Trace, others: Sequence[Batch], names: Sequence[str], context: Context) -> _Changed | None:
     rows = pa.concat_tables([batch.to_arrow() for batch in others])
     named = distinct_rows({name: rows[name] for name in trace.keys})
-    found = matching_rows(trace, named, names, context)
-    found = found.filter(pc.greater(found[WEIGHT], 0))
-    weights = found[WEIGHT].to_pylist()
+    matches = matching_rows(trace, named, names, context)
+    matches = matches.filter(pc.greater(matches[WEIGHT], 0))
+    weights = matches[WEIGHT].to_pylist()
     if sum(weights) > context.limits.fan_out:
         return None
     places = pa.array((at for at, weight in enumerate(weights) for _ in range(weight)), pa.int64())
-    return _Changed(_to_unit_weights(trace, named), _to_unit_weights(trace, found.take(places)))
+    return _Changed(_to_unit_weights(trace, named), _to_unit_weights(trace, matches.take(places)))
 
 
 def _is_long(kind: pa.DataType) -> bool:

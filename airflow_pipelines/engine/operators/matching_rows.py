@@ -34,8 +34,8 @@ def matching_rows(trace: Trace, wanted: pa.Table, names: Sequence[str], context:
     columns = pa.schema([arrow.field(name) for name in trace.keys])
     if trace.in_memory and trace.rows <= context.limits.small_input and can_group(columns):
         return _find_in_memory(pa.concat_tables([batch.table for batch in trace.batches]), wanted, list(names), trace.merges)
-    found = _find_by_index(trace, wanted, list(names), context) if can_group(columns) else None
-    return found if found is not None else _find_by_spark(trace, wanted, names, context)
+    rows = _find_by_index(trace, wanted, list(names), context) if can_group(columns) else None
+    return rows if rows is not None else _find_by_spark(trace, wanted, names, context)
 
 
 def _find_by_index(trace: Trace, wanted: pa.Table, names: list[str], context: Context) -> pa.Table | None:
@@ -43,10 +43,10 @@ def _find_by_index(trace: Trace, wanted: pa.Table, names: list[str], context: Co
     if not indexed:
         return None
     columns = [*trace.keys, *trace.merges]
-    found = matching_table(trace.batches, distinct_rows({name: wanted[name] for name in indexed}), columns, context.limits)
-    if found is None:
+    rows = matching_table(trace.batches, distinct_rows({name: wanted[name] for name in indexed}), columns, context.limits)
+    if rows is None:
         return None
-    return consolidate_groupable(found, trace.merges) if indexed == names else _find_in_memory(found, wanted, names, trace.merges)
+    return consolidate_groupable(rows, trace.merges) if indexed == names else _find_in_memory(rows, wanted, names, trace.merges)
 
 
 def indexed_columns(names: pa.Schema, limits: Limits) -> list[str]:
@@ -60,8 +60,8 @@ def indexed_columns(names: pa.Schema, limits: Limits) -> list[str]:
 
 def _find_in_memory(stored: pa.Table, wanted: pa.Table, names: list[str], merges: Mapping[str, Merge]) -> pa.Table:
     if len(names) == 1 and wanted[names[0]].null_count == 0:
-        found = stored.filter(pc.is_in(stored[names[0]], value_set=wanted[names[0]].combine_chunks()))
-        return consolidate_groupable(found, merges)
+        rows = stored.filter(pc.is_in(stored[names[0]], value_set=wanted[names[0]].combine_chunks()))
+        return consolidate_groupable(rows, merges)
     # Unlike pyarrow's joins, grouping treats NULL as equal to NULL.
     both = pa.concat_tables(
         [
@@ -100,8 +100,8 @@ def _find_by_spark(trace: Trace, wanted: pa.Table, names: Sequence[str], context
     hint = "/*+ BROADCAST(t) */ " if few and not small else ""
     rows = f"(SELECT {hint}s.* FROM {stored} AS s LEFT SEMI JOIN {context.batch_views.table(batch)} AS t ON {match})"
     narrow = Mode.NARROW if few else Mode.LARGE
-    found = context.run(consolidated_sql(trace, rows), trace.schema, Mode.SMALL if small else narrow, may_grow=True)
-    return found.to_arrow()
+    result = context.run(consolidated_sql(trace, rows), trace.schema, Mode.SMALL if small else narrow, may_grow=True)
+    return result.to_arrow()
 
 
 def _is_incomparable(kind: str) -> bool:

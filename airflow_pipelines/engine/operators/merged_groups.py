@@ -61,7 +61,9 @@ def merged_groups(
     wanted = Keys.of(rows.select(list(keys)))
     kinds = pa.schema([schema.field(name) for name in names])
     parts = [pairs for batch in stored if batch.rows for pairs in _find_stored(batch, wanted)]
-    tables = [pa.table([part.column(name).take(pa.array(part.found)) for name in names], names=names).cast(kinds) for part in parts]
+    tables = [
+        pa.table([part.column(name).take(pa.array(part.stored)) for name in names], names=names).cast(kinds) for part in parts
+    ]
     old = pa.concat_tables([kinds.empty_table(), *tables])
     places = np.concatenate([np.zeros(0, np.int64), *(part.asked for part in parts)])
     sums = [accumulator.name for accumulator in accumulators if accumulator.merge is Merge.SUM]
@@ -81,12 +83,12 @@ def _can_look_up(kind: pa.DataType) -> bool:
 def _find_stored(batch: Batch, wanted: Keys) -> list[Pairs]:
     """Return the stored rows of some groups in a batch, as pairs."""
     if batch.table is not None:
-        found = [memory_index.pairs(batch.number, batch.table, wanted, sys.maxsize)]
+        parts = [memory_index.pairs(batch.number, batch.table, wanted, sys.maxsize)]
     elif batch.store is not None:
-        found = [file_index(batch.store).pairs(file, wanted, sys.maxsize) for file in batch.files]
+        parts = [file_index(batch.store).pairs(file, wanted, sys.maxsize) for file in batch.files]
     else:
-        found = []
-    return [pairs for pairs in found if pairs is not None]
+        parts = []
+    return [pairs for pairs in parts if pairs is not None]
 
 
 def _totals(
@@ -98,11 +100,11 @@ def _totals(
     at = np.full(groups, -1, np.int64)
     at[added[_GROUP].to_numpy()] = np.arange(added.num_rows)
     indices = pa.array(at, mask=at < 0)
-    found: dict[str, ArrowColumn] = {}
+    totals: dict[str, ArrowColumn] = {}
     for name, function in wanted:
         column = added[f"{name}_{function}"].take(indices)
-        found[name] = (column.fill_null(0) if function == "sum" else column).cast(schema.field(name).type)
-    return found
+        totals[name] = (column.fill_null(0) if function == "sum" else column).cast(schema.field(name).type)
+    return totals
 
 
 def _has_room(column: pa.ChunkedArray, rows: int) -> bool:

@@ -77,10 +77,10 @@ def _group_may_hold(group: tuple[Any, Any] | None, low: pa.Scalar, high: pa.Scal
 def _ranges(path: Path, column: str) -> tuple[tuple[Any, Any] | None, ...]:
     """Return the least and greatest value of a column in each row group of a file; None if the file does not record them."""
     metadata = pq.read_metadata(path)
-    found: list[tuple[Any, Any] | None] = []
+    ranges: list[tuple[Any, Any] | None] = []
     for at in range(metadata.num_row_groups):
         group = metadata.row_group(at)
         columns = (group.column(position) for position in range(group.num_columns))
         statistics = next((part.statistics for part in columns if part.path_in_schema == column), None)
-        found.append(None if statistics is None or not statistics.has_min_max else (statistics.min, statistics.max))
-    return tuple(found)
+        ranges.append(None if statistics is None or not statistics.has_min_max else (statistics.min, statistics.max))
+    return tuple(ranges)

@@ -68,9 +68,9 @@ class RecursiveOperator(Operator[Recursive]):
             return Outcome(fixpoint.follow(stored), consolidated=True)
         state = kept.state(DERIVATIONS)
         if state is not None:
-            found = fixpoint.maintain(stored, state)
-            if found is not None:
-                return found
+            outcome = fixpoint.maintain(stored, state)
+            if outcome is not None:
+                return outcome
         return fixpoint.anew(stored, state)
 
 
@@ -294,18 +294,18 @@ def _recompute(stage: Stage, node: Recursive, context: Context, stored: Trace, r
     schema = weighted(struct_of(node.columns))
     names = ", ".join(quote(name) for name, _ in node.columns)
     reads = (*node.inputs, node.relation)
-    found = Batch.empty(schema)
+    contents = Batch.empty(schema)
     while True:
         rounds.next()
-        inner = _replace_own(context, node, schema, found)
+        inner = _replace_own(context, node, schema, contents)
         mode = inner.mode(frozenset(), frozenset(reads))
         answer = with_contents(Full(node.query, reads, None), inner, mode is Mode.SMALL)
         query = f"SELECT DISTINCT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM (SELECT * FROM ({answer}) AS q({names}))"
         grown = inner.run(query, schema, mode, may_grow=True)
-        if grown.rows == found.rows:
+        if grown.rows == contents.rows:
             break
-        found = grown
-    inner = _replace_own(context, node, schema, found)
+        contents = grown
+    inner = _replace_own(context, node, schema, contents)
     result = node.result or f"SELECT {names} FROM {quote(node.relation)}"
     mode = inner.mode(frozenset(), frozenset({node.relation}), stored)
     return subtract_stored(

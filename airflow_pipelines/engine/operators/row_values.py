@@ -85,8 +85,8 @@ def row_values(rows: pa.Table, schema: StructType, texts: Sequence[str], context
         return None
     others = [text for text in dict.fromkeys(texts) if text not in windows]
     if not windows:
-        found = _compute_each(rows, schema, others, context)
-        return None if found is None else RowValues(None, found)
+        columns = _compute_each(rows, schema, others, context)
+        return None if columns is None else RowValues(None, columns)
     expanded = _compute_windows(rows, windows[0], context) or _expand(rows, schema, windows[0], context)
     if expanded is None:
         return None
@@ -94,11 +94,11 @@ def row_values(rows: pa.Table, schema: StructType, texts: Sequence[str], context
     # Nothing else is evaluated for rows without a window, because it may fail for them.
     there = np.bincount(places, minlength=rows.num_rows) > 0
     kept = rows if there.all() else rows.filter(pa.array(there))
-    found = _compute_each(kept, schema, others, context)
-    if found is None:
+    columns = _compute_each(kept, schema, others, context)
+    if columns is None:
         return None
     at = pa.array((np.cumsum(there) - 1)[places])
-    return RowValues(pa.array(places), {**{text: column.take(at) for text, column in found.items()}, windows[0]: values})
+    return RowValues(pa.array(places), {**{text: column.take(at) for text, column in columns.items()}, windows[0]: values})
 
 
 @functools.lru_cache(maxsize=10_000)
@@ -115,16 +115,16 @@ def _compute_windows(rows: pa.Table, text: str, context: Context) -> tuple[_Plac
         return None
     if windows.overlapping * rows.num_rows > context.limits.added_up_rows:
         return None
-    found = windows.of_rows(rows[windows.column])
-    return None if found is None else (found.rows, found.windows)
+    row_windows = windows.of_rows(rows[windows.column])
+    return None if row_windows is None else (row_windows.rows, row_windows.windows)
 
 
 def _compute_each(rows: pa.Table, schema: StructType, texts: Sequence[str], context: Context) -> dict[str, ArrowColumn] | None:
     """Return the values of texts that have one value for each row."""
-    found = _compute_by_arrow(rows, schema, texts)
-    missing = [text for text in texts if text not in found]
+    values = _compute_by_arrow(rows, schema, texts)
+    missing = [text for text in texts if text not in values]
     computed = _compute(rows, schema, missing, context) if missing else {}
-    return None if computed is None else found | computed
+    return None if computed is None else values | computed
 
 
 def _compute_by_arrow(rows: pa.Table, schema: StructType, texts: Sequence[str]) -> dict[str, ArrowColumn]:
@@ -135,14 +135,14 @@ def _compute_by_arrow(rows: pa.Table, schema: StructType, texts: Sequence[str]) 
     readable = [name for name in rows.column_names if evaluable_type(kinds[name]) is not None]
     columns: dict[ColumnName, ArrowColumn] = {(name,): rows[name] for name in readable}
     every: dict[ColumnName, ArrowColumn] = {(name,): rows[name] for name in rows.column_names}
-    found: dict[str, ArrowColumn] = {}
+    results: dict[str, ArrowColumn] = {}
     for text in texts:
         tree = tree_of(text)
         if tree is not None:
             values = every.get(column_name(tree) or ())
             values = evaluate(tree, columns, rows.num_rows) if values is None else values
-            found |= {} if values is None else {text: values}
-    return found
+            results |= {} if values is None else {text: values}
+    return results
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ def _compute(rows: pa.Table, schema: StructType, texts: Sequence[str], context: 
     columns = list(dict.fromkeys(name for names in read.values() for name in names))
     together = {name for names in read.values() if len(names) > 1 for name in names}
     encoded = {name: None if name in together else distinct_values(rows[name]) for name in columns}
-    sent = {name: rows[name] if found is None else found.values for name, found in encoded.items()}
+    sent = {name: rows[name] if encoding is None else encoding.values for name, encoding in encoded.items()}
     most = max((len(column) for column in sent.values()), default=1)
     # Expressions of different columns are independent, so any value may pad a shorter column.
     filled = {name: column if len(column) == most else column.take(_up_to(most, len(column))) for name, column in sent.items()}
@@ -188,7 +188,7 @@ def _compute(rows: pa.Table, schema: StructType, texts: Sequence[str], context: 
     result = _evaluate(filled, most, schema, query, context)
     if result is None:
         return None
-    found = {}
+    outputs = {}
     for at, text in enumerate(texts):
         values = result[f"v{at}"]
         distinct = encoded[read[text][0]] if read[text] else None
@@ -196,8 +196,8 @@ def _compute(rows: pa.Table, schema: StructType, texts: Sequence[str], context: 
             values = values.take(pa.array(np.zeros(rows.num_rows, np.int64)))
         elif distinct is not None:
             values = values.take(distinct.places)
-        found[text] = values
-    return found
+        outputs[text] = values
+    return outputs
 
 
 def _up_to(count: int, most: int) -> pa.Array:

@@ -75,10 +75,10 @@ def _find_touched_rows(passed: PassedRows, totals: SessionTotals, columns: list[
     before = context.relations[passed.relation].before
     if any(batch.rows for batch in before.batches):
         read = [*dict.fromkeys(passed.columns[name] for name in columns), WEIGHT]
-        found = matching_table(before.batches, keys, read, limits)
-        if found is None:
+        matches = matching_table(before.batches, keys, read, limits)
+        if matches is None:
             return None
-        stored = pa.table([*(found[passed.columns[name]] for name in columns), found[WEIGHT]], [*columns, WEIGHT])
+        stored = pa.table([*(matches[passed.columns[name]] for name in columns), matches[WEIGHT]], [*columns, WEIGHT])
         new = pa.concat_tables([_add_counts(stored, before=True), new])
     rows = new.filter(new[totals.time].is_valid())
     extremes = pc.min_max(rows[totals.time].cast(pa.int64())).as_py()

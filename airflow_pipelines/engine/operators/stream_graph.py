@@ -74,8 +74,8 @@ class StreamGraphOperator(Operator[StreamGraph]):
         :param states: the states; None before the first start
         :param now: processing time in microseconds since the epoch; None to continue at that of the last step
         """
-        found = self.empty_states() if states is None else states
-        runtime.open(rest_of(found[REST]), pages_of(found[PAGES]), None if now is None else now // _MICROSECONDS)
+        traces = self.empty_states() if states is None else states
+        runtime.open(rest_of(traces[REST]), pages_of(traces[PAGES]), None if now is None else now // _MICROSECONDS)
 
     def progress(self, runtime: StreamRuntime, states: Mapping[str, Trace] | None, version: int) -> dict[str, tuple[Batch, ...]]:
         """Return the rows that the states gain from the program's latest request to be called.
@@ -119,15 +119,15 @@ class StreamGraphOperator(Operator[StreamGraph]):
                 yield RelationFeed(each.uid, _stream(rows))
 
     def _source_feeds(self, context: Context) -> Iterator[Feed]:
-        found: list[tuple[int, SourceFeed]] = []
+        feeds: list[tuple[int, SourceFeed]] = []
         for uid, table in self.node.program.tables.items():
             for batch in context.relations[table].delta:
                 rows = batch.to_arrow()
                 for row in rows.to_pylist():
                     feed = SourceFeed(uid, row["split"], FeedKind(row["kind"]), row["records"], row["payload"])
-                    found.append((row[SEQUENCE], feed))
-        found.sort(key=lambda numbered: numbered[0])
-        return (feed for _, feed in found)
+                    feeds.append((row[SEQUENCE], feed))
+        feeds.sort(key=lambda numbered: numbered[0])
+        return (feed for _, feed in feeds)
 
 
 def _due(stepped: Stepped) -> int | None:

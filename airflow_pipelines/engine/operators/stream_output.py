@@ -47,13 +47,13 @@ class StreamOutputOperator(Operator[StreamOutput]):
         return Outcome(context.spill_if_large(Batch.in_memory(schema, delta)))
 
     def _rows(self, context: Context) -> pa.Table | None:
-        found = []
+        tables = []
         for batch in context.relations[STREAM_PROGRAM].delta:
             messages = batch.to_arrow()
             mine = messages.filter(pc.equal(messages["output"], self.node.output.uid))
             numbered = zip(mine["sequence"].to_pylist(), mine["data"].to_pylist(), strict=True)
-            found += [pa.ipc.open_stream(data).read_all() for _, data in sorted(numbered, key=lambda message: message[0])]
-        return pa.concat_tables(found) if found else None
+            tables += [pa.ipc.open_stream(data).read_all() for _, data in sorted(numbered, key=lambda message: message[0])]
+        return pa.concat_tables(tables) if tables else None
 
     @property
     def _table(self) -> Table:

@@ -67,14 +67,14 @@ class StreamStates:
         :param snapshot: the circuit's newest snapshot, which may be newer than the one that the rows were made for
         :param gained: the rows
         """
-        found = dict(snapshot.states)
+        by_relation = dict(snapshot.states)
         for operator in self._operators:
-            states = dict(found.get(operator.relation) or operator.empty_states())
+            states = dict(by_relation.get(operator.relation) or operator.empty_states())
             for name, batches in gained[operator.relation].items():
                 for batch in batches:
                     states[name] = states[name].append(batch)
-            found[operator.relation] = states
-        return replace(snapshot, states=found) if self._operators else snapshot
+            by_relation[operator.relation] = states
+        return replace(snapshot, states=by_relation) if self._operators else snapshot
 
     def _changes(self, operator: StreamGraphOperator, snapshot: Snapshot) -> Mapping[str, Sequence[Batch]]:
         states = snapshot.states.get(operator.relation) or operator.empty_states()

@@ -97,10 +97,10 @@ def _find_rows(passed: PassedRows, groups: pa.Table, names: Mapping[str, str], c
         wanted = groups.rename_columns([passed.columns[names[key]] for key in groups.column_names])
         columns = [passed.columns[name] for name in changed.column_names if name != WEIGHT]
         limits = limits_of_groups(before.batches, context.limits)
-        found = matching_table(before.batches, wanted, [*dict.fromkeys(columns), WEIGHT], limits)
-        if found is None:
+        matches = matching_table(before.batches, wanted, [*dict.fromkeys(columns), WEIGHT], limits)
+        if matches is None:
             return None
-        stored = pa.table([*(found[column] for column in columns), found[WEIGHT]], names=changed.column_names)
+        stored = pa.table([*(matches[column] for column in columns), matches[WEIGHT]], names=changed.column_names)
         rows = pa.concat_tables([stored, changed])
     if not can_group(rows.drop_columns([WEIGHT]).schema):
         return None
@@ -133,5 +133,5 @@ def _compute_output_rows(
     if shown is None:
         return None
     # Every group is shown, and the order is the same.
-    found = [*(added.to_arrow()[name] for name in names), *shown.columns]
-    return pa.table(found, schema=arrow_schema(schema))
+    values = [*(added.to_arrow()[name] for name in names), *shown.columns]
+    return pa.table(values, schema=arrow_schema(schema))

@@ -176,9 +176,9 @@ def _place(error: PySparkException, query: str) -> tuple[int, int]:
         start, stop = context.startIndex(), context.stopIndex()
         if 0 <= start <= stop < len(query):
             return start, stop + 1
-    found = _PLACE.search(str(error))
-    if found is None:
+    parsed = _PLACE.search(str(error))
+    if parsed is None:
         return 0, len(query)
-    start = min(SourceText(query).offset(int(found[1]), int(found[2]) + 1), max(0, len(query) - 1))
+    start = min(SourceText(query).offset(int(parsed[1]), int(parsed[2]) + 1), max(0, len(query) - 1))
     word = _WORD.match(query, start)
     return start, word.end() if word else start + 1

@@ -44,8 +44,8 @@ class OldGeneration:
 
     def usage(self) -> MemoryUsage:
         """Return the memory in use after the last garbage collection; nothing before the first one."""
-        found = [pool.getCollectionUsage() for pool in self._pools]
-        return MemoryUsage(sum(after.getUsed() for after in found), sum(max(after.getMax(), 0) for after in found))
+        usages = [pool.getCollectionUsage() for pool in self._pools]
+        return MemoryUsage(sum(after.getUsed() for after in usages), sum(max(after.getMax(), 0) for after in usages))
 
 
 def _old_pools(context: SparkContext) -> Sequence[JavaObject]:

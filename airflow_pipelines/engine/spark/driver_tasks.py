@@ -46,8 +46,8 @@ def enter_group(group: str | None) -> None:
 
 def group_of_this_thread() -> str | None:
     """Return the job group of this thread's tasks."""
-    found: str | None = getattr(_thread, "group", None)
-    return found
+    group: str | None = getattr(_thread, "group", None)
+    return group
 
 
 def cancel_tasks(group: str) -> None:

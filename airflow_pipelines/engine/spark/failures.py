@@ -75,8 +75,8 @@ def is_of_query(error: Exception) -> bool:
     text = str(error)
     if _PYTHON.search(text) is not None or "cancel" in text.lower():
         return True
-    found = _CONDITION.search(text)
-    condition = (error.getCondition() if isinstance(error, PySparkException) else None) or (found[1] if found else None)
+    parsed = _CONDITION.search(text)
+    condition = (error.getCondition() if isinstance(error, PySparkException) else None) or (parsed[1] if parsed else None)
     return condition is not None and not condition.startswith("INTERNAL_ERROR")
 
 
@@ -86,14 +86,14 @@ def step_error(view: str, error: Exception) -> StepError:
     failed = _PYTHON.search(text)
     if failed is not None:
         return StepError(view, "PYTHON_FUNCTION_FAILED", _python_failure(json.loads(failed[1])), None)
-    found = _CONDITION.search(_message_with_condition(error) or "" if isinstance(error, Py4JJavaError) else text)
-    if found is None:
+    parsed = _CONDITION.search(_message_with_condition(error) or "" if isinstance(error, Py4JJavaError) else text)
+    if parsed is None:
         return _build_without_condition(view, error)
     condition = error.getCondition() if isinstance(error, PySparkException) else None
     if condition is None or condition not in text:
-        condition = found[1]
-    cause = _innermost_cause(error, found[2])
-    message = _to_sentence(found[2]) + (f"; caused by {cause}" if cause is not None else "")
+        condition = parsed[1]
+    cause = _innermost_cause(error, parsed[2])
+    message = _to_sentence(parsed[2]) + (f"; caused by {cause}" if cause is not None else "")
     trace = full_trace(error) if cause is not None else None
     return StepError(view, condition, message, failing_fragment(error), trace=trace)
 
@@ -155,8 +155,8 @@ def failing_fragment(error: Exception) -> str | None:
             fragment = str(context.fragment()) if context.contextType().name == "SQL" else ""
             if fragment:
                 return fragment
-    found = _FRAGMENT.search(str(error))
-    return found[1].strip() if found else None
+    parsed = _FRAGMENT.search(str(error))
+    return parsed[1].strip() if parsed else None
 
 
 def _to_sentence(text: str) -> str:

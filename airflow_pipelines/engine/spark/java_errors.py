@@ -50,8 +50,8 @@ class JavaCause:
     @property
     def condition(self) -> str | None:
         """Spark's error condition, if it has one."""
-        found = _CONDITION.match(self.message)
-        return found[1] if found is not None else None
+        parsed = _CONDITION.match(self.message)
+        return parsed[1] if parsed is not None else None
 
     def __str__(self) -> str:
         return f"{self.name}: {self.message}" if self.message else self.name
@@ -95,9 +95,9 @@ def is_out_of_memory(error: BaseException | None) -> bool:
 def java_causes(error: BaseException) -> tuple[JavaCause, ...]:
     """Return the exceptions behind an error, the innermost last; empty if it does not come from Java."""
     stack = java_stack(error)
-    found = list(dict.fromkeys(_parse_chain(stack))) if stack is not None else []
-    causes = [cause for cause in found if cause.name not in _WRAPPERS and not _is_aborted(cause)]
-    return tuple(causes or found)
+    chain = list(dict.fromkeys(_parse_chain(stack))) if stack is not None else []
+    causes = [cause for cause in chain if cause.name not in _WRAPPERS and not _is_aborted(cause)]
+    return tuple(causes or chain)
 
 
 def _parse_chain(stack: str) -> Iterator[JavaCause]:

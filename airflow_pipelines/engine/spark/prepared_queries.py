@@ -137,15 +137,15 @@ class PreparedQueries:
         """
         while True:
             try:
-                found = query.result(request.batches, most_bytes)
+                result = query.result(request.batches, most_bytes)
             except ResultTooLargeError:
                 raise
             except Exception as error:
                 if is_of_query(error):
                     raise
                 raise _NotPreparedError("run") from error
-            if found is not None:
-                return found
+            if result is not None:
+                return result
             query = self._plan(request)
 
     def _plan(self, request: _Request) -> PlannedQuery:

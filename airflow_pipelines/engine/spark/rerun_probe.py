@@ -40,10 +40,10 @@ def can_rerun(session: SparkSession) -> bool:
     """
     application = session.sparkContext
     with _lock:
-        found = _found.get(application)
-        if found is None:
-            found = _found[application] = _tried(session)
-        return found
+        answer = _found.get(application)
+        if answer is None:
+            answer = _found[application] = _tried(session)
+        return answer
 
 
 def _tried(session: SparkSession) -> bool:
@@ -74,8 +74,8 @@ def _batch(rows: _Rows) -> Batch:
 
 
 def _answer(query: PlannedQuery, rows: _Rows) -> Counter[_Row] | None:
-    found = query.result([_batch(rows)])
-    return None if found is None else Counter(tuple(row.values()) for row in found.rows.to_pylist())
+    result = query.result([_batch(rows)])
+    return None if result is None else Counter(tuple(row.values()) for row in result.rows.to_pylist())
 
 
 def _expected_join(rows: _Rows) -> Counter[_Row]:

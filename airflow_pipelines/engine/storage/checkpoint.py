@@ -439,9 +439,9 @@ class CheckpointStore:
         """Return the checkpoint of a manifest, with all its files; ``uuid`` is None for the recovery point."""
         document = manifest.read(path, uuid)
         with manifest.fields_of(path):
-            found = Checkpoint(UUID(document["uuid"]), uuid is not None, _contents(document), document.get("epoch", 0))
-            self._batches.verify(found.contents.files)
-        return found
+            checkpoint = Checkpoint(UUID(document["uuid"]), uuid is not None, _contents(document), document.get("epoch", 0))
+            self._batches.verify(checkpoint.contents.files)
+        return checkpoint
 
 
 def _files(path: Path) -> list[str]:

@@ -75,10 +75,10 @@ class CheckpointSources:
         :returns: the id of the checkpoint; None when there is none, or the local store has a newer one
         :raises SyncError: when a bucket cannot be read
         """
-        found = [(uuid, remote) for remote in self._remotes() for uuid in remote.list() if self._exact in (None, uuid)]
-        if not found:
+        candidates = [(uuid, remote) for remote in self._remotes() for uuid in remote.list() if self._exact in (None, uuid)]
+        if not candidates:
             return None
-        uuid, remote = max(found, key=lambda each: each[0])
+        uuid, remote = max(candidates, key=lambda each: each[0])
         local = self._store.newest()
         if local is not None and local > uuid:
             return None

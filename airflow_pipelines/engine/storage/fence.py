@@ -70,9 +70,9 @@ class Fence:
         with storage_access(self._path):
             if not self._path.exists():
                 raise MissingError(self._path, f"{self._path} is missing: the storage was removed while the pipeline ran.")
-            found = self._path.read_bytes()
-        if found != self._content:
-            raise OvertakenError(self._path, _holder(found))
+            content = self._path.read_bytes()
+        if content != self._content:
+            raise OvertakenError(self._path, _holder(content))
 
 
 def _read(path: Path) -> int | None:

@@ -81,8 +81,8 @@ def check_storage(folder: Path, expected: UUID | None = None) -> StorageReport:
 
 
 def _report_without_batches(folder: Path, expected: UUID | None) -> StorageReport:
-    found = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
-    if expected is None and not set(found) - {"lock"}:
+    names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    if expected is None and not set(names) - {"lock"}:
         return StorageReport(folder, (), "from scratch: there is nothing in the storage", None)
     return StorageReport(folder, (), None, MissingError(folder / "batches", f"The folder {folder / 'batches'} is missing."))
 
@@ -146,9 +146,9 @@ def _batches(batches: BatchStore, named: dict[str, list[str]]) -> list[Finding]:
 
     def check(name: str) -> Finding | None:
         part = f"batch {name.removesuffix('.parquet')}"
-        found = _check_part(part, lambda: str(batches.open(name)))
+        result = _check_part(part, lambda: str(batches.open(name)))
         users = ", ".join(named.get(name, ["nothing that could be read"]))
-        return None if found.error is None else Finding(part, f"{found.summary} Needed by {users}.", found.error)
+        return None if result.error is None else Finding(part, f"{result.summary} Needed by {users}.", result.error)
 
     known = batches.files() | named.keys()
     with ThreadPoolExecutor() as threads:

@@ -114,11 +114,11 @@ def read_journal(folder: Path) -> JournalContents | None:
     checksums: list[str] = []
     documents: list[dict[str, Any]] = []
     for number, line in enumerate(lines):
-        found = decode(line, checksums[-1] if checksums else "")
-        if found is None:
+        decoded = decode(line, checksums[-1] if checksums else "")
+        if decoded is None:
             what = f"record {number} of {len(lines) - 1}" if number else "its header"
             raise DamagedJournalError(path, f"{what} does not agree with its checksum")
-        document, checksum = found
+        document, checksum = decoded
         documents.append(document)
         checksums.append(checksum)
     with _fields_of(path):
@@ -243,11 +243,11 @@ def _encode(document: dict[str, Any], before: str) -> tuple[bytes, str]:
 
 def _decode(line: bytes, before: str) -> tuple[dict[str, Any], str] | None:
     checksum, _, payload = line.partition(b" ")
-    found = digest(before.encode() + payload)
-    return (json.loads(payload), found) if checksum == found.encode() else None
+    actual = digest(before.encode() + payload)
+    return (json.loads(payload), actual) if checksum == actual.encode() else None
 
 
 def _decode_unchained(line: bytes, _: str) -> tuple[dict[str, Any], str] | None:
     checksum, _space, payload = line.partition(b" ")
-    found = f"{zlib.crc32(payload):08x}"
-    return (json.loads(payload), found) if checksum == found.encode() else None
+    actual = f"{zlib.crc32(payload):08x}"
+    return (json.loads(payload), actual) if checksum == actual.encode() else None

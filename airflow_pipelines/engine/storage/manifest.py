@@ -58,9 +58,9 @@ def decode(content: bytes, path: Path, expected: UUID | None) -> dict[str, Any]:
     :raises DamagedManifestError: if they are damaged, or those of another checkpoint
     """
     document = _decode(content, path)
-    found = document.get("uuid")
-    if expected is not None and found != str(expected):
-        raise DamagedManifestError(path, f"it is that of checkpoint {found}")
+    uuid = document.get("uuid")
+    if expected is not None and uuid != str(expected):
+        raise DamagedManifestError(path, f"it is that of checkpoint {uuid}")
     return document
 
 

@@ -42,10 +42,10 @@ def unseal(sealed: bytes) -> dict[str, Any]:
     :returns: the document
     :raises BrokenSealError: if a byte has changed
     """
-    found = _SEALED.fullmatch(sealed)
-    if found is None:
+    parsed = _SEALED.fullmatch(sealed)
+    if parsed is None:
         raise BrokenSealError("it has no checksum")
-    if digest(found[2]).encode() != found[1]:
+    if digest(parsed[2]).encode() != parsed[1]:
         raise BrokenSealError("its checksum is not that of its content")
-    document: dict[str, Any] = json.loads(found[2])
+    document: dict[str, Any] = json.loads(parsed[2])
     return document

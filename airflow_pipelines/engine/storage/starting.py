@@ -133,26 +133,26 @@ class SavedStarts:
         lost.
         """
         path = self._folder / FILE
-        found = None if base is None else base.uuid
+        base_uuid = None if base is None else base.uuid
         end = read_journal_end(self._folder)
-        if end is not None and end.base == found and (journal is None or journal.checksums[0] != end.journal):
+        if end is not None and end.base == base_uuid and (journal is None or journal.checksums[0] != end.journal):
             raise MissingError(
                 path, f"The journal {path} is missing: {end.records} of its records were acknowledged, up to step {end.step}."
             )
         needed = [None if journal is None else journal.header.base, None if end is None else end.base]
-        lost = max((uuid for uuid in needed if uuid is not None and (found is None or uuid > found)), default=None)
+        lost = max((uuid for uuid in needed if uuid is not None and (base_uuid is None or uuid > base_uuid)), default=None)
         if lost is not None:
             raise MissingError(
                 self._checkpoints.manifest_path(lost),
                 f"The journal {path} goes on from checkpoint or recovery point {lost}, which is missing in {self._folder}.",
             )
-        if journal is not None and base is not None and journal.header.base != found and journal.header.epoch > base.epoch:
+        if journal is not None and base is not None and journal.header.base != base_uuid and journal.header.epoch > base.epoch:
             path = self._checkpoints.manifest_path(base.uuid)
             raise DamagedError(
                 path, f"The checkpoint {path} is of a run that a later one had replaced, and is not part of what followed."
             )
         # A journal without records may have been begun by another release.
-        return journal if journal is not None and journal.records and journal.header.base == found else None
+        return journal if journal is not None and journal.records and journal.header.base == base_uuid else None
 
     def _find_reached(self) -> tuple[int, int] | None:
         """Return the last step and the processed records that are known to have been acknowledged, however little is left."""

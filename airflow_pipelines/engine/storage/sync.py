@@ -112,13 +112,13 @@ class RemoteCheckpoints:
 
         :raises SyncError: if it belongs to another pipeline
         """
-        found = self.owner()
-        if found is None:
+        holder = self.owner()
+        if holder is None:
             named = {"owner": owner.system_name, "pipeline_name": owner.pipeline_name}
             self._put_bytes(OWNER, json.dumps(named).encode())
-        elif found.system_name != owner.system_name:
+        elif holder.system_name != owner.system_name:
             raise SyncError(
-                f"S3 checkpoint bucket is already owned by {found}: {self.url}. Current pipeline is {owner}. "
+                f"S3 checkpoint bucket is already owned by {holder}: {self.url}. Current pipeline is {owner}. "
                 "Refusing to write checkpoint data"
             )
 
@@ -235,12 +235,12 @@ class RemoteCheckpoints:
             target.parent.mkdir(parents=True, exist_ok=True)
             self._system.get_file(f"{self._root}/batches/{name}", str(aside))
             with aside.open("rb") as file:
-                found = content_name(file)
+                content = content_name(file)
                 os.fsync(file.fileno())
-            return found
+            return content
 
-        found = remotely(f"batches/{name} cannot be read from {self.url}", get_file)
-        if found != name:
+        copy_name = remotely(f"batches/{name} cannot be read from {self.url}", get_file)
+        if copy_name != name:
             aside.unlink()
             raise SyncError(
                 f"The copy {self.url}/batches/{name} is damaged: its content is not what its name says. "

@@ -77,7 +77,7 @@ def due_of(progress: Trace) -> int | None:
     for batch in progress.batches:
         rows = batch.to_arrow()
         for version, due in zip(rows[VERSION].to_pylist(), rows["due"].to_pylist(), strict=True):
-            newest = max(newest, (version, due), key=lambda found: found[0])
+            newest = max(newest, (version, due), key=lambda pair: pair[0])
     return newest[1]
 
 

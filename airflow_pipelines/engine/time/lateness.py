@@ -55,11 +55,11 @@ class Late:
 
 def late_rows(rows: pa.Table, waterlines: Mapping[str, str]) -> ArrowColumn:
     """Return a boolean mask of the rows of a pyarrow Table that are below a waterline of one of its columns. NULL is never late."""
-    found = pa.array([False] * rows.num_rows)
+    mask = pa.array([False] * rows.num_rows)
     for column, text in waterlines.items():
         below = pc.less(rows[column], scalar(text, rows[column].type))
-        found = pc.or_(found, pc.fill_null(below, False))
-    return found
+        mask = pc.or_(mask, pc.fill_null(below, False))
+    return mask
 
 
 class Bounds:
@@ -103,8 +103,8 @@ def _find_greatest(delta: Batch, column: str) -> pa.Scalar | None:
     parts = [delta.table[column]] if delta.table is not None else []
     if not parts and delta.store is not None:
         parts = [pq.read_table(delta.store.open(name), columns=[column], partitioning=None)[column] for name in delta.files]
-    found = [greatest for part in parts if (greatest := pc.max(part)).is_valid]
-    return max(found, key=order, default=None)
+    maxima = [greatest for part in parts if (greatest := pc.max(part)).is_valid]
+    return max(maxima, key=order, default=None)
 
 
 def _subtract_bound(greatest: pa.Scalar, bound: Any) -> pa.Scalar | None:

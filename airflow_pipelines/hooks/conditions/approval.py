@@ -35,8 +35,8 @@ class ApprovalCondition(Condition):
             details = seen.descriptor.get("deployment_runtime_status_details") or {}
             change = PendingChange.from_dict(details)
             if change.programs:
-                found = {"diff": change.diff, "programs": change.programs, "views_evaluated_anew": change.views_evaluated_anew}
-                return Verdict(PollOutcome.REACHED, "a change waits", {"status": seen.status.name, **found})
+                fields = {"diff": change.diff, "programs": change.programs, "views_evaluated_anew": change.views_evaluated_anew}
+                return Verdict(PollOutcome.REACHED, "a change waits", {"status": seen.status.name, **fields})
         if seen.is_down and seen.deployment_error:
             return down(seen)
         return pending(seen)

@@ -43,26 +43,26 @@ class Comparison:
                 f"value is {self.value!r}, which is no number, text or truth value to compare with"
             )
 
-    def holds(self, found: Any) -> bool:
+    def holds(self, operand: Any) -> bool:
         """Return True if the comparison holds for a value; NULL compares with nothing, as in SQL.
 
-        :param found: the left operand
+        :param operand: the left operand
         :raises TypeError: if the two have types that do not compare, such as a text and a number
         """
-        if found is None:
+        if operand is None:
             return False
-        return bool(OPERATORS[self.operator](found, self._value_like(found)))
+        return bool(OPERATORS[self.operator](operand, self._value_like(operand)))
 
-    def _value_like(self, found: Any) -> Comparable:
+    def _value_like(self, operand: Any) -> Comparable:
         """Return the value as a number if it is compared with a number, because a template always renders a text."""
-        if isinstance(found, str) is isinstance(self.value, str):
+        if isinstance(operand, str) is isinstance(self.value, str):
             return self.value
         try:
-            if isinstance(self.value, str) and not isinstance(found, bool):
+            if isinstance(self.value, str) and not isinstance(operand, bool):
                 return float(self.value)
         except ValueError:
             pass
-        raise TypeError(f"{found!r} does not compare with {self.value!r}: one is a text, the other is none")
+        raise TypeError(f"{operand!r} does not compare with {self.value!r}: one is a text, the other is none")
 
     def __str__(self) -> str:
         return f"{self.operator} {self.value!r}"

@@ -111,13 +111,13 @@ def down(seen: Observation) -> Verdict:
     )
 
 
-def is_stopped_on_purpose(found: Mapping[str, Any]) -> bool:
+def is_stopped_on_purpose(result: Mapping[str, Any]) -> bool:
     """Return True if a wait failed because somebody stopped the pipeline or never started it, and not because of an error.
 
-    :param found: the result of the verdict that failed
+    :param result: the result of the verdict that failed
     """
-    is_down = found.get("status") in (PipelineStatus.STOPPED.name, PipelineStatus.STOPPING.name)
-    return is_down and not found.get("deployment_error")
+    is_down = result.get("status") in (PipelineStatus.STOPPED.name, PipelineStatus.STOPPING.name)
+    return is_down and not result.get("deployment_error")
 
 
 class RuntimeCondition(Condition):

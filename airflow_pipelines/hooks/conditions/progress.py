@@ -32,8 +32,8 @@ class TokenCondition(RuntimeCondition):
 
     def _judge_answer(self, seen: Observation, answer: Mapping[str, Any], memory: Mapping[str, Any] | None) -> Verdict:
         if answer.get("status") == "complete":
-            found = {"status": "complete", "step": answer.get("step"), "durable": answer.get("durable")}
-            return Verdict(PollOutcome.REACHED, "complete", found)
+            result = {"status": "complete", "step": answer.get("step"), "durable": answer.get("durable")}
+            return Verdict(PollOutcome.REACHED, "complete", result)
         return pending(seen, "the token's input is still in progress")
 
 

@@ -190,8 +190,8 @@ class _Sources:
         """
         kinds = self.program.views
         materialized = {name for name in kinds.keys() & self.unchanged if kinds[name].kind is ViewKind.MATERIALIZED}
-        found = self._find_unreadable(views, materialized)
-        return found and self._find_unreadable(views, materialized | (self.held() & self.unchanged))
+        pairs = self._find_unreadable(views, materialized)
+        return pairs and self._find_unreadable(views, materialized | (self.held() & self.unchanged))
 
     def _find_unreadable(self, views: Set[str], readable: Set[str]) -> list[tuple[str, str]]:
         tables = self.program.tables
@@ -227,8 +227,8 @@ def compare_programs(old: Program, new: Program) -> PipelineDiff:
 def _match_queries(changes: ProgramDiff, old: Fingerprints, new: Fingerprints) -> dict[str, str]:
     """Return the added views that have the same query as a removed view, with the name of that view."""
     removed = {old.views[name]: name for name in changes.removed_views}
-    found = ((view, removed.pop(new.views[view], None)) for view in changes.added_views)
-    return {view: name for view, name in found if name is not None}
+    matches = ((view, removed.pop(new.views[view], None)) for view in changes.added_views)
+    return {view: name for view, name in matches if name is not None}
 
 
 def _find_renamed_views(
@@ -238,19 +238,19 @@ def _find_renamed_views(
     renamed: dict[str, str] = {}
     names: dict[str, str] = {}
     for view, old in _match_queries(changes, saved.identity.fingerprints, sources.program.fingerprints).items():
-        found = renamed_relations(saved.wiring(), old, wiring, view, saved.holdings, sources.unchanged)
+        relations = renamed_relations(saved.wiring(), old, wiring, view, saved.holdings, sources.unchanged)
         # Without contents there would be nothing to send to its outputs. So it is evaluated, unless it cannot be.
-        if found is not None and (view in wiring.kept or sources.unreadable({view})):
+        if relations is not None and (view in wiring.kept or sources.unreadable({view})):
             renamed[view] = old
-            names.update(found)
+            names.update(relations)
     return renamed, names
 
 
 def _find_refusals(saved_late: frozenset[str], sources: _Sources, evaluated: Set[str]) -> list[Problem]:
-    found = []
+    refusals = []
     late = saved_late | sources.program.late_relations
     if late:
-        found.append(
+        refusals.append(
             _make_refusal(
                 f"A pipeline that has relations with lateness cannot be modified without losing state: {', '.join(sorted(late))}. "
                 "Clear its storage to start the changed program from scratch."
@@ -259,34 +259,36 @@ def _find_refusals(saved_late: frozenset[str], sources: _Sources, evaluated: Set
     unreadable = sources.unreadable(evaluated)
     if unreadable:
         listed = ", ".join(f"view {view} reads table {table}" for view, table in unreadable)
-        found.append(
+        refusals.append(
             _make_refusal(
                 "The new or modified views cannot be computed, because tables that they read, themselves or through views without "
                 f"contents, are not materialized: {listed}. Such a table is no replay source for them. Declare the tables with "
                 "'materialized' = 'true', or clear the pipeline's storage."
             )
         )
-    return found
+    return refusals
 
 
 def _find_outdated_views(
     saved: SavedProgram, new: Program, wiring: Wiring, kept: frozenset[str]
 ) -> tuple[Mapping[str, str], list[Problem]]:
     """Return the unchanged views to evaluate anew, with the reasons, and the problems of saved state that cannot be used."""
-    found = find_outdated(new, wiring, saved.holdings, kept)
+    outdated = find_outdated(new, wiring, saved.holdings, kept)
     tables = new.tables.keys() & kept
     # The journal's records have only rows of tables.
     other = {name for name, layout in saved.journaled.items() if name in tables and wiring.layouts[name] != layout}
-    reasons = [f"table {table} has other columns" for table in sorted({*found.tables, *other})]
-    reasons += [f"view {view} would have to be evaluated from table {table}, whose rows are not kept" for view, table in found.lost]
-    reasons += [f"view {view} depends on what came late, and cannot be evaluated again" for view in found.timed]
+    reasons = [f"table {table} has other columns" for table in sorted({*outdated.tables, *other})]
+    reasons += [
+        f"view {view} would have to be evaluated from table {table}, whose rows are not kept" for view, table in outdated.lost
+    ]
+    reasons += [f"view {view} depends on what came late, and cannot be evaluated again" for view in outdated.timed]
     if not reasons:
-        return found.views, []
+        return outdated.views, []
     unusable = _make_refusal(
         f"The state was saved by a release that keeps it in another way than this one: {'; '.join(reasons)}. "
         "Go on with the release that saved it, or clear the pipeline's storage to start from scratch."
     )
-    return found.views, [unusable]
+    return outdated.views, [unusable]
 
 
 def _make_refusal(message: str) -> Problem:

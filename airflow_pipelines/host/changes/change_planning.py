@@ -128,7 +128,7 @@ def _compare_relations(
 
 def _changes(diff: PipelineDiff, before: Fingerprints, after: Fingerprints) -> dict[str, tuple[RelationKind, RelationChangeKind]]:
     changes = diff.program_diff or ProgramDiff()
-    found = {
+    change_kinds = {
         (before if change is RelationChangeKind.REMOVED else after).owners[connector]: RelationChangeKind.CONNECTORS
         for change, connectors in (
             (RelationChangeKind.ADDED, (*diff.added_input_connectors, *diff.added_output_connectors)),
@@ -137,12 +137,12 @@ def _changes(diff: PipelineDiff, before: Fingerprints, after: Fingerprints) -> d
         )
         for connector in connectors
     }
-    found |= dict.fromkeys((*changes.added_tables, *changes.added_views), RelationChangeKind.ADDED)
-    found |= dict.fromkeys((*changes.removed_tables, *changes.removed_views), RelationChangeKind.REMOVED)
-    found |= dict.fromkeys((*changes.modified_tables, *changes.modified_views), RelationChangeKind.MODIFIED)
+    change_kinds |= dict.fromkeys((*changes.added_tables, *changes.added_views), RelationChangeKind.ADDED)
+    change_kinds |= dict.fromkeys((*changes.removed_tables, *changes.removed_views), RelationChangeKind.REMOVED)
+    change_kinds |= dict.fromkeys((*changes.modified_tables, *changes.modified_views), RelationChangeKind.MODIFIED)
     tables = {*before.tables, *after.tables}
-    kinds = {name: RelationKind.TABLE if name in tables else RelationKind.VIEW for name in found}
-    return {name: (kinds[name], change) for name, change in found.items() if not is_hidden(name)}
+    kinds = {name: RelationKind.TABLE if name in tables else RelationKind.VIEW for name in change_kinds}
+    return {name: (kinds[name], change) for name, change in change_kinds.items() if not is_hidden(name)}
 
 
 def _make_declaration(name: str, hashes: Mapping[str, str], texts: Mapping[str, str]) -> Declaration | None:
@@ -158,26 +158,26 @@ def _plan_evaluations(bootstrap: BootstrapPlan, saved: SavedProgram, new: Progra
     held = {names.get(name, name) for name in rows if name in names or owner(name, bootstrap.kept) in bootstrap.kept}
     needed = needed_for(fresh, wiring.stages, new.tables, held)
     old_names = {new_name: old for old, new_name in names.items()}
-    found: dict[str, ViewEvaluation] = {}
+    evaluations: dict[str, ViewEvaluation] = {}
     for stage in wiring.stages:
         if stage.relation in needed:
             view = wiring.owners[stage.relation]
             read = {name: rows.get(old_names.get(name, name), 0) for name in stage.reads if name in held}
             seconds = STAGE_S + sum(read.values()) / ROWS_PER_S
-            known = found.get(view, ViewEvaluation())
+            known = evaluations.get(view, ViewEvaluation())
             reads = {**known.reads, **{wiring.owners.get(name, name): count for name, count in read.items()}}
-            found[view] = ViewEvaluation(dict(sorted(reads.items())), known.stages + 1, round(known.seconds + seconds, 3))
-    return found
+            evaluations[view] = ViewEvaluation(dict(sorted(reads.items())), known.stages + 1, round(known.seconds + seconds, 3))
+    return evaluations
 
 
 def _count_dropped(bootstrap: BootstrapPlan, saved: SavedProgram) -> dict[str, int]:
     """Return the number of storage entries that are dropped, by relation: contents and states of removed and changed relations."""
     identity = saved.identity.fingerprints
     relations = {*identity.tables, *identity.views, SYSTEM_VIEW}
-    found: dict[str, int] = {}
+    dropped: dict[str, int] = {}
     for part in (saved.holdings.contents, saved.holdings.states):
         for name, rows in part.items():
             relation = owner(name, relations)
             if name not in bootstrap.renamed_relations and relation not in bootstrap.kept:
-                found[relation] = found.get(relation, 0) + rows
-    return dict(sorted(found.items()))
+                dropped[relation] = dropped.get(relation, 0) + rows
+    return dict(sorted(dropped.items()))

@@ -64,9 +64,9 @@ class EvaluationTimes:
         if self._path is None or not self._path.is_file():
             return []
         try:
-            found = [(float(computed), float(taken)) for computed, taken in json.loads(self._path.read_bytes())]
+            pairs = [(float(computed), float(taken)) for computed, taken in json.loads(self._path.read_bytes())]
         except (OSError, ValueError, TypeError, OverflowError) as error:
             # The file only corrects estimates, so an error in it must not keep a pipeline from starting.
             logger.warning("%s cannot be read, so estimates begin anew without what evaluations have taken: %s", self._path, error)
             return []
-        return [times for times in found if all(math.isfinite(time) and time > 0 for time in times)]
+        return [times for times in pairs if all(math.isfinite(time) and time > 0 for time in times)]

@@ -84,35 +84,35 @@ class StepInput:
 
     def _parts(self) -> dict[InputEndpoint, Consumed]:
         """Return the part of each endpoint."""
-        found = {
+        parts = {
             endpoint: Consumed(sum(c.records for c in chunks), sum(c.size_bytes for c in chunks), chunks[-1].position)
             for endpoint, chunks in self.chunks.items()
         }
         for push in self.pushes:
             if push.endpoint is not None:
-                before = found.get(push.endpoint, Consumed(0, 0))
-                found[push.endpoint] = Consumed(before.records + push.records, before.size_bytes + push.size_bytes, before.position)
-        return found
+                before = parts.get(push.endpoint, Consumed(0, 0))
+                parts[push.endpoint] = Consumed(before.records + push.records, before.size_bytes + push.size_bytes, before.position)
+        return parts
 
     def origins(self, table: str) -> list[tuple[InputEndpoint | None, int]]:
         """Return, for each change of a table, its input and the number of the table's rows from that input before it."""
-        found = []
+        origins = []
         before: dict[InputEndpoint | None, int] = {}
         for endpoint, changes in self.sources:
             if changes.table == table:
-                found.append((endpoint, before.get(endpoint, 0)))
+                origins.append((endpoint, before.get(endpoint, 0)))
                 before[endpoint] = before.get(endpoint, 0) + changes.rows.num_rows
-        return found
+        return origins
 
 
-def report_rejected(log: PipelineLog, found: Iterable[Rejected], taken: StepInput) -> None:
+def report_rejected(log: PipelineLog, rejections: Iterable[Rejected], taken: StepInput) -> None:
     """Count rejected changes with the input that they came from, and log the first row of each kind.
 
     :param log: the pipeline's log
-    :param found: the changes that the engine left out
+    :param rejections: the changes that the engine left out
     :param taken: the input of the step
     """
-    for rejected in found:
+    for rejected in rejections:
         sources = taken.origins(rejected.table)
         for part in rejected.parts:
             source, before = sources[part.change]

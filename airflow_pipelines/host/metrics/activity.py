@@ -131,9 +131,9 @@ def counters_of(measure: Measure, values: Mapping[str, float] | Iterable[tuple[s
 
 def _find_between(samples: list[_Sample], begin_ms: int, end_ms: int) -> list[_Sample]:
     """Return the samples of an interval, preceded by the last one before it unless that is older than a sample should be."""
-    found = [sample for sample in samples if begin_ms < sample.at_ms <= end_ms]
+    inside = [sample for sample in samples if begin_ms < sample.at_ms <= end_ms]
     before = [sample for sample in samples if begin_ms - 2 * EVERY_S * 1000 < sample.at_ms <= begin_ms]
-    return [*before[-1:], *found]
+    return [*before[-1:], *inside]
 
 
 def _subtract(before: _Sample, after: _Sample, place: int) -> float | None:

@@ -57,21 +57,21 @@ def measure(stats: Mapping[str, Any], pipeline: str, memory_limit: int | None) -
     :param memory_limit: the bytes of memory that its configuration allows, or None for no limit
     """
     labels = {"pipeline_name": pipeline}
-    found = [Metric(name, kind, text, stats["global_metrics"][key], labels) for name, kind, text, key in _GLOBAL]
+    metrics = [Metric(name, kind, text, stats["global_metrics"][key], labels) for name, kind, text, key in _GLOBAL]
     text = "The memory that the configuration allows (max_rss_mb, else resources.memory_mb_max); 0 for no limit."
-    found.append(Metric("max_rss_bytes", MetricKind.GAUGE, text, memory_limit or 0, labels))
+    metrics.append(Metric("max_rss_bytes", MetricKind.GAUGE, text, memory_limit or 0, labels))
     for group, names in (("inputs", _INPUT), ("outputs", _OUTPUT)):
         for name, kind, text, key in names:
             for endpoint in stats[group]:
                 place = {**labels, "endpoint": endpoint["endpoint_name"]}
-                found.append(Metric(name, kind, text, endpoint["metrics"][key], place))
-    found += [
+                metrics.append(Metric(name, kind, text, endpoint["metrics"][key], place))
+    metrics += [
         Metric(name, kind, text, endpoint["metrics"][key], {**labels, "endpoint": endpoint["endpoint_name"]})
         for name, kind, text, key in _OF_SOME_INPUTS
         for endpoint in stats["inputs"]
         if key in endpoint["metrics"]
     ]
-    return [*found, *_measure_streams(stats.get("stream_metrics") or {}, labels)]
+    return [*metrics, *_measure_streams(stats.get("stream_metrics") or {}, labels)]
 
 
 def _measure_streams(operators: Mapping[str, Any], labels: Mapping[str, str]) -> Iterator[Metric]:

@@ -84,7 +84,7 @@ def zip_profile(profile: dict[str, Any], dataflow: dict[str, Any]) -> bytes:
 
 def _operators(circuit: Circuit, steps: Iterable[StepStats]) -> list[OperatorProfile]:
     traces, owners = circuit.snapshot.traces, circuit.wiring.owners
-    found = {
+    profiles = {
         stage.relation: OperatorProfile(
             stage.relation,
             owners[stage.relation],
@@ -97,10 +97,10 @@ def _operators(circuit: Circuit, steps: Iterable[StepStats]) -> list[OperatorPro
     }
     for step in steps:
         for stats in step.operators:
-            profile = found[stats.relation]
+            profile = profiles[stats.relation]
             profile.steps += 1
             profile.rows_in += stats.rows_in
             profile.rows_out += stats.rows_out
             profile.duration_ms += stats.duration_ms
             profile.longest_ms = max(profile.longest_ms, stats.duration_ms)
-    return list(found.values())
+    return list(profiles.values())

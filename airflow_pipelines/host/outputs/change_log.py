@@ -233,10 +233,10 @@ class ChangeLogs:
             while True:
                 event.clear()
                 with self._lock:
-                    found = self._follow(relation).since(step)
+                    changes = self._follow(relation).since(step)
                 left = deadline - time.monotonic()
-                if found is None or found.steps or left <= 0 or self._closed:
-                    return found
+                if changes is None or changes.steps or left <= 0 or self._closed:
+                    return changes
                 try:
                     await asyncio.wait_for(event.wait(), left)
                 except TimeoutError:

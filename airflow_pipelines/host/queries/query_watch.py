@@ -106,10 +106,10 @@ class QueryWatch:
         jobs = [tracker.getJobInfo(job) for query in queries for job in tracker.getJobIdsForGroup(query.group)]
         theirs = {stage for job in jobs if job is not None for stage in job.stageIds}
         active = set(tracker.getActiveStageIds())
-        found = {stage: tracker.getStageInfo(stage) for stage in active - theirs}
+        infos = {stage: tracker.getStageInfo(stage) for stage in active - theirs}
         waiting = frozenset(
             stage
-            for stage, info in found.items()
+            for stage, info in infos.items()
             if info is not None and not info.numActiveTasks and info.numCompletedTasks < info.numTasks
         )
         # A stage must wait at two checks, because Spark's status is a little late.

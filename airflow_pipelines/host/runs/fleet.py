@@ -137,16 +137,16 @@ class Fleet:
         """Return the list's figures of each deployment that can be read now, by its id."""
         with self._lock:
             runners = dict(self._runners)
-        found = {}
+        figures = {}
         for deployment_id, runner in runners.items():
             try:
-                found[str(deployment_id)] = runner.requests.figures()
+                figures[str(deployment_id)] = runner.requests.figures()
             except Problem:
                 continue
             except Exception:
                 # The list is still useful for the others.
                 logger.exception("Pipeline %s has no figures", runner.deployment.pipeline_name)
-        return found
+        return figures
 
     def take_down(self, deployment_id: UUID) -> None:
         """End a deployment at once and remove it; an unknown one is no error.

@@ -68,6 +68,6 @@ def kept_operators(states: Mapping[str, Trace]) -> tuple[SavedOperator, ...]:
 
 def _states(operator: StreamOperator, asked: Iterable[StateDescription]) -> tuple[StreamState, ...]:
     """Return the states of an operator: those that it has by itself, such as window contents, and those of its functions."""
-    found = {state.name: state for state in operator.states or ()}
-    found |= {state.name: StreamState(**asdict(state)) for state in asked}
-    return tuple(found.values())
+    states = {state.name: state for state in operator.states or ()}
+    states |= {state.name: StreamState(**asdict(state)) for state in asked}
+    return tuple(states.values())

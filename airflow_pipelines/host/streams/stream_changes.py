@@ -117,12 +117,12 @@ def _explain_move(old: StreamOperator, new: StreamOperator) -> str:
 
 def _find_downstream(operators: Mapping[str, StreamOperator], start: Set[str]) -> frozenset[str]:
     """Return some operators and all that read them, directly or through others."""
-    found = set(start)
+    downstream = set(start)
     # Operators come after what they read, so that one pass finds all.
     for uid, operator in operators.items():
-        if not found.isdisjoint(operator.inputs):
-            found.add(uid)
-    return frozenset(found)
+        if not downstream.isdisjoint(operator.inputs):
+            downstream.add(uid)
+    return frozenset(downstream)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,21 +142,21 @@ class _Fate:
         old, new = self.old.operator, self.new
         if new is None or self.why_anew or not (old.is_keyed and new.is_keyed and self.old.has_keys):
             return []
-        found = []
+        texts = []
         if old.max_parallelism != new.max_parallelism:
-            found.append(
+            texts.append(
                 f"has state in {old.max_parallelism} key groups, and the changed program has a maximum parallelism of"
                 f" {new.max_parallelism}. It cannot change: set_max_parallelism({old.max_parallelism})"
             )
         if old.key_type != new.key_type:
-            found.append(
+            texts.append(
                 f"has state by keys of the type {old.key_type or 'that their values have'}, and the changed program declares"
                 f" {new.key_type or 'no type'} for them: the same key would not be found again. Declare the type as it was"
             )
         other = "Or give the operator another uid: it then starts without state, which is shown for approval."
         return [
             Problem(ErrorCode.BOOTSTRAP_NOT_ALLOWED, f"The operator {old.name!r} (uid {old.uid!r}) {text}. {other}")
-            for text in found
+            for text in texts
         ]
 
     def find_dropped(self) -> set[str | tuple[str, str]]:

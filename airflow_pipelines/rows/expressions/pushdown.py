@@ -75,7 +75,7 @@ def push_condition(text: str, schema: pa.Schema) -> Pushed:
         tree = _tree(text)
     except NotWhileReadingError:
         return Pushed(None, is_whole=False)
-    found: Expression | None = None
+    condition: Expression | None = None
     is_whole = True
     for part in tree.flatten() if isinstance(tree, exp.And) else [tree]:
         try:
@@ -85,8 +85,8 @@ def push_condition(text: str, schema: pa.Schema) -> Pushed:
         except (NotWhileReadingError, pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
             is_whole = False
             continue
-        found = one if found is None else found & one
-    return Pushed(found, is_whole)
+        condition = one if condition is None else condition & one
+    return Pushed(condition, is_whole)
 
 
 def read_order(text: str) -> list[tuple[str, str]]:
@@ -99,12 +99,12 @@ def read_order(text: str) -> list[tuple[str, str]]:
         tree = sqlglot.parse_one(f"SELECT 1 ORDER BY {text}").args["order"]
     except SqlglotError as error:
         raise ConditionProblem(f"{text!r} is no list of columns such as 'ts, seq DESC'") from error
-    found = []
+    columns = []
     for each in tree.expressions:
         if not isinstance(each.this, exp.Column):
             raise ConditionProblem(f"{each.this.sql()!r} is no column; rows are ordered by columns")
-        found.append((each.this.name, "descending" if each.args.get("desc") else "ascending"))
-    return found
+        columns.append((each.this.name, "descending" if each.args.get("desc") else "ascending"))
+    return columns
 
 
 def find_column(name: str, schema: pa.Schema) -> str:
@@ -112,10 +112,10 @@ def find_column(name: str, schema: pa.Schema) -> str:
 
     :raises ConditionProblem: if there is no such column
     """
-    found: str | None = {each.lower(): each for each in schema.names}.get(name.lower())
-    if found is None:
+    column: str | None = {each.lower(): each for each in schema.names}.get(name.lower())
+    if column is None:
         raise ConditionProblem(f"the table has no column {name!r}; its columns: {', '.join(schema.names)}")
-    return found
+    return column
 
 
 def _tree(text: str) -> exp.Expr:
@@ -194,10 +194,10 @@ class _Reading:
     def _in(self, tree: exp.In) -> Expression:
         if not tree.expressions or not all(map(_is_literal, tree.expressions)):
             raise NotWhileReadingError(tree.sql())
-        found = pc.scalar(False)
+        condition = pc.scalar(False)
         for value in tree.expressions:
-            found = found | self._compare(exp.EQ, tree.this, value)
-        return found
+            condition = condition | self._compare(exp.EQ, tree.this, value)
+        return condition
 
     def _like(self, tree: exp.Like) -> Expression:
         if not isinstance(tree.expression, exp.Literal):

@@ -49,18 +49,18 @@ def interval_converter(kind: ColumnType) -> Callable[[Any], int]:
 
 
 def _months(text: str) -> int | None:
-    found = _MONTHS.fullmatch(text)
-    if found is None:
+    match = _MONTHS.fullmatch(text)
+    if match is None:
         return None
-    sign, years, months = found.groups()
+    sign, years, months = match.groups()
     return (-1 if sign == "-" else 1) * (12 * int(years or 0) + int(months or 0))
 
 
 def _microseconds(text: str) -> int | None:
-    found = _TIME.fullmatch(text)
-    if found is None:
+    match = _TIME.fullmatch(text)
+    if match is None:
         return None
-    sign, weeks, days, hours, minutes, sign_of_seconds, seconds, fraction = found.groups()
+    sign, weeks, days, hours, minutes, sign_of_seconds, seconds, fraction = match.groups()
     total = sum(
         int(number or 0) * UNITS[unit] for number, unit in ((weeks, "WEEK"), (days, "DAY"), (hours, "HOUR"), (minutes, "MINUTE"))
     )

@@ -248,8 +248,8 @@ class JsonParser:
             raise RecordProblem(
                 'not a change of Debezium; wanted {"payload": {"op": "c", "u", "d", "r" or "t", "before": row, "after": row}}'
             )
-        found = self._debezium.of(payload["op"], payload.get("before"), payload.get("after"))
-        return [self._read_change(change) for change in found]
+        changes = self._debezium.of(payload["op"], payload.get("before"), payload.get("after"))
+        return [self._read_change(change) for change in changes]
 
     def _read_change(self, change: RowChange | Truncation) -> _Change:
         if isinstance(change, Truncation):

@@ -52,10 +52,10 @@ def _tree(value: Any, depth: int) -> binary.Tree:
 
 
 def _number(value: int | Decimal) -> bytes:
-    found = binary.encode_integer(value) if isinstance(value, int) else None
-    found = found or binary.encode_decimal(Decimal(value))
-    if found is not None:
-        return found
+    encoded = binary.encode_integer(value) if isinstance(value, int) else None
+    encoded = encoded or binary.encode_decimal(Decimal(value))
+    if encoded is not None:
+        return encoded
     number = float(value)
     if math.isinf(number):
         raise RecordProblem(f"{excerpt(str(value), 60)} is out of range for VARIANT")

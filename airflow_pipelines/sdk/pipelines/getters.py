@@ -216,16 +216,16 @@ class PipelineGetters(PipelineBase):
         """
         descriptor = self._read(PipelineFieldSelector.ALL)
         program_error = descriptor["program_error"] or {}
-        found: list[Mapping[str, Any]] = []
+        errors: list[Mapping[str, Any]] = []
         for stage in ("sql_compilation", "rust_compilation"):
             outcome = program_error.get(stage)
             if outcome and outcome.get("exit_code"):
-                found.append({stage: outcome})
+                errors.append({stage: outcome})
         if program_error.get("system_error"):
-            found.append({"system_error": program_error["system_error"]})
+            errors.append({"system_error": program_error["system_error"]})
         if descriptor["deployment_error"]:
-            found.append(descriptor["deployment_error"])
-        return found
+            errors.append(descriptor["deployment_error"])
+        return errors
 
     def _deployment(self) -> dict[str, Any]:
         answer: dict[str, Any] = self.client.get(self._path("deployment"))

@@ -30,12 +30,12 @@ class SharedDeployer:
 
         :raises SubmitError: when the host cannot be started or died while it started
         """
-        found, starting = self._find()
-        if found is None and not starting:
+        host, starting = self._find()
+        if host is None and not starting:
             conf = {"spark.driver.memory": self._settings.driver_memory}
             # Of concurrent callers only one launches the host, since the store has room for one.
             self._launcher.launch(SHARED, master=self._settings.master, conf=conf)
-        return found
+        return host
 
     def place(self) -> UUID | None:
         """Return the shared host, once it is up."""

@@ -80,20 +80,20 @@ def _assign_layers(names: Sequence[str], edges: Sequence[Edge]) -> dict[str, int
     sources: dict[str, list[str]] = defaultdict(list)
     for source, target in edges:
         sources[target].append(source)
-    found: dict[str, int] = {}
+    layers: dict[str, int] = {}
     open_now: set[str] = set()
 
     def layer(name: str) -> int:
-        if name in found:
-            return found[name]
+        if name in layers:
+            return layers[name]
         open_now.add(name)
-        found[name] = max((layer(source) + 1 for source in sources[name] if source not in open_now), default=0)
+        layers[name] = max((layer(source) + 1 for source in sources[name] if source not in open_now), default=0)
         open_now.discard(name)
-        return found[name]
+        return layers[name]
 
     for name in names:
         layer(name)
-    return found
+    return layers
 
 
 def _chain(edge: Edge, layer_of: Mapping[str, int]) -> list[_Slot]:

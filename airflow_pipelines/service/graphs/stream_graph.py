@@ -94,17 +94,17 @@ def _build_chains(nodes: Sequence[PlanNode]) -> list[ChainBox]:
 
 
 def _follow_chain(node: PlanNode, following: Mapping[int, PlanNode]) -> Iterator[PlanNode]:
-    found: PlanNode | None = node
-    while found is not None:
-        yield found
-        found = following.get(found.id)
+    current: PlanNode | None = node
+    while current is not None:
+        yield current
+        current = following.get(current.id)
 
 
 def _exchanges(chains: Sequence[ChainBox], head: Mapping[int, str]) -> Iterator[ChainEdge]:
     for chain in chains:
         strategies: dict[str, list[str]] = {}
         for source, strategy in chain.nodes[0].reads:
-            found = strategies.setdefault(head[source], [])
-            if strategy not in found:
-                found.append(strategy)
+            known = strategies.setdefault(head[source], [])
+            if strategy not in known:
+                known.append(strategy)
         yield from (ChainEdge(source, chain.name, tuple(names)) for source, names in strategies.items())

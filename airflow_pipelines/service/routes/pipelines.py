@@ -97,8 +97,8 @@ def _add_history(router: APIRouter, control_plane: ControlPlane) -> None:
         after: Annotated[int | None, Query(ge=0)] = None,
     ) -> JsonAnswer:
         path = control_plane.files.log(control_plane.pipeline(name))
-        found = last_lines(path, limit) if after is None else lines_after(path, after, limit)
-        return JsonAnswer(found.to_wire())
+        lines = last_lines(path, limit) if after is None else lines_after(path, after, limit)
+        return JsonAnswer(lines.to_wire())
 
     @router.get("/{name}/events")
     def events(name: str, selector: Selector = Selector.STATUS) -> JsonAnswer:
@@ -106,12 +106,12 @@ def _add_history(router: APIRouter, control_plane: ControlPlane) -> None:
 
     @router.get("/{name}/events/{event_id}")
     def event(name: str, event_id: str, selector: Selector = Selector.STATUS) -> JsonAnswer:
-        found = control_plane.events(name)
+        history = control_plane.events(name)
         if event_id == "latest":
-            if not found:
+            if not history:
                 raise Problem(ErrorCode.NO_PIPELINE_MONITOR_EVENTS_AVAILABLE, f"Pipeline '{name}' has no events")
-            return JsonAnswer(event_to_wire(found[0], selector))
-        for each in found:
+            return JsonAnswer(event_to_wire(history[0], selector))
+        for each in history:
             if each.event_id == _uuid(event_id):
                 return JsonAnswer(event_to_wire(each, selector))
         raise Problem(

@@ -66,10 +66,10 @@ class Places:
             tree = why.tree
         if tree is None:
             return Reason(str(why), self.otherwise)
-        found = _find_extent(tree, tokenise(self.query)) if self.origin is not None else None
-        if found is None or self.origin is None:
+        extent = _find_extent(tree, tokenise(self.query)) if self.origin is not None else None
+        if extent is None or self.origin is None:
             return Reason(str(why), self.otherwise, _shorten(sql(tree)))
-        span = self.source.span(*self.origin(*found))
+        span = self.source.span(*self.origin(*extent))
         return Reason(str(why), span, _shorten(self.source.slice(span)))
 
 

@@ -293,12 +293,12 @@ def _without_recursion(
         before.set("expressions", [inner.copy() for inner in clause.expressions[: at + 1]])
         before.set("recursive", False)
         text = f"{sql(before)} {sql(query)}"
-        found, node = _body(relation, text, known, columns, analyzer, {relation: columns_with_visible_forms(columns)})
+        body_stages, node = _body(relation, text, known, columns, analyzer, {relation: columns_with_visible_forms(columns)})
         if not isinstance(node, UnionAll) or _scans(node.parts[0], relation) or _scans(node, relation) != 1:
             raise NotIncremental("a recursion whose step reads it more than once has no incremental rule")
         inputs = tuple(sorted(node.reads - {relation}))
         stages += [
-            *found,
+            *body_stages,
             Stage(relation, columns, Recursive(relation, columns, canonical_query(text, columns), inputs, node, distinct=False)),
         ]
     clause.set("recursive", False)

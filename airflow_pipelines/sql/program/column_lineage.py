@@ -51,11 +51,11 @@ def column_lineage(text: str, columns: Mapping[str, Sequence[str]]) -> dict[str,
     """
     parsed = parse_program(text)
     known = dict(columns)
-    found = {}
+    lineages = {}
     # Each view comes after those that it reads, except in cycles, whose views are declared.
     for name, view in parsed.views.items():
-        found[name] = _lineage(view, known)
-    return {name: lineage for name, lineage in found.items() if lineage}
+        lineages[name] = _lineage(view, known)
+    return {name: lineage for name, lineage in lineages.items() if lineage}
 
 
 def _lineage(view: ViewDeclaration, known: dict[str, Sequence[str]]) -> Lineage:
@@ -74,8 +74,8 @@ def _lineage(view: ViewDeclaration, known: dict[str, Sequence[str]]) -> Lineage:
         traced = [to_node(number, scope, _DIALECT, schema, trim_selects=False) for number in range(len(names))]
     except (SqlglotError, RecursionError, ValueError):
         return {}
-    found = {name: _sources(node, known) for name, node in zip(names, traced, strict=True)}
-    return {name: sources for name, sources in found.items() if sources is not None}
+    lineage = {name: _sources(node, known) for name, node in zip(names, traced, strict=True)}
+    return {name: sources for name, sources in lineage.items() if sources is not None}
 
 
 def without(lineages: Mapping[str, Lineage], hidden: Collection[str]) -> dict[str, Lineage]:
@@ -88,7 +88,7 @@ def without(lineages: Mapping[str, Lineage], hidden: Collection[str]) -> dict[st
 
 
 def _replace_hidden(lineage: Lineage, lineages: Mapping[str, Lineage], hidden: Collection[str]) -> Lineage:
-    found = {}
+    replaced = {}
     for column, sources in lineage.items():
         visible: set[ColumnOf] = set()
         seen: set[ColumnOf] = set()
@@ -105,13 +105,13 @@ def _replace_hidden(lineage: Lineage, lineages: Mapping[str, Lineage], hidden: C
             else:
                 break
         else:
-            found[column] = frozenset(visible)
-    return found
+            replaced[column] = frozenset(visible)
+    return replaced
 
 
 def _sources(root: Node, columns: Mapping[str, Sequence[str]]) -> frozenset[ColumnOf] | None:
     """Return the columns that a column is made of, or None if a part of them is not known."""
-    found = set()
+    origins = set()
     for node in root.walk():
         if node.downstream or not isinstance(node.expression, exp.Table | exp.Placeholder):
             continue
@@ -119,8 +119,8 @@ def _sources(root: Node, columns: Mapping[str, Sequence[str]]) -> frozenset[Colu
         relation = _relation(node.expression)
         if relation is None or column not in columns.get(relation, ()):
             return None
-        found.add(ColumnOf(relation, column))
-    return frozenset(found)
+        origins.add(ColumnOf(relation, column))
+    return frozenset(origins)
 
 
 def _relation(source: exp.Expression) -> str | None:

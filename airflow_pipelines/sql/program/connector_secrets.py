@@ -36,7 +36,7 @@ def is_secret_name(name: str) -> bool:
 
 def has_password(text: str) -> bool:
     """Return True if a URL in a text has a password (``scheme://user:password@host``) that is not a reference to a secret."""
-    return any(not _HAS_REFERENCE.search(found[2]) for found in _URL_PASSWORD.finditer(text))
+    return any(not _HAS_REFERENCE.search(url[2]) for url in _URL_PASSWORD.finditer(text))
 
 
 def replace_secrets(program: str, keep: Keep) -> str:
@@ -48,8 +48,8 @@ def replace_secrets(program: str, keep: Keep) -> str:
     :param keep: the function that stores a secret and returns its reference
     """
 
-    def replace_property(found: re.Match[str]) -> str:
-        return found[1] + _of_json(found[2].replace("''", "'"), keep).replace("'", "''") + found[3]
+    def replace_property(written: re.Match[str]) -> str:
+        return written[1] + _of_json(written[2].replace("''", "'"), keep).replace("'", "''") + written[3]
 
     return _PROPERTY.sub(replace_property, program)
 
@@ -60,26 +60,26 @@ def replace_passwords(text: str, keep: Keep) -> str:
     :param text: any text
     :param keep: the function that stores a secret and returns its reference
     """
-    return _URL_PASSWORD.sub(lambda found: found[0] if _HAS_REFERENCE.search(found[2]) else f"{found[1]}:{keep(found[2])}@", text)
+    return _URL_PASSWORD.sub(lambda url: url[0] if _HAS_REFERENCE.search(url[2]) else f"{url[1]}:{keep(url[2])}@", text)
 
 
 def _of_json(text: str, keep: Keep) -> str:
-    def member(found: re.Match[str]) -> str:
-        if found["value"] is None:
-            return found[0]
-        key, value = _read(found["key"]), _read(found["value"])
+    def member(written: re.Match[str]) -> str:
+        if written["value"] is None:
+            return written[0]
+        key, value = _read(written["key"]), _read(written["value"])
         if isinstance(value, str):
             if not value or _HAS_REFERENCE.search(value) or not is_secret_name(str(key)):
-                return found[0]
+                return written[0]
         elif not _SECRET_NUMBER.search(str(key)):
-            return found[0]
-        kept = keep(value if isinstance(value, str) else found["value"])
-        return found["key"] + found["between"] + json.dumps(kept)
+            return written[0]
+        kept = keep(value if isinstance(value, str) else written["value"])
+        return written["key"] + written["between"] + json.dumps(kept)
 
-    def url(found: re.Match[str]) -> str:
-        value = _read(found[0])
+    def url(written: re.Match[str]) -> str:
+        value = _read(written[0])
         changed = replace_passwords(value, keep) if isinstance(value, str) else value
-        return found[0] if changed == value else json.dumps(changed, ensure_ascii=False)
+        return written[0] if changed == value else json.dumps(changed, ensure_ascii=False)
 
     # In JSON each string is matched whole: the text between the end of one and the start of the next may look like a member.
     # In other text the start of a string is unknown, so that each quote may begin one.

@@ -17,7 +17,7 @@ def components(graph: Mapping[str, Sequence[str]]) -> list[tuple[str, ...]]:
         if node not in search.numbers:
             search.visit(node)
     place = {node: at for at, node in enumerate(graph)}
-    return [tuple(sorted(component, key=place.__getitem__)) for component in search.found]
+    return [tuple(sorted(component, key=place.__getitem__)) for component in search.completed]
 
 
 @dataclass(slots=True)
@@ -28,7 +28,7 @@ class _Search:
     numbers: dict[str, int] = field(default_factory=dict)
     lowest: dict[str, int] = field(default_factory=dict)
     open: dict[str, None] = field(default_factory=dict)
-    found: list[list[str]] = field(default_factory=list)
+    completed: list[list[str]] = field(default_factory=list)
 
     def visit(self, start: str) -> None:
         """Find all components that can be reached from ``start``."""
@@ -59,4 +59,4 @@ class _Search:
         component: list[str] = []
         while node not in component:
             component.append(self.open.popitem()[0])
-        self.found.append(component)
+        self.completed.append(component)

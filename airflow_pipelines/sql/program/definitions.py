@@ -75,45 +75,45 @@ def read_definitions(folded: FoldedText, statements: Sequence[Sequence[Token]], 
     :param statements: the tokens of each statement
     :param udf_python: the text of the program's Python module
     """
-    found = DefinitionStatements()
+    defined = DefinitionStatements()
     for tokens in statements:
-        cursor = Cursor(folded, tokens, found.types)
+        cursor = Cursor(folded, tokens, defined.types)
         try:
             _take_create(cursor)
             if cursor.take("type"):
-                _read_type(cursor, found)
+                _read_type(cursor, defined)
             else:
                 cursor.expect("function")
                 take_head(cursor, "if", "not", "exists")
-                _read_function(cursor, found, udf_python)
-            found.warnings += cursor.ignored.warnings(cursor.source)
+                _read_function(cursor, defined, udf_python)
+            defined.warnings += cursor.ignored.warnings(cursor.source)
         except StatementError as failure:
-            found.messages.append(failure.message)
-    return found
+            defined.messages.append(failure.message)
+    return defined
 
 
-def _declare(cursor: Cursor, found: DefinitionStatements, what: str, name: Name, key: str) -> None:
-    first = found.spans.get((what, key))
+def _declare(cursor: Cursor, defined: DefinitionStatements, what: str, name: Name, key: str) -> None:
+    first = defined.spans.get((what, key))
     if first is not None:
         message = f"{what} {display(key)} is declared twice: {twice(first, name.span)}"
         if what == "Function":
             message += "; a name stands for one function, whatever its arguments"
         raise cursor.failure_at(name.span, message, COMPILATION_ERROR)
-    found.spans[(what, key)] = name.span
+    defined.spans[(what, key)] = name.span
     if key.lower().startswith(RESERVED_PREFIX):
         message = f"The name {display(key)} is reserved: names that start with '{RESERVED_PREFIX}' belong to the system"
         raise cursor.failure_at(name.span, message, COMPILATION_ERROR)
 
 
-def _read_type(cursor: Cursor, found: DefinitionStatements) -> None:
+def _read_type(cursor: Cursor, defined: DefinitionStatements) -> None:
     name = cursor.name("the type's name")
     if not name.quoted and name.text in RESERVED_TYPES:
         raise cursor.failure_at(name.span, f"{name.text.upper()} is a type of SQL and cannot be declared again", COMPILATION_ERROR)
-    _declare(cursor, found, "Type", name, name.text)
+    _declare(cursor, defined, "Type", name, name.text)
     cursor.expect("as")
     kind = _read_fields(cursor) if cursor.at("(") else parse_type(cursor)
     _expect_end(cursor)
-    found.types[name.text] = kind
+    defined.types[name.text] = kind
 
 
 def _read_fields(cursor: Cursor) -> ColumnType:
@@ -143,20 +143,20 @@ def _expect_end(cursor: Cursor) -> None:
         raise cursor.failure("Expected the end of the statement")
 
 
-def _read_function(cursor: Cursor, found: DefinitionStatements, udf_python: str) -> None:
+def _read_function(cursor: Cursor, defined: DefinitionStatements, udf_python: str) -> None:
     name = cursor.name("the function's name")
     # Unlike relations and columns, functions may be called in any case, quoted or not.
     key = fold(name.text)
     if key in _SYNTAX:
         raise cursor.failure_at(name.span, f"{key.upper()} is a word of SQL and cannot be a function's name", COMPILATION_ERROR)
-    _declare(cursor, found, "Function", name, key)
+    _declare(cursor, defined, "Function", name, key)
     parameters = _read_parameters(cursor)
     cursor.expect("returns")
     returns = _nullable_type(cursor)
     while take_comment(cursor) or cursor.take("language", "sql") or cursor.take("deterministic"):
         pass
     if cursor.take("as") or cursor.take("return"):
-        body = _read_body(cursor, found, key, parameters)
+        body = _read_body(cursor, defined, key, parameters)
         function = FunctionDefinition(key, FunctionKind.SQL, parameters, returns, name.span, body)
     elif key.startswith(JSON_PREFIX):
         _expect_end(cursor)
@@ -167,7 +167,7 @@ def _read_function(cursor: Cursor, found: DefinitionStatements, udf_python: str)
     else:
         _expect_end(cursor)
         function = FunctionDefinition(key, FunctionKind.PYTHON, parameters, returns, name.span, module=udf_python)
-    found.functions[key] = function
+    defined.functions[key] = function
 
 
 def _read_parameters(cursor: Cursor) -> tuple[Parameter, ...]:
@@ -185,7 +185,7 @@ def _read_parameters(cursor: Cursor) -> tuple[Parameter, ...]:
     return tuple(parameters)
 
 
-def _read_body(cursor: Cursor, found: DefinitionStatements, function: str, parameters: Sequence[Parameter]) -> str:
+def _read_body(cursor: Cursor, defined: DefinitionStatements, function: str, parameters: Sequence[Parameter]) -> str:
     """Read the expression; give its variables unique names and inline its calls of earlier functions of the program."""
     tokens = cursor.tokens[cursor.index :]
     if not tokens:
@@ -208,23 +208,23 @@ def _read_body(cursor: Cursor, found: DefinitionStatements, function: str, param
     if any(is_aggregate(node) or isinstance(node, exp.Window) for node in tree.walk()):
         message = "A function's body cannot have aggregates or windows: pass their values as arguments"
         raise cursor.failure_at(body, message, COMPILATION_ERROR)
-    _refuse_undefined_calls(cursor, TokenWalker(text), start, found, function)
+    _refuse_undefined_calls(cursor, TokenWalker(text), start, defined, function)
     edited = Edited(text).edit(_rename_variables(cursor, text, start, function, parameters))
     try:
-        found.bodies[function] = FunctionBody(start, inline_functions(edited, with_provided(found.definitions, text)))
+        defined.bodies[function] = FunctionBody(start, inline_functions(edited, with_provided(defined.definitions, text)))
     except CallRefused as refused:
         span = cursor.span(start + refused.start, start + refused.end)
         raise cursor.failure_at(span, refused.message, COMPILATION_ERROR) from refused
-    return found.bodies[function].edits.text
+    return defined.bodies[function].edits.text
 
 
-def _refuse_undefined_calls(cursor: Cursor, scan: TokenWalker, offset: int, found: DefinitionStatements, function: str) -> None:
+def _refuse_undefined_calls(cursor: Cursor, scan: TokenWalker, offset: int, defined: DefinitionStatements, function: str) -> None:
     """Refuse calls of the function itself, and of earlier functions whose definitions have errors.
 
     A function sees only those before it, so that no other recursion is possible.
     """
     for call in scan.calls():
-        if ("Function", call.name) in found.spans and call.name not in found.functions:
+        if ("Function", call.name) in defined.spans and call.name not in defined.functions:
             span = cursor.span(offset + call.start, offset + call.end)
             message = f"Function {display(call.name)} cannot be called: its own definition has an error, which comes first"
             if call.name == function:

@@ -31,15 +31,15 @@ def fingerprint(program: ParsedProgram, view_columns: Mapping[str, Sequence[Colu
     names: dict[str, Sequence[str]] = {table.name: [c.name for c in table.columns] for table in program.tables.values()}
     names |= {view: [column.name for column in columns] for view, columns in view_columns.items()}
     names |= {table.name: [c.name for c in table.columns] for table in program.given.values()}
-    found = tables | {table.name: given_fingerprint(table) for table in program.given.values()}
+    hashes = tables | {table.name: given_fingerprint(table) for table in program.given.values()}
     for view in program.views.values():
-        if view.name not in found:
-            found |= _hash_views(_find_cycle_members(view, program), view_columns, found, names)
+        if view.name not in hashes:
+            hashes |= _hash_views(_find_cycle_members(view, program), view_columns, hashes, names)
     connectors = [connector for connector in program.connectors() if connector.transport not in _TRANSIENT]
     indexes = {declared.index.name: declared.index for declared in program.indexes}
     return Fingerprints(
         tables=tables,
-        views={view: found[view] for view in program.views},
+        views={view: hashes[view] for view in program.views},
         input_connectors={c.endpoint: digest(_describe(c)) for c in connectors if c.direction is ConnectorDirection.INPUT},
         output_connectors={
             c.endpoint: digest(_describe_output(c, indexes)) for c in connectors if c.direction is ConnectorDirection.OUTPUT
@@ -79,12 +79,12 @@ def _find_cycle_members(view: ViewDeclaration, program: ParsedProgram) -> list[V
 def _hash_views(
     views: Sequence[ViewDeclaration],
     view_columns: Mapping[str, Sequence[Column]],
-    found: Mapping[str, str],
+    hashes: Mapping[str, str],
     names: Mapping[str, Sequence[str]],
 ) -> dict[str, str]:
     """Return the fingerprints of views that read each other; a change of one changes all of them."""
     # Within the cycle a read counts by its name alone: the texts of all members are in each fingerprint anyway.
-    known = {**{view.name: "in the same circle" for view in views if view.cycle}, **found}
+    known = {**{view.name: "in the same circle" for view in views if view.cycle}, **hashes}
     described = {view.name: _describe_view(view, view_columns[view.name], known, names) for view in views}
     if len(views) == 1:
         return {name: digest(one) for name, one in described.items()}
@@ -92,7 +92,7 @@ def _hash_views(
 
 
 def _describe_view(
-    view: ViewDeclaration, columns: Sequence[Column], found: Mapping[str, str], names: Mapping[str, Sequence[str]]
+    view: ViewDeclaration, columns: Sequence[Column], hashes: Mapping[str, str], names: Mapping[str, Sequence[str]]
 ) -> dict[str, Any]:
     readable = {name: names[name] for name in view.reads}
     return {
@@ -100,7 +100,7 @@ def _describe_view(
         "kind": view.kind.value if view.declared is None else f"recursive {view.kind.value}",
         "columns": [[column.name, column.type.to_wire()] for column in columns],
         "query": normalise_query(view.query, readable),
-        "reads": {name: found[name] for name in view.reads},
+        "reads": {name: hashes[name] for name in view.reads},
         **_describe_time(view),
     }
 

@@ -87,38 +87,38 @@ class PreparedStatements:
         return self._find_statement(cursor, name, len(values)).with_values(values)
 
     def _find_statement(self, cursor: Cursor, name: Name, count: int) -> PreparedStatement:
-        found = self._known.get(name.text)
-        if found is None:
+        statement = self._known.get(name.text)
+        if statement is None:
             message = f"No statement {name.text} is prepared before in this request: PREPARE {name.text} AS ..."
             raise cursor.failure_at(name.span, message, COMPILATION_ERROR)
-        if found.count != count:
-            message = f"Statement {name.text} takes {found.count} values, and EXECUTE gives {count}"
+        if statement.count != count:
+            message = f"Statement {name.text} takes {statement.count} values, and EXECUTE gives {count}"
             raise cursor.failure_at(name.span, message, COMPILATION_ERROR)
-        return found
+        return statement
 
     def _types(self, cursor: Cursor) -> tuple[str, ...]:
-        found = []
+        types = []
         while True:
             first = cursor.index
             parse_type(cursor)
-            found.append(_text(cursor, first, cursor.index))
+            types.append(_text(cursor, first, cursor.index))
             if not cursor.take(","):
                 break
         cursor.expect(")")
-        return tuple(found)
+        return tuple(types)
 
     def _values(self, cursor: Cursor) -> list[str]:
-        found: list[str] = []
+        values: list[str] = []
         while not cursor.at(")"):
             first, last = cursor.index, cursor.expression_end(_ANY)
             if last == first:
                 raise cursor.failure("Expected a value")
-            found.append(_text(cursor, first, last))
+            values.append(_text(cursor, first, last))
             cursor.index = last
             if not cursor.take(","):
                 break
         cursor.expect(")")
-        return found
+        return values
 
     def _parameters(self, tokens: Sequence[Token], start: int) -> list[tuple[int, int, int]]:
         return [

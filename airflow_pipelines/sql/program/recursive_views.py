@@ -86,10 +86,10 @@ def recursion_errors(
     for name, view in views.items():
         if not any(views[member].declared is not None for member in view.cycle):
             continue
-        for found in not_monotone(trees[name], frozenset(view.cycle)):
-            read = found.read
+        for refusal in not_monotone(trees[name], frozenset(view.cycle)):
+            read = refusal.read
             message = (
-                f"View {display(name)} is part of a recursion and reads {display(read.name)} {found.reason}: there more rows of "
+                f"View {display(name)} is part of a recursion and reads {display(read.name)} {refusal.reason}: there more rows of "
                 f"{display(read.name)} can mean fewer rows of {display(name)}, so the recursion would have no definite result"
             )
             messages.append(source.message(source.span(*view.place(read.start, read.end)), COMPILATION_ERROR, message))

@@ -22,8 +22,8 @@ def statement_texts(text: str, given: Sequence[Table] = ()) -> Mapping[str, str]
     spans = {table.name: table.span for table in program.tables.values()}
     spans |= {view.name: view.span for view in program.views.values()}
     starts = {folded.source.offset(span.start_line, span.start_column): name for name, span in spans.items() if span is not None}
-    found = {}
+    texts = {}
     for tokens in split_statements(folded.tokens):
         first, last = tokens[0].start, tokens[-1].end + 1
-        found.update({name: text[first:last] for start, name in starts.items() if first <= start < last})
-    return found
+        texts.update({name: text[first:last] for start, name in starts.items() if first <= start < last})
+    return texts

@@ -162,14 +162,14 @@ def _owners(query: Edited, tree: exp.Expr, place: tuple[int, int]) -> set[str]:
     """Return the qualifiers of all columns in an expression."""
     if tree.find(exp.Query, exp.Subquery):
         raise _failure(query, place, "A condition of an ASOF JOIN cannot hold a subquery")
-    found = set()
+    owners = set()
     for column in tree.find_all(exp.Column):
         if not column.table:
             raise _failure(
                 query, place, f"In an ASOF JOIN's conditions, say which table {column.name} belongs to: <table>.{column.name}"
             )
-        found.add(column.parts[0].name)
-    return found
+        owners.add(column.parts[0].name)
+    return owners
 
 
 def _ties(columns: ColumnTypes, direction: str) -> str:

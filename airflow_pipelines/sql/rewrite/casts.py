@@ -84,21 +84,21 @@ def cast_edits(walker: TokenWalker, types: Mapping[str, ColumnType]) -> Iterator
         split = _as(walker, call.at + 2, call.close)
         if split is None or split == call.at + 2:
             continue
-        found = _type(walker, split + 1, types)
-        if found is not None and found[1] == call.close:
+        target = _type(walker, split + 1, types)
+        if target is not None and target[1] == call.close:
             attempt = _CASTS[call.name]
-            if call.name == "safe_cast" or _is_different(walker, split + 1, call.close, found[0]):
+            if call.name == "safe_cast" or _is_different(walker, split + 1, call.close, target[0]):
                 value = walker.piece(walker.start(call.at + 2), walker.end(split - 1))
-                yield Edit(call.start, call.end, cast_text(value, found[0], attempt))
+                yield Edit(call.start, call.end, cast_text(value, target[0], attempt))
         elif call.name == "safe_cast":
             yield Edit(walker.start(call.at), walker.end(call.at), "TRY_CAST")
     for at in range(1, len(walker.tokens)):
         if walker.word(at) != "::":
             continue
-        first, found = walker.operand(at - 1), _type(walker, at + 1, types)
-        if first is not None and found is not None and _is_different(walker, at + 1, found[1], found[0]):
+        first, target = walker.operand(at - 1), _type(walker, at + 1, types)
+        if first is not None and target is not None and _is_different(walker, at + 1, target[1], target[0]):
             value = walker.piece(walker.start(first), walker.end(at - 1))
-            yield Edit(walker.start(first), walker.end(found[1] - 1), cast_text(value, found[0]))
+            yield Edit(walker.start(first), walker.end(target[1] - 1), cast_text(value, target[0]))
 
 
 def constructor_edits(walker: TokenWalker, types: Mapping[str, ColumnType]) -> Iterator[Edit]:

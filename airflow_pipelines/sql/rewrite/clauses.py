@@ -46,13 +46,13 @@ def selects(walker: TokenWalker) -> list[SelectText]:
     return [_select(walker, at) for at in range(len(walker.tokens)) if walker.word(at) == "select"]
 
 
-def around(found: list[SelectText], at: int) -> SelectText | None:
+def around(texts: list[SelectText], at: int) -> SelectText | None:
     """Return the innermost of the SELECTs that token ``at`` belongs to.
 
-    :param found: all SELECTs
+    :param texts: all SELECTs
     :param at: the token
     """
-    return max((select for select in found if select.start <= at < select.end), key=lambda select: select.start, default=None)
+    return max((select for select in texts if select.start <= at < select.end), key=lambda select: select.start, default=None)
 
 
 def text(walker: TokenWalker, tokens: Tokens) -> str:

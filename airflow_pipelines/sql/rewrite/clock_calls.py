@@ -49,9 +49,9 @@ def clock_edits(query: str, columns: Collection[str], now: str = _MARKER) -> lis
         before = tokens[at - 1].text.lower() if at else ""
         if before in {".", "as"}:
             continue
-        found = _call(tokens, at, name)
-        if found is not None:
-            end, text = found
+        call = _call(tokens, at, name)
+        if call is not None:
+            end, text = call
             edits.append(Edit(token.start, tokens[end].end + 1, text.format(now=now)))
         elif (
             name in _BARE and name not in columns and not _is_followed_by(tokens, at, "(") and not _is_followed_by(tokens, at, ".")

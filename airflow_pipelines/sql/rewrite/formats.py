@@ -53,9 +53,9 @@ def translate_format(_scan: TokenWalker, call: Call, arguments: Sequence[str]) -
         raise CallRefused(*call.arguments[0], f"{call.name.upper()} needs its format as a literal text; for others use DATE_FORMAT")
     text, parsing = arguments[0][1:-1], call.name.startswith("parse")
     known = _PATTERNS if parsing else {**_PATTERNS, **_COMPUTED}
-    for found in _SPECIFIER.finditer(text):
-        if found[0] not in known:
-            message = f"{call.name.upper()} does not know {found[0]}; it knows {' '.join(sorted(known))}"
+    for specifier in _SPECIFIER.finditer(text):
+        if specifier[0] not in known:
+            message = f"{call.name.upper()} does not know {specifier[0]}; it knows {' '.join(sorted(known))}"
             raise CallRefused(*call.arguments[0], message)
     if parsing:
         return FORMATTED[call.name].format(_pattern(text), arguments[1])
@@ -65,10 +65,13 @@ def translate_format(_scan: TokenWalker, call: Call, arguments: Sequence[str]) -
 def _write_value(text: str, value: str) -> str:
     """Return the text of a value: Spark's patterns between the parts that are computed."""
     parts, at = [], 0
-    for found in _SPECIFIER.finditer(text):
-        if found[0] in _COMPUTED:
-            parts += [_formatted_part(text[at : found.start()], value), f"CAST({_COMPUTED[found[0]].format(value)} AS STRING)"]
-            at = found.end()
+    for specifier in _SPECIFIER.finditer(text):
+        if specifier[0] in _COMPUTED:
+            parts += [
+                _formatted_part(text[at : specifier.start()], value),
+                f"CAST({_COMPUTED[specifier[0]].format(value)} AS STRING)",
+            ]
+            at = specifier.end()
     parts.append(_formatted_part(text[at:], value))
     kept = [part for part in parts if part]
     return kept[0] if len(kept) == 1 else f"CONCAT({', '.join(kept)})"
@@ -81,12 +84,12 @@ def _formatted_part(text: str, value: str) -> str:
 def _pattern(text: str) -> str:
     """Return Spark's pattern for a format text."""
     parts, at = [], 0
-    for found in _SPECIFIER.finditer(text):
-        parts += [_verbatim(text[at : found.start()]), _PATTERNS[found[0]]]
-        at = found.end()
+    for specifier in _SPECIFIER.finditer(text):
+        parts += [_verbatim(text[at : specifier.start()]), _PATTERNS[specifier[0]]]
+        at = specifier.end()
     return "".join([*parts, _verbatim(text[at:])])
 
 
 def _verbatim(text: str) -> str:
     # Letters between quotes stand for themselves; the quotes are doubled because the pattern is a SQL string.
-    return re.sub(r"[A-Za-z]+", lambda found: f"''{found[0]}''", text)
+    return re.sub(r"[A-Za-z]+", lambda letters: f"''{letters[0]}''", text)

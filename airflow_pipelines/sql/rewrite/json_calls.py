@@ -68,9 +68,9 @@ def json_call(_scan: TokenWalker, call: Call, arguments: Sequence[str]) -> str |
 def _each(name: str, value: str) -> str:
     kind, field = _EACH[name]
     pairs = f"TRANSFORM(MAP_ENTRIES({_FIELDS.format(value)}), f -> STRUCT(f.key AS key, {field} AS value))"
-    found = f"MAP_FROM_ENTRIES(FILTER({pairs}, f -> f.value IS NOT NULL))"
+    entries = f"MAP_FROM_ENTRIES(FILTER({pairs}, f -> f.value IS NOT NULL))"
     none = f"CAST(MAP() AS MAP<STRING, {kind}>)"
-    return f"CASE WHEN ({value}) IS NOT NULL THEN COALESCE({found}, {none}) END"
+    return f"CASE WHEN ({value}) IS NOT NULL THEN COALESCE({entries}, {none}) END"
 
 
 def _lambda(text: str) -> tuple[str, str, str]:

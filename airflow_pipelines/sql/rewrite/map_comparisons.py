@@ -28,8 +28,8 @@ def compare_maps(kind: str, function: str, query: str, start: int, end: int) -> 
     at = [at for at, token in enumerate(walker.tokens) if start <= token.start and token.end < end]
     if not at or not kind.lower().startswith(("map<", "array<")) or "VARIANT" in kind:
         return []
-    found = list(_edits(walker, function, (at[0], at[-1] + 1), kind))
-    return [edit for edit in found if edit is not None] if all(edit is not None for edit in found) else []
+    edits = list(_edits(walker, function, (at[0], at[-1] + 1), kind))
+    return [edit for edit in edits if edit is not None] if all(edit is not None for edit in edits) else []
 
 
 def _edits(walker: TokenWalker, function: str, tokens: Tokens, kind: str) -> Iterator[Edit | None]:

@@ -45,14 +45,14 @@ def input_columns(select: exp.Select, analyzer: Analyzer) -> tuple[InputColumn, 
     :param select: the SELECT, within its query
     :param analyzer: the analyzer, which knows the relations that the query reads
     """
-    found: list[InputColumn] = []
+    inputs: list[InputColumn] = []
     for alias in _aliases(select):
         try:
             columns = analyzer.columns(_query(select, [f"{quote(alias)}.*"]))
         except AnalysisFailed:
             return None
-        found += [InputColumn(alias, name, kind) for name, kind in columns]
-    return (*found, *_find_unnamed(select, found, analyzer)) if _has_unnamed(select) else tuple(found)
+        inputs += [InputColumn(alias, name, kind) for name, kind in columns]
+    return (*inputs, *_find_unnamed(select, inputs, analyzer)) if _has_unnamed(select) else tuple(inputs)
 
 
 def _has_unnamed(select: exp.Select) -> bool:
@@ -184,9 +184,9 @@ def _inside(tree: exp.Expr, clause: exp.Expr) -> exp.Expr | None:
 
 def _before(clauses: list[exp.Expr], own: exp.Expr | None) -> list[exp.Expr]:
     """Return the common table expressions that one may read: those before it."""
-    found = []
+    earlier = []
     for clause in clauses:
         if clause is own:
             break
-        found.append(clause)
-    return found
+        earlier.append(clause)
+    return earlier

@@ -98,10 +98,10 @@ def of_times(text: str, start: int, end: int) -> Edit | str | None:
         if call.name.lower() == "date_trunc" and len(arguments) == 2:
             unit, value = arguments[0].strip("'").lower(), arguments[1]
             for written, rounded in ((_floor, _time_floor), (_ceil, _time_ceil)):
-                found = next((outer for outer in around if text[outer.start : outer.end] == written(value, unit)), None)
-                if found is not None:
+                rounding = next((outer for outer in around if text[outer.start : outer.end] == written(value, unit)), None)
+                if rounding is not None:
                     is_known = unit in _PARTS_OF_DAY
-                    return Edit(found.start, found.end, rounded(value, unit)) if is_known else _no_part("is rounded to", unit)
+                    return Edit(rounding.start, rounding.end, rounded(value, unit)) if is_known else _no_part("is rounded to", unit)
             return "DATE_TRUNC is of dates: write TIME_TRUNC(time, unit) for a TIME"
         if call.name.lower() in _DIFFERENCES and len(arguments) == 3:
             unit = arguments[0].lower()

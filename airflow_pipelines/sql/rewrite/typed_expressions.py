@@ -48,8 +48,10 @@ def _divisions(query: Edited, analyzer: Analyzer) -> Edited:
     if "/" not in query.text:
         return query
     text = query.text
-    found = [division for division in _find_divisions(text) if _may_fail(text[slice(*division.right)])]
-    floating = [division for division, is_floating in zip(found, _are_floating(found, text, analyzer), strict=True) if is_floating]
+    divisions = [division for division in _find_divisions(text) if _may_fail(text[slice(*division.right)])]
+    floating = [
+        division for division, is_floating in zip(divisions, _are_floating(divisions, text, analyzer), strict=True) if is_floating
+    ]
     return query.edit(_edits(text, floating, 0, len(text)))
 
 

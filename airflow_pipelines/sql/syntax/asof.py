@@ -27,8 +27,8 @@ class AsofPlaces:
 
 def asof_places(join: exp.Join) -> AsofPlaces | None:
     """Return the positions of an ASOF join's pieces, or None for any other join."""
-    found = join.meta.get(_PLACES)
-    return found if isinstance(found, AsofPlaces) else None
+    places = join.meta.get(_PLACES)
+    return places if isinstance(places, AsofPlaces) else None
 
 
 class AsofParser(SparkParser):
@@ -66,8 +66,8 @@ class AsofParser(SparkParser):
 
     def _parse_with_place(self, parse: Any) -> tuple[Any, tuple[int, int]]:
         start = self._curr
-        found = parse()
+        tree = parse()
         end = self._prev
-        if found is None or start is None or end is None:
+        if tree is None or start is None or end is None:
             self.raise_error("An ASOF JOIN is not complete")
-        return found, (start.start, end.end + 1)
+        return tree, (start.start, end.end + 1)

@@ -32,14 +32,14 @@ def balance_chains(tree: exp.Expr) -> exp.Expr:
 
 def _conditions(top: exp.Expr) -> list[exp.Expr]:
     """Return the conditions of a chain in the order of their text."""
-    found, waiting = [], [top]
+    conditions, waiting = [], [top]
     while waiting:
         node = waiting.pop()
         if type(node) is type(top):
             waiting += [node.expression, node.this]
         else:
-            found.append(node)
-    return found
+            conditions.append(node)
+    return conditions
 
 
 def _halve(kind: type[exp.Expr], conditions: list[exp.Expr]) -> exp.Expr:

@@ -137,8 +137,8 @@ def _read_array(string: PropertyString) -> list[_Element]:
 
 
 def _skip(text: str, place: int) -> int:
-    found = _SPACE.match(text, place)
-    return found.end() if found else place
+    space = _SPACE.match(text, place)
+    return space.end() if space else place
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

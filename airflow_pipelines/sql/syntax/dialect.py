@@ -106,19 +106,19 @@ class _Parser(WindowTableParser):
     }
 
     def _parse_types(self, *args: Any, **kwargs: Any) -> Any:
-        found = super()._parse_types(*args, **kwargs)
-        if isinstance(found, exp.DataType) and isinstance(collation := found.args.get("collate"), exp.Column):
+        parsed = super()._parse_types(*args, **kwargs)
+        if isinstance(parsed, exp.DataType) and isinstance(collation := parsed.args.get("collate"), exp.Column):
             # sqlglot takes the name of a collation for a column, which no relation has.
-            found.set("collate", exp.Var(this=collation.name))
-        return found
+            parsed.set("collate", exp.Var(this=collation.name))
+        return parsed
 
     def _parse_function(self, *args: Any, **kwargs: Any) -> Any:
-        found = super()._parse_function(*args, **kwargs)
-        if isinstance(found, exp.Anonymous) and found.name.lower() in _UNIT_FIRST and len(found.expressions) == 3:
-            unit = found.expressions[0]
+        parsed = super()._parse_function(*args, **kwargs)
+        if isinstance(parsed, exp.Anonymous) and parsed.name.lower() in _UNIT_FIRST and len(parsed.expressions) == 3:
+            unit = parsed.expressions[0]
             if isinstance(unit, exp.Column) and not unit.table:
                 unit.replace(exp.Var(this=unit.name))
-        return found
+        return parsed
 
     def operand_size(self, tokens: list[Token], sql: str) -> int:
         """Return the number of tokens of the operand of a comparison at the start of some tokens."""
@@ -133,11 +133,11 @@ class _Parser(WindowTableParser):
         where = token or self._curr or self._prev
         at_end = not token and not self._curr
         start, end = (where.start, where.end + 1) if where else (0, 0)
-        found = "the end of the statement" if at_end else repr(self.sql[start:end])
+        actual = "the end of the statement" if at_end else repr(self.sql[start:end])
         wanted = _INCOMPLETE.sub("Incomplete expression", _TOKEN_DUMP.sub("", message)).rstrip(". ")
         may_be_meant = "after CASE" in wanted or (where and may_be_name(where, at_end))
         advice = _ADVICE if may_be_meant else ""
-        raise SyntaxFailure(start, end, f"{wanted}; found {found}{advice}")
+        raise SyntaxFailure(start, end, f"{wanted}; found {actual}{advice}")
 
     def validate_expression(self, expression: Any, args: Any = None) -> Any:
         # Spark checks the number of arguments: it knows all functions and names them in its errors.
@@ -151,10 +151,10 @@ class _OperandParser(_Parser):
 
     def _parse_factor_operand(self) -> Any:
         first = self._index
-        found = super()._parse_factor_operand()
-        if isinstance(found, exp.Expr) and self._index > first:
-            found.meta[OPERAND] = (self._tokens[first].start, self._tokens[self._index - 1].end + 1)
-        return found
+        operand = super()._parse_factor_operand()
+        if isinstance(operand, exp.Expr) and self._index > first:
+            operand.meta[OPERAND] = (self._tokens[first].start, self._tokens[self._index - 1].end + 1)
+        return operand
 
 
 OPERAND = "operand"

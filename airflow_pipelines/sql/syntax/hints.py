@@ -12,8 +12,8 @@ def literal_hint(before: str) -> str:
 
     :returns: a hint as from :func:`string_hint`
     """
-    found = _TYPED_LITERAL.search(before)
-    return "." + string_hint(found[1]) if found is not None else ""
+    literal = _TYPED_LITERAL.search(before)
+    return "." + string_hint(literal[1]) if literal is not None else ""
 
 
 def string_hint(written: str) -> str:

@@ -19,8 +19,8 @@ class RelationReference:
 
 def references(tree: exp.Expr) -> list[RelationReference]:
     """Return the relations that a query reads, in the order of the text, without common table expressions."""
-    found = [_reference(table) for table in tree.find_all(exp.Table) if _is_relation(table)]
-    return sorted(found, key=lambda reference: reference.start)
+    relations = [_reference(table) for table in tree.find_all(exp.Table) if _is_relation(table)]
+    return sorted(relations, key=lambda reference: reference.start)
 
 
 def _reference(table: exp.Table) -> RelationReference:

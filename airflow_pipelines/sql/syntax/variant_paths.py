@@ -42,9 +42,9 @@ def variant_paths(tokens: Sequence[Token]) -> Iterator[VariantPath]:
         elif in_types and token.text.strip(">") == "":
             in_types = max(0, in_types - len(token.text))
         elif kind is TokenType.COLON and not in_types and not in_braces and _ends_base(before):
-            found = _path(tokens, at)
-            if found is not None:
-                yield found
+            path = _path(tokens, at)
+            if path is not None:
+                yield path
 
 
 def _ends_base(token: Token | None) -> bool:

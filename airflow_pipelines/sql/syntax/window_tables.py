@@ -42,8 +42,8 @@ class WindowTablePlaces:
 
 def window_table_places(table: exp.Expr) -> WindowTablePlaces | None:
     """Return the positions of a window table's pieces, or None for any other entry of FROM."""
-    found = table.meta.get(_PLACES)
-    return found if isinstance(found, WindowTablePlaces) else None
+    places = table.meta.get(_PLACES)
+    return places if isinstance(places, WindowTablePlaces) else None
 
 
 class WindowTableParser(AsofParser):
@@ -64,9 +64,9 @@ class WindowTableParser(AsofParser):
 
     def _has_named_table(self, function: str) -> bool:
         index = self._index
-        found = bool(self._match_text_seq(function, "(")) and self._take_name() is not None
+        is_named = bool(self._match_text_seq(function, "(")) and self._take_name() is not None
         self._retreat(index)
-        return found
+        return is_named
 
     def _take_name(self) -> str | None:
         """Return the name before an arrow, and skip both."""
@@ -89,13 +89,13 @@ class WindowTableParser(AsofParser):
                 if self._match(TokenType.PARTITION_BY):
                     keys += self._parse_key_places()
             elif self._match_text_seq("DESCRIPTOR", "("):
-                found = self._parse_key_places()
+                descriptors = self._parse_key_places()
                 tree = exp.Null()
                 self._match_r_paren()
                 if "timecol" in pieces or name == "keys":
-                    keys += found
+                    keys += descriptors
                 else:
-                    pieces["timecol"] = found[0]
+                    pieces["timecol"] = descriptors[0]
             else:
                 tree, place = self._parse_with_place(self._parse_disjunction)
                 free = [each for each in _ARGUMENTS[function] if each not in pieces and each not in {"data", "timecol"}]

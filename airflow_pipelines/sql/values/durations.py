@@ -23,11 +23,11 @@ def microseconds(written: str) -> int:
 
     :raises ValueError: if it is no constant, or has months or years, whose length differs
     """
-    found = _INTERVAL.fullmatch(written.strip())
-    if found is None:
+    parsed = _INTERVAL.fullmatch(written.strip())
+    if parsed is None:
         raise ValueError(f"{written} is not a constant length of time such as INTERVAL '1' MINUTE")
-    value, units = found["text"] if found["text"] is not None else found["number"], found["units"].upper().split()
-    sign = -1 if found["sign"] else 1
+    value, units = parsed["text"] if parsed["text"] is not None else parsed["number"], parsed["units"].upper().split()
+    sign = -1 if parsed["sign"] else 1
     if not units:
         return sign * _of_pairs(value, written)
     if len(units) == 3 and units[1] == "TO":
@@ -42,12 +42,12 @@ def months(written: str) -> int:
 
     :raises ValueError: if it is no such constant
     """
-    found = _INTERVAL.fullmatch(written.strip())
+    parsed = _INTERVAL.fullmatch(written.strip())
     failure = ValueError(f"{written} is not a constant number of months such as INTERVAL '1-3' YEAR TO MONTH")
-    if found is None:
+    if parsed is None:
         raise failure
-    value, units = found["text"] if found["text"] is not None else found["number"], found["units"].upper().split()
-    sign = -1 if found["sign"] else 1
+    value, units = parsed["text"] if parsed["text"] is not None else parsed["number"], parsed["units"].upper().split()
+    sign = -1 if parsed["sign"] else 1
     pair = _YEARS_AND_MONTHS.fullmatch(value.strip())
     if units == ["YEAR", "TO", "MONTH"] and pair is not None:
         return sign * (-1 if pair[1] == "-" else 1) * (12 * int(pair[2]) + int(pair[3]))

@@ -37,15 +37,15 @@ def with_plain_quotients(text: str) -> str:
 
 def _arguments(text: str, start: int) -> list[str]:
     """Return the arguments of the call whose first one starts at an offset."""
-    found, first, depth = [], start, 0
+    arguments, first, depth = [], start, 0
     for token in tokenise(text[start:]):
         word, place = token.text, start + token.start
         if token.token_type in LITERALS or token.token_type is TokenType.IDENTIFIER:
             continue
         if depth == 0 and word in {",", ")"}:
-            found.append(text[first:place].strip())
+            arguments.append(text[first:place].strip())
             first = place + 1
             if word == ")":
                 break
         depth += (word in _OPENING) - (word in _CLOSING)
-    return found
+    return arguments

@@ -113,11 +113,11 @@ class _Walk:
 
         Their order depends only on the hashes themselves.
         """
-        found = []
+        hashes = []
         while self._waiting:
             name, content = self._waiting.pop()
-            found.append(_hash("reached", name, content()))
-        return sorted(found)
+            hashes.append(_hash("reached", name, content()))
+        return sorted(hashes)
 
     def digest(self, value: Any) -> bytes:
         """Return the hash of a value with everything that it uses."""
@@ -133,16 +133,16 @@ class _Walk:
         outer, self._lowest = self._lowest, math.inf
         self._path[key] = depth
         try:
-            found = self._digest(value)
+            hashed = self._digest(value)
         finally:
             del self._path[key]
         if self._lowest >= depth:
             # It does not refer to an enclosing value, so its hash is the same wherever it is used.
-            self._known[key] = found
+            self._known[key] = hashed
             self._alive.append(value)
             self._lowest = math.inf
         self._lowest = min(outer, self._lowest)
-        return found
+        return hashed
 
     def _digest(self, value: Any) -> bytes:
         if isinstance(value, FunctionType | type):
@@ -242,8 +242,8 @@ class _Walk:
         if "__dataclass_fields__" in values or "_fields" in values:
             # Leave out methods that were generated from the fields: they follow from the fields.
             values = {name: each for name, each in values.items() if not isinstance(each, _CALLED) or _is_written(each)}
-        found = {name: self.digest(each) for name, each in values.items()}
-        return found | {"annotated": _hash("names", *sorted(vars(cls).get("__annotations__", {})))}
+        hashes = {name: self.digest(each) for name, each in values.items()}
+        return hashes | {"annotated": _hash("names", *sorted(vars(cls).get("__annotations__", {})))}
 
     def _method(self, method: MethodType) -> bytes:
         return _hash("method", self.digest(method.__func__), self.digest(method.__self__))
@@ -324,10 +324,10 @@ def _qualify_name(value: Any) -> str:
 
 
 def _is_found_by_name(value: Any) -> bool:
-    found: Any = sys.modules.get(value.__module__)
+    named: Any = sys.modules.get(value.__module__)
     for part in value.__qualname__.split("."):
-        found = getattr(found, part, None)
-    return found is value
+        named = getattr(named, part, None)
+    return named is value
 
 
 def _globals_of(code: CodeType, values: Mapping[str, Any]) -> Iterator[tuple[str, Any, tuple[str, ...]]]:

@@ -63,16 +63,16 @@ def imports_of(code: CodeType) -> set[str]:
     :param code: the code
     :returns: names of modules, and of objects that are imported from them, which may be modules as well
     """
-    found: set[str] = set()
+    names: set[str] = set()
     for each in nested_code(code):
         module = ""
         for instruction in dis.get_instructions(each):
             if instruction.opname == "IMPORT_NAME":
                 module = instruction.argval
-                found.add(module)
+                names.add(module)
             elif instruction.opname == "IMPORT_FROM":
-                found.add(f"{module}.{instruction.argval}")
-    return found - {""}
+                names.add(f"{module}.{instruction.argval}")
+    return names - {""}
 
 
 def _describe(value: Any) -> str:

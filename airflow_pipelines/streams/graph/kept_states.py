@@ -46,7 +46,7 @@ def kept_states(
         be opened in time, which is logged, or because it may ask for states later
     """
     operator = step.node.operator
-    found = {state.name: state for state in operator.own_states()}
+    states = {state.name: state for state in operator.own_states()}
     functions = [each for each in operator.user_objects().values() if isinstance(each, Function)]
     if any(map(_asks_while_it_runs, functions)):
         return None
@@ -72,8 +72,8 @@ def kept_states(
             return None
         if asked is None:
             return None
-        found |= {name: describe_state(descriptor) for name, descriptor in asked.items()}
-    return tuple(found[name] for name in sorted(found))
+        states |= {name: describe_state(descriptor) for name, descriptor in asked.items()}
+    return tuple(states[name] for name in sorted(states))
 
 
 def _asks_while_it_runs(function: Function) -> bool:

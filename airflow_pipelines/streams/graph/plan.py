@@ -25,7 +25,7 @@ def plan_json(graph: Graph, sinks: Sequence[int], defaults: Defaults) -> str:
 
 def _node(plan: Plan, chain: Chain) -> dict[str, Any]:
     node = chain.head.node
-    found: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "id": node.id,
         "type": node.name,
         "pact": node.operator.kind,
@@ -34,16 +34,16 @@ def _node(plan: Plan, chain: Chain) -> dict[str, Any]:
     }
     predecessors = [_describe_predecessor(link) for link in plan.into(chain)]
     if predecessors:
-        found["predecessors"] = predecessors
-    return found
+        entry["predecessors"] = predecessors
+    return entry
 
 
 def _describe_predecessor(link: Link) -> dict[str, Any]:
     side = "second" if link.edge.port else "first"
-    found = {"id": link.edge.source, "ship_strategy": link.edge.exchange.kind.value, "side": side}
+    predecessor = {"id": link.edge.source, "ship_strategy": link.edge.exchange.kind.value, "side": side}
     if link.edge.tag is not None:
-        found["side_output"] = link.edge.tag
-    return found
+        predecessor["side_output"] = link.edge.tag
+    return predecessor
 
 
 def explain(plan: Plan) -> str:

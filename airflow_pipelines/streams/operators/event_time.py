@@ -71,12 +71,12 @@ class EventTime:
             ) from None
 
     def _select_later(self, watermarks: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-        found = []
+        later = []
         for count, watermark in watermarks:
             if watermark > self.watermark:
                 self.watermark = watermark
-                found.append((count, watermark))
-        return found
+                later.append((count, watermark))
+        return later
 
     def tick(self, now: int) -> int | None:
         """Advance processing time.

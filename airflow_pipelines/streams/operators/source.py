@@ -193,9 +193,9 @@ class SourceOperator(Operator):
         if self._descriptions is None or self._is_stopped or self.known_splits is None:
             return
         try:
-            found = self.known_splits.look()
-            if len(found) > len(self._descriptions):
-                self._add_splits(found, {})
+            descriptions = self.known_splits.look()
+            if len(descriptions) > len(self._descriptions):
+                self._add_splits(descriptions, {})
         except Exception as error:
             note_operator(error, self.name, "looking for splits that have appeared")
             raise

@@ -245,9 +245,9 @@ class _Windows(KeyedOperator):
         candidates = self._merging.merge_candidates(merged, new)
         result = None
         if candidates:
-            found = _Merges()
-            self._merging.merge_windows([*candidates, new], found)
-            for parts, becomes in found.merges:
+            recorder = _Merges()
+            self._merging.merge_windows([*candidates, new], recorder)
+            for parts, becomes in recorder.merges:
                 old = [part for part in parts if part in merged]
                 if old and new in parts:
                     result = becomes

@@ -102,28 +102,28 @@ def _check(needs: PythonNeeds) -> None:
 
 
 def _compute_fingerprint(needs: PythonNeeds) -> str:
-    found = Fingerprint()
+    fingerprint = Fingerprint()
     # A virtual environment names the interpreter that it was made with, and the packages that it sees.
     for text in (_LAYOUT, sys.version, sys.executable, *packages_of_this_process(), str(needs.executable)):
-        found.text(text)
+        fingerprint.text(text)
     outside = None if needs.executable is None else shutil.which(needs.executable)
     if outside is not None:
-        found.text(f"{Path(outside).resolve()} {Path(outside).stat().st_mtime_ns}")
+        fingerprint.text(f"{Path(outside).resolve()} {Path(outside).stat().st_mtime_ns}")
     if needs.requirements is not None:
         for text in (needs.requirements.text, needs.requirements.constraints):
-            found.text(text)
+            fingerprint.text(text)
         # Suitable packages of this process are not installed again, so an environment is valid only while they are unchanged.
         for folder in packages_of_this_process():
-            found.text(str(Path(folder).stat().st_mtime_ns if Path(folder).is_dir() else None))
+            fingerprint.text(str(Path(folder).stat().st_mtime_ns if Path(folder).is_dir() else None))
         if needs.requirements.cached_packages is not None:
-            found.path(needs.requirements.cached_packages)
+            fingerprint.path(needs.requirements.cached_packages)
     for archive in needs.archives:
-        found.text(f"archive {archive.target}")
-        found.path(archive.path)
+        fingerprint.text(f"archive {archive.target}")
+        fingerprint.path(archive.path)
     for file in needs.files:
-        found.text(f"importable {file.name}")
-        found.path(file)
-    return found.digest()
+        fingerprint.text(f"importable {file.name}")
+        fingerprint.path(file)
+    return fingerprint.digest()
 
 
 def _is_usable(ready: Path, needs: PythonNeeds) -> bool:
@@ -186,12 +186,12 @@ def _make_virtual(needs: PythonNeeds, folder: Path, limit_seconds: float) -> Non
 
 def _find_executable(given: str, archives: Path) -> Path:
     inside = archives / given
-    found = str(inside) if inside.is_file() else shutil.which(given)
-    if found is None:
+    executable = str(inside) if inside.is_file() else shutil.which(given)
+    if executable is None:
         raise PythonEnvironmentError(
             f"There is no Python executable {given!r}: neither in an archive of the program, nor as a path, nor as a command."
         )
-    return Path(found).absolute()
+    return Path(executable).absolute()
 
 
 def _publish(folder: Path, ready: Path) -> None:

@@ -90,21 +90,21 @@ class PythonNeeds:
         def path(file: Path) -> str:
             return str(file.relative_to(folder) if file.is_relative_to(folder) else file)
 
-        found: dict[str, Any] = {}
+        parts: dict[str, Any] = {}
         if self.requirements is not None:
             packages = self.requirements.cached_packages
-            found["requirements"] = {
+            parts["requirements"] = {
                 "text": self.requirements.text,
                 "constraints": self.requirements.constraints,
                 "cached_packages": None if packages is None else path(packages),
             }
         if self.archives:
-            found["archives"] = [[path(archive.path), archive.target] for archive in self.archives]
+            parts["archives"] = [[path(archive.path), archive.target] for archive in self.archives]
         if self.files:
-            found["files"] = [path(file) for file in self.files]
+            parts["files"] = [path(file) for file in self.files]
         if self.executable is not None:
-            found["executable"] = self.executable
-        return found
+            parts["executable"] = self.executable
+        return parts
 
     @classmethod
     def from_json(cls, parts: Mapping[str, Any], folder: Path) -> PythonNeeds:
@@ -115,12 +115,14 @@ class PythonNeeds:
         :returns: the needs
         """
         requirements = parts.get("requirements")
-        found = None
+        required = None
         if requirements is not None:
             packages = requirements["cached_packages"]
-            found = Requirements(requirements["text"], requirements["constraints"], None if packages is None else folder / packages)
+            required = Requirements(
+                requirements["text"], requirements["constraints"], None if packages is None else folder / packages
+            )
         return cls(
-            requirements=found,
+            requirements=required,
             archives=tuple(Archive(folder / path, target) for path, target in parts.get("archives", ())),
             files=tuple(folder / path for path in parts.get("files", ())),
             executable=parts.get("executable"),

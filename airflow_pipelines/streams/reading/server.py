@@ -58,11 +58,11 @@ def serve() -> None:
 
 def sources_of(bound: BoundProgram) -> dict[str, NamedSource]:
     """Return the sources of a program that are read outside of the engine, by uid."""
-    found = {}
+    sources = {}
     for chain in bound.plan.chains:
         operator = chain.head.node.operator
         if isinstance(operator, Read) and not isinstance(operator.source, RelationSource):
-            found[chain.head.uid] = NamedSource(
+            sources[chain.head.uid] = NamedSource(
                 chain.head.uid,
                 chain.head.name,
                 operator.source,
@@ -70,7 +70,7 @@ def sources_of(bound: BoundProgram) -> dict[str, NamedSource]:
                 chain.max_parallelism,
                 bound.settings.job_parameters,
             )
-    return found
+    return sources
 
 
 class ReadingServer:

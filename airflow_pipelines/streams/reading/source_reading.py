@@ -207,7 +207,7 @@ class SourceReading:
 
         :returns: True if there was something to read
         """
-        found = False
+        has_read = False
         for _ in range(len(self._turn)):
             limit = min(self._outbox.room(), self._outbox.message_elements)
             if limit <= 0 or self._outbox.is_closed:
@@ -215,16 +215,16 @@ class SourceReading:
             split = self._turn[0]
             with self._noting(f"reading split {split.number}"):
                 if isinstance(split.reader, FunctionReader):
-                    found = self._take_one_by_one(split, split.reader, limit) or found
+                    has_read = self._take_one_by_one(split, split.reader, limit) or has_read
                 else:
-                    found = self._poll(split, limit) or found
+                    has_read = self._poll(split, limit) or has_read
             if split.has_ended:
                 self._turn.popleft()
             else:
                 self._turn.rotate(-1)
         if not self._outbox.is_closed:
             self._end_if_nothing_follows()
-        return found
+        return has_read
 
     def _poll(self, split: _Split, limit: int) -> bool:
         polled = split.reader.poll(limit)
@@ -244,11 +244,11 @@ class SourceReading:
         values: list[Any] = []
         timestamps: list[int | None] = []
         cost = due = 0.0
-        found = False
+        has_given = False
 
         def give(is_last: bool = False) -> None:
-            nonlocal values, timestamps, found, cost, due
-            found = True
+            nonlocal values, timestamps, has_given, cost, due
+            has_given = True
             began = time.monotonic()
             position = self._keep_position(split)
             # A single long measurement may be due to another thread, so the cost at most doubles each time.
@@ -268,7 +268,7 @@ class SourceReading:
         split.has_ended = reader.hand_over(limit, take)
         if values or split.has_ended:
             give(split.has_ended)
-        return found
+        return has_given
 
     def _keep_position(self, split: _Split) -> KeptPosition:
         return KeptPosition(split.reader.position(), f"the position of split {split.number} of {self._source.name!r}")

@@ -160,12 +160,12 @@ class PageRows:
     def _positions(self, keys: Mapping[bytes, Row | None]) -> dict[bytes, int]:
         if len(keys) > _FEW:
             return {key_in(data): number for number, data in enumerate(self.data)}
-        found: dict[bytes, int] = {}
+        positions: dict[bytes, int] = {}
         for key, row in keys.items():
             number = self._position(key, key_hashes(key)[1] if row is None else row.bits)
             if number is not None:
-                found[key] = number
-        return found
+                positions[key] = number
+        return positions
 
     def _position(self, key: bytes, bits: int) -> int | None:
         prefix = _U32.pack(len(key)) + key

@@ -221,7 +221,7 @@ class KeyedStore:
         :returns: the key, the timestamp of its next timer, and its stored bytes, or None if it waits
         """
         waiting = self._waiting.get(page_id, {})
-        found: list[tuple[bytes, int, bytes | None]] = [
+        due: list[tuple[bytes, int, bytes | None]] = [
             (data, row.times[domain], None) for data, row in waiting.items() if row is not None and row.times[domain] != NEVER
         ]
         rows = self._pages.rows(page_id)
@@ -229,8 +229,8 @@ class KeyedStore:
             if time != NEVER:
                 data = key_in(entry)
                 if data not in self._entries and data not in waiting:
-                    found.append((data, time, kept_in(entry)))
-        return found
+                    due.append((data, time, kept_in(entry)))
+        return due
 
     def next_stored_due(self, domain: int) -> int | None:
         """Return the timestamp of the next timer of an entry at rest.

@@ -72,12 +72,12 @@ class _Tumbling:
         :returns: its window
         """
         start = timestamp - (timestamp - self.offset) % self.size
-        found = self._known.get(start)
-        if found is None:
+        window = self._known.get(start)
+        if window is None:
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
-            found = self._known[start] = (TimeWindow(start, start + self.size),)
-        return found
+            window = self._known[start] = (TimeWindow(start, start + self.size),)
+        return window
 
 
 class TumblingEventTimeWindows(_EventTime, _Tumbling, WindowAssigner):

@@ -103,11 +103,11 @@ class MustStay:
 class JobReply:
     """The reply to a job.
 
-    :param found: the result
+    :param outcome: the result
     :param stdout: the text that was printed to ``stdout``
     :param stderr: the text that was printed to ``stderr``, and logged
     """
 
-    found: ChainDone | MustStay | Failure
+    outcome: ChainDone | MustStay | Failure
     stdout: str = ""
     stderr: str = ""

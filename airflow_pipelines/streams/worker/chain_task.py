@@ -30,20 +30,20 @@ def run_chain_job(data: bytes) -> bytes:
     :returns: a :class:`JobReply` as bytes
     """
     job: ChainJob = pickle.loads(data)  # noqa: S301 (made by the process of the program)
-    found: Any
+    outcome: Any
     with in_place(job.program.place) as printed:
         folders = job.program.place.folders
         try:
             bound = BoundProgram.from_bytes(job.program.program)
             folders = (*folders, bound.folder)
-            found = _Run(job, bound).run()
-            if found.bytes > job.most_bytes:
-                found = MustStay(f"it gives more than {job.most_bytes >> 20} MiB")
+            outcome = _Run(job, bound).run()
+            if outcome.bytes > job.most_bytes:
+                outcome = MustStay(f"it gives more than {job.most_bytes >> 20} MiB")
         except _CannotTravelError as error:
-            found = MustStay(str(error))
+            outcome = MustStay(str(error))
         except BaseException as error:  # noqa: BLE001 (whatever a function raises ends the program)
-            found = failure_of(error, folders)
-    return pickle.dumps(JobReply(found, printed.stdout.getvalue(), printed.stderr.getvalue()), 5)
+            outcome = failure_of(error, folders)
+    return pickle.dumps(JobReply(outcome, printed.stdout.getvalue(), printed.stderr.getvalue()), 5)
 
 
 class _CannotTravelError(Exception):

@@ -22,16 +22,16 @@ def unpicklable(value: Any, path: str) -> str | None:
     try:
         cloudpickle.dumps(value, 5)
     except Exception:  # noqa: BLE001 (whatever it is, what causes it is looked for)
-        found, part = innermost(value, path, cloudpickle.dumps, _parts)
-        return f"{found} (of type {type(part).__name__})"
+        inner_path, part = innermost(value, path, cloudpickle.dumps, _parts)
+        return f"{inner_path} (of type {type(part).__name__})"
     return None
 
 
 def _parts(value: Any, path: str) -> Iterator[tuple[Any, str]]:
     if isinstance(value, FunctionType):
-        found = inspect.getclosurevars(value)
-        yield from ((item, f"{name!r}, which {value.__name__}() of {path} uses") for name, item in found.nonlocals.items())
-        yield from ((item, f"{name!r}, which {value.__name__}() of {path} uses") for name, item in found.globals.items())
+        variables = inspect.getclosurevars(value)
+        yield from ((item, f"{name!r}, which {value.__name__}() of {path} uses") for name, item in variables.nonlocals.items())
+        yield from ((item, f"{name!r}, which {value.__name__}() of {path} uses") for name, item in variables.globals.items())
         yield from ((item, f"a default of {value.__name__}() of {path}") for item in value.__defaults__ or ())
     elif isinstance(value, MethodType):
         yield value.__self__, path

@@ -63,5 +63,5 @@ def _shorten(frame: traceback.FrameSummary, folders: Sequence[str]) -> traceback
 
 def _line(name: str, number: int, folders: Sequence[str]) -> str:
     """Return the text of a line. The file may have moved since the program was bound."""
-    found = (linecache.getline(str(Path(folder) / name), number).strip() for folder in folders if folder)
-    return next((line for line in found if line), "")
+    lines = (linecache.getline(str(Path(folder) / name), number).strip() for folder in folders if folder)
+    return next((line for line in lines if line), "")

@@ -126,8 +126,8 @@ class Moving:
     def _run(self, chain: Chain, jobs: list[bytes]) -> list[ChainDone] | None:
         assert self._run_jobs is not None  # noqa: S101 (a step has begun)
         replies: list[JobReply] = [pickle.loads(data) for data in self._run_jobs(jobs)]  # noqa: S301 (made by this program)
-        stays = next((reply.found for reply in replies if isinstance(reply.found, MustStay)), None)
-        failure = next((reply.found for reply in replies if isinstance(reply.found, Failure)), None)
+        stays = next((reply.outcome for reply in replies if isinstance(reply.outcome, MustStay)), None)
+        failure = next((reply.outcome for reply in replies if isinstance(reply.outcome, Failure)), None)
         if stays is not None and failure is None:
             self._keep_here(chain, stays.reason)
             return None
@@ -137,7 +137,7 @@ class Moving:
         sys.stdout.flush()
         if failure is not None:
             raise FailedElsewhereError(failure)
-        return [reply.found for reply in replies if isinstance(reply.found, ChainDone)]
+        return [reply.outcome for reply in replies if isinstance(reply.outcome, ChainDone)]
 
     def _keep_here(self, chain: Chain, reason: str) -> None:
         self._staying.add(chain.number)

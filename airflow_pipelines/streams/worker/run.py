@@ -131,9 +131,9 @@ class ProgramRun:
         if now < self._next_metrics:
             return {}
         self._next_metrics = now + _METRICS_EVERY
-        found = self.metrics()
-        changed = {key: each for key, each in found.items() if self._told.get(key) != each}
-        self._told = found
+        current = self.metrics()
+        changed = {key: each for key, each in current.items() if self._told.get(key) != each}
+        self._told = current
         return changed
 
     def metrics(self) -> dict[tuple[str, int], TaskMetrics]:
@@ -141,7 +141,7 @@ class ProgramRun:
 
         :returns: metrics by uid of the operator and number of the task
         """
-        found = {}
+        by_task = {}
         self._count_waiting()
         for part in self._runner.parts():
             watermark = part.operator.current_watermark
@@ -149,8 +149,8 @@ class ProgramRun:
             pages, size = self._sizes.get(key, (0, 0))
             known = None if watermark == MIN_TIMESTAMP else watermark
             has_keys = part.store is not None and part.store.has_keys()
-            found[key] = TaskMetrics(known, pages, size, _collect_readings(part), self._waiting.get(key), has_keys)
-        return found
+            by_task[key] = TaskMetrics(known, pages, size, _collect_readings(part), self._waiting.get(key), has_keys)
+        return by_task
 
     def _count_waiting(self) -> None:
         """Count the keys that wait for event time, once event time stands still: only then are these numbers of interest."""

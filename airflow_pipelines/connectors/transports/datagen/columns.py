@@ -114,13 +114,13 @@ def settings_by_name(settings: Mapping[str, FieldOptions], names: Iterable[str],
     """
     known = list(names)
     folded = {name.lower(): name for name in reversed(known)}
-    found = {}
+    by_name = {}
     for written, options in settings.items():
         name = written if written in known else folded.get(written.lower())
         if name is None:
             raise PlanProblem(f"{where} has no column or field {written!r}; there are: {', '.join(known)}")
-        found[name] = options
-    return found
+        by_name[name] = options
+    return by_name
 
 
 def _one_of(kind: ColumnType, options: FieldOptions, where: str) -> Maker:

@@ -136,7 +136,7 @@ def zipf_ranks(count: int, exponent: float, size: int, random: Random) -> npt.ND
 
     first, last = integral(1.5) - 1, integral(count + 0.5)
     sure = 2 - inverse(integral(2.5) - 2.0**-exponent)
-    found: list[npt.NDArray[np.int64]] = []
+    ranks: list[npt.NDArray[np.int64]] = []
     missing = size
     while missing:
         area = last + random.random(missing) * (first - last)
@@ -144,9 +144,9 @@ def zipf_ranks(count: int, exponent: float, size: int, random: Random) -> npt.ND
         rank = np.clip(np.floor(x + 0.5), 1, count)
         kept = rank[(rank - x <= sure) | (area >= integral(rank + 0.5) - rank**-exponent)]
         # The greatest float of this size is one more than what eight bytes hold.
-        found.append(np.minimum(kept, float(MOST - 1023)).astype(np.int64))
+        ranks.append(np.minimum(kept, float(MOST - 1023)).astype(np.int64))
         missing -= len(kept)
-    return np.concatenate(found) if found else np.empty(0, np.int64)
+    return np.concatenate(ranks) if ranks else np.empty(0, np.int64)
 
 
 def _objects(numbers: list[int]) -> npt.NDArray[Any]:

@@ -117,10 +117,10 @@ def check_columns(table: DeltaTable, options: DeltaOutputOptions, schema: pa.Sch
 
     :raises ConnectorFailure: naming each column that does not fit
     """
-    found = differences(_json(Schema.from_arrow(schema)), _json(table.schema()), options.partition_by)
-    if found:
+    reasons = differences(_json(Schema.from_arrow(schema)), _json(table.schema()), options.partition_by)
+    if reasons:
         raise ConnectorFailure(
-            f"delta_table_output: the table at {options.uri} does not have the columns of the rows to write: {'; '.join(found)}. "
+            f"delta_table_output: the table at {options.uri} does not have the columns of the rows to write: {'; '.join(reasons)}. "
             "Change the view or the table (ALTER TABLE), or write a new table: another 'uri', or 'mode': 'truncate' in a connector "
             "with another name."
         )
@@ -131,5 +131,5 @@ def _is_empty(table: DeltaTable) -> bool:
 
 
 def _json(schema: Schema) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(schema.to_json())
-    return found
+    decoded: dict[str, Any] = json.loads(schema.to_json())
+    return decoded

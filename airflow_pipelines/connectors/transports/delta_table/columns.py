@@ -13,27 +13,27 @@ def differences(wanted: Mapping[str, Any], there: Mapping[str, Any], partitions:
     :param there: the schema of the table, in the same form
     :param partitions: the columns that the connector requests as the table's partitions
     """
-    found = []
+    reasons = []
     have = {field["name"].lower(): field for field in there["fields"]}
     for field in wanted["fields"]:
         other = have.pop(field["name"].lower(), None)
         if other is None:
-            found.append(f"column {field['name']!r} ({_format_type(field['type'])}) is not in the table")
+            reasons.append(f"column {field['name']!r} ({_format_type(field['type'])}) is not in the table")
         elif other["name"] != field["name"]:
-            found.append(f"column {field['name']!r} is written {other['name']!r} in the table")
+            reasons.append(f"column {field['name']!r} is written {other['name']!r} in the table")
         elif _plain(other["type"]) != _plain(field["type"]):
-            found.append(
+            reasons.append(
                 f"column {field['name']!r} is {_format_type(field['type'])} in the view and "
                 f"{_format_type(other['type'])} in the table"
             )
-    found += [
+    reasons += [
         f"column {field['name']!r} of the table must not be NULL and is not in the view"
         for field in have.values()
         if not field["nullable"]
     ]
     known = {field["name"] for field in wanted["fields"]}
-    found += [f"'partition_by' names {name!r}, which is no column of the view" for name in partitions if name not in known]
-    return found
+    reasons += [f"'partition_by' names {name!r}, which is no column of the view" for name in partitions if name not in known]
+    return reasons
 
 
 def _plain(kind: Any) -> Any:

@@ -34,8 +34,8 @@ def _s3(storage: Mapping[str, str]) -> pafs.S3FileSystem:
     given = {name.lower().removeprefix("aws_"): value for name, value in storage.items()}
 
     def first(*names: str) -> str | None:
-        found = (given.get(name) or os.environ.get(f"AWS_{name.upper()}") for name in names)
-        return next((value for value in found if value), None)
+        candidates = (given.get(name) or os.environ.get(f"AWS_{name.upper()}") for name in names)
+        return next((value for value in candidates if value), None)
 
     options: dict[str, Any] = {}
     endpoint = first("endpoint", "endpoint_url", "endpoint_url_s3")
@@ -54,9 +54,9 @@ def _s3(storage: Mapping[str, str]) -> pafs.S3FileSystem:
     if given.get("proxy_url"):
         options["proxy_options"] = given["proxy_url"]
     for name, option in (("timeout", "request_timeout"), ("connect_timeout", "connect_timeout")):
-        found = _DURATION.match(given.get(name, ""))
-        if found:
-            options[option] = float(found[1]) * _SECONDS[found[2]]
+        parsed = _DURATION.match(given.get(name, ""))
+        if parsed:
+            options[option] = float(parsed[1]) * _SECONDS[parsed[2]]
     if given.get("max_retries", "").isdigit():
         options["retry_strategy"] = pafs.AwsStandardS3RetryStrategy(max_attempts=1 + int(given["max_retries"]))
     return pafs.S3FileSystem(region=first("region", "default_region"), **options)

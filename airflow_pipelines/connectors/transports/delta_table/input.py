@@ -255,8 +255,8 @@ class DeltaTableInput:
     def _next_chunk(self, table: SourceTable, pool: ThreadPoolExecutor, max_records: int) -> InputChunk:
         if self._slices is None:
             self._slices = self._all_slices(self._parts(table), max_records)
-        while len(self._ahead) < self._options.num_parsers and (found := next(self._slices, None)) is not None:
-            self._ahead.append((found, pool.submit(self._parse, found)))
+        while len(self._ahead) < self._options.num_parsers and (next_slice := next(self._slices, None)) is not None:
+            self._ahead.append((next_slice, pool.submit(self._parse, next_slice)))
         if not self._ahead:
             # The version has no rows for the table.
             self._place = replace(self._place, done=True)
@@ -296,10 +296,10 @@ class DeltaTableInput:
     def _all_slices(self, parts: list[Part], max_records: int) -> Iterator[_Slice]:
         """Yield the rows from the place on, a chunk at a time. The place after the last one is marked as done."""
         before: _Slice | None = None
-        for found in self._cut(parts, self._place, max_records):
+        for current in self._cut(parts, self._place, max_records):
             if before is not None:
-                yield replace(before, ends_part=found.begin.part != before.begin.part)
-            before = found
+                yield replace(before, ends_part=current.begin.part != before.begin.part)
+            before = current
         if before is not None:
             yield replace(before, after=replace(before.after, done=True), ends_part=True)
 

@@ -149,9 +149,9 @@ class DeltaTableOutput:
     def _go_on_in_spite_of(self, table: DeltaTable, ledger: DeltaLedger, step: int, problem: Exception) -> None:
         """Let a change log repeat steps that cannot be taken back; raise an error for a table that is to be equal to the view."""
         text = f"steps {step + 1} to {self._step} in it come again and cannot be taken back: {in_words(problem)}"
-        found = failure(self._what("restore"), problem)
-        if isinstance(found, TransientConnectorFailure):
-            raise found from problem
+        connector_error = failure(self._what("restore"), problem)
+        if isinstance(connector_error, TransientConnectorFailure):
+            raise connector_error from problem
         if self._options.write is TableContents.CHANGE_LOG:
             logger.warning("%s: %s; the change log will have them twice", self._options.uri, text)
             append(table, self._schema.empty_table(), ledger.opening(step, ledger.last_ts(table)))

@@ -58,14 +58,14 @@ class NetPart:
 
     def rows(self) -> Iterator[tuple[pa.Table, Ops]]:
         """Yield the deleted rows, and then the inserted ones."""
-        found = []
+        tables = []
         for piece in self.pieces:
             for table in self.reading.rows(piece):
                 weights = pa.array(np.full(table.num_rows, int(piece.op)))
-                found.append(table.append_column(WEIGHT, weights))
-        if not found:
+                tables.append(table.append_column(WEIGHT, weights))
+        if not tables:
             return
-        net = consolidate_groupable(pa.concat_tables(found))
+        net = consolidate_groupable(pa.concat_tables(tables))
         weights = net.column(WEIGHT).to_numpy()
         for op, chosen in ((Op.DELETE, np.flatnonzero(weights < 0)), (Op.INSERT, np.flatnonzero(weights > 0))):
             places = np.repeat(chosen, np.abs(weights[chosen]))
@@ -85,9 +85,9 @@ class OrderedPart:
         """Yield the rows in order."""
         columns = tuple(dict.fromkeys((*self.reading.columns, self.column)))
         wider = replace(self.reading, columns=columns)
-        found = [table for piece in self.pieces if wider.may_have(piece) for table in wider.rows(piece)]
-        if found:
-            rows = pa.concat_tables(found)
+        tables = [table for piece in self.pieces if wider.may_have(piece) for table in wider.rows(piece)]
+        if tables:
+            rows = pa.concat_tables(tables)
             order = pc.sort_indices(rows, sort_keys=[(self.column, "ascending", "at_start")])
             yield rows.take(order).select(self.reading.names), Op.INSERT
 
@@ -108,14 +108,14 @@ class ChangesPart:
     def rows(self) -> Iterator[tuple[pa.Table, Ops]]:
         """Yield the rows in order, and their operations."""
         every = replace(self.reading, columns=tuple(self.reading.schema.names))
-        found = [
+        tables = [
             table.append_column(WEIGHT, pa.array(np.full(table.num_rows, int(piece.op))))
             for piece in self.pieces
             for table in every.rows(piece)
         ]
-        if not found:
+        if not tables:
             return
-        rows = pa.concat_tables(found)
+        rows = pa.concat_tables(tables)
         if any(piece.op is Op.DELETE for piece in self.pieces):
             # Rewritten files contain old rows again. Deleting rows from the log does not undo their changes.
             rows = _repeat_by_weight(consolidate(rows))

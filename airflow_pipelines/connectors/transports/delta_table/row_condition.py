@@ -98,8 +98,8 @@ class RowCondition:
         :returns: the other rows, and those for which it cannot be evaluated, which have a value in the column :data:`PROBLEM`
         """
         decided = self.decide(rows)
-        found = add_problems(rows, decided.problems)
-        return found.filter(pc.or_(decided.is_met, pc.is_valid(found.column(PROBLEM))))
+        marked = add_problems(rows, decided.problems)
+        return marked.filter(pc.or_(decided.is_met, pc.is_valid(marked.column(PROBLEM))))
 
     def decide(self, rows: pa.Table) -> Decided:
         """Evaluate the condition for each row.
@@ -129,8 +129,8 @@ class RowCondition:
 
     def _run(self, rows: pa.Table) -> pa.Array:
         self._register(rows)
-        found = self._context.sql(f"SELECT (\n{self._text}\n) AS is_met FROM {_ROWS}").to_arrow_table()
-        return pc.fill_null(found.column("is_met").combine_chunks().cast(pa.bool_()), False)
+        result = self._context.sql(f"SELECT (\n{self._text}\n) AS is_met FROM {_ROWS}").to_arrow_table()
+        return pc.fill_null(result.column("is_met").combine_chunks().cast(pa.bool_()), False)
 
     def _plan(self, schema: pa.Schema) -> tuple[str, ...]:
         try:

@@ -171,11 +171,11 @@ class SourceTable:
         actions = pa.table(table.get_add_actions())
         partitions = [field.name for field in _struct(actions, "partition")]
         deleted = self._find_deleted_rows(table)
-        found = []
+        pieces = []
         for row, path in enumerate(actions.column("path").to_pylist()):
             partition = {name: _part(actions, "partition", name, row) for name in partitions}
             path = unquote(path)
-            found.append(
+            pieces.append(
                 DeltaPiece(
                     path,
                     partition,
@@ -186,7 +186,7 @@ class SourceTable:
                     deleted=deleted.get(path),
                 )
             )
-        return sorted(found, key=lambda piece: piece.path)
+        return sorted(pieces, key=lambda piece: piece.path)
 
     def _at(self, version: int) -> DeltaTable:
         try:
@@ -196,7 +196,7 @@ class SourceTable:
 
     def _find_known_condition(self, actions: pa.Table, row: int) -> Expression | None:
         """Return a condition that all rows of a file meet, from its statistics in the log, or None if there are none."""
-        found: Expression | None = None
+        condition: Expression | None = None
         for column in self.schema.names:
             if not _has_plain_order(self.schema.field(column).type):
                 continue
@@ -209,20 +209,20 @@ class SourceTable:
             known = (field >= least.cast(kind)) & (field <= greatest.cast(kind))
             if nulls.as_py():
                 known = known | field.is_null()
-            found = known if found is None else found & known
-        return found
+            condition = known if condition is None else condition & known
+        return condition
 
     def _find_deleted_rows(self, table: DeltaTable) -> dict[str, np.ndarray[Any, Any]]:
         """Return the deleted rows of a version, by the path of each file that has a deletion vector."""
         if "deletionVectors" not in (table.protocol().reader_features or ()):
             return {}
-        found = {}
+        deleted = {}
         root = table.table_uri.rstrip("/") + "/"
         for batch in pa.RecordBatchReader.from_stream(table.deletion_vectors()):
             for uri, kept in zip(batch.column("filepath"), batch.column("selection_vector"), strict=True):
                 path = unquote(uri.as_py()).partition(unquote(root))[2]
-                found[path] = np.flatnonzero(~kept.values.to_numpy(zero_copy_only=False)).astype(np.uint64)
-        return found
+                deleted[path] = np.flatnonzero(~kept.values.to_numpy(zero_copy_only=False)).astype(np.uint64)
+        return deleted
 
     def commit(self, version: int) -> Commit:
         """Return the commit of a version.

@@ -141,13 +141,13 @@ class MergedByKeyWriter(_MergedWriter):
             streamed_exec=False,
             commit_properties=properties({}),
         )
-        found = (
+        metrics = (
             merge.when_matched_delete(f"change.{_ACTION} = 'd'")
             .when_matched_update(assigned)
             .when_not_matched_insert(assigned, predicate=f"change.{_ACTION} <> 'd'")
             .execute()
         )
-        self._compare(source, found["num_target_rows_updated"] + found["num_target_rows_deleted"])
+        self._compare(source, metrics["num_target_rows_updated"] + metrics["num_target_rows_deleted"])
         return WrittenCommit(source.num_rows, source.nbytes)
 
     def _source(self, changes: Changes) -> pa.Table:
@@ -220,16 +220,16 @@ class MergedByRowWriter(_MergedWriter):
 def _find_remaining(table: DeltaTable, gone: pa.Table, names: Sequence[str]) -> pa.Table:
     """Return the copies that stay of rows of which some are deleted."""
     # Filter by the values of the first columns, before the remaining rows are compared as a whole.
-    found = []
+    copies = []
     for batch in pa.RecordBatchReader.from_stream(table.scan(columns=list(names))):
         rows = pa.Table.from_batches([batch]).select(names).cast(gone.select(names).schema)
         for name in names[:2]:
             rows = rows.filter(pc.is_in(rows.column(name), value_set=gone.column(name).combine_chunks()))
         if rows.num_rows:
-            found.append(rows)
-    if not found:
+            copies.append(rows)
+    if not copies:
         return gone.select(names).slice(0, 0)
-    counted = pa.concat_tables(found).group_by(list(names)).aggregate([([], "count_all")]).rename_columns([*names, _COUNT])
+    counted = pa.concat_tables(copies).group_by(list(names)).aggregate([([], "count_all")]).rename_columns([*names, _COUNT])
     less = gone.set_column(len(names), _COUNT, pc.negate(gone.column(_COUNT)))
     marked = pa.concat_tables(
         [

@@ -30,9 +30,9 @@ class DeltaTrialTable:
         self._as_rows = problems_of(as_rows)
         self._schema = table.schema()
         self._folder = tempfile.TemporaryDirectory(prefix="airflow-pipelines-trial-")
-        found = {name: text for name, text in table.metadata().configuration.items() if name.startswith(_CONSTRAINT)}
+        constraints = {name: text for name, text in table.metadata().configuration.items() if name.startswith(_CONSTRAINT)}
         # The library does not say which of several constraints a row violates.
-        self._tables = dict(self._make_tables({name.removeprefix(_CONSTRAINT): text for name, text in found.items()}))
+        self._tables = dict(self._make_tables({name.removeprefix(_CONSTRAINT): text for name, text in constraints.items()}))
 
     def check(self, changes: pa.Table) -> None:
         """Check that the table takes changes.

@@ -142,42 +142,42 @@ class FileSetInput:
     def _take(self, taken: _Taken, max_records: int) -> None:
         until = time.monotonic() + _CHUNK_S
         while taken.records < max_records and taken.size < self._reading.block_bytes:
-            found = self._next_file()
-            if found is None:
+            entry = self._next_file()
+            if entry is None:
                 return
-            outcome = self._read_some(found, max_records - taken.records)
+            outcome = self._read_some(entry, max_records - taken.records)
             if outcome is not None:
-                taken.add(found.name, *outcome)
+                taken.add(entry.name, *outcome)
             if self._closed.is_set() or (taken.parts and time.monotonic() > until):
                 return
 
-    def _read_some(self, found: Found, max_records: int) -> tuple[Parsed, int] | None:
+    def _read_some(self, entry: Found, max_records: int) -> tuple[Parsed, int] | None:
         """Read the next records of a file. Go on to the next file if there are no more."""
         try:
-            reader = self._open_reader(found)
+            reader = self._open_reader(entry)
             outcome = reader.read(max_records)
         except FileNotFoundError as error:
             if self._reading.follow:
                 self._leave()
                 return None
             self._let_go()
-            raise ConnectorFailure(f"file {found.path} was there at the start and is gone") from error
+            raise ConnectorFailure(f"file {entry.path} was there at the start and is gone") from error
         except OSError as error:
             self._let_go()
-            raise ConnectorFailure(f"file {found.path} cannot be read: {error}") from error
+            raise ConnectorFailure(f"file {entry.path} cannot be read: {error}") from error
         except BaseException:
             # A retry opens the file again at its place.
             self._let_go()
             raise
-        self._progress.stands(found.name, reader.place())
-        self._count_unread(found)
+        self._progress.stands(entry.name, reader.place())
+        self._count_unread(entry)
         if reader.done:
-            self._sizes.pop(found.name, None)
-            self._progress.finish(found.name)
+            self._sizes.pop(entry.name, None)
+            self._progress.finish(entry.name)
             self._leave()
         elif outcome is None:
             # A followed file is opened again when it has grown: there may be many, and remote ones show their growth only then.
-            self._sizes[found.name] = found.size
+            self._sizes[entry.name] = entry.size
             self._leave()
         return outcome
 
@@ -211,28 +211,28 @@ class FileSetInput:
                 least = _POLL_S if self._store.is_local else _REMOTE_POLL_S
                 self._next_listing = now + max(least, (now - begin) / _SHARE_OF_LISTING)
             else:
-                new = [found for found in page if not self._progress.is_done(found.name) and self._is_new(found)]
+                new = [entry for entry in page if not self._progress.is_done(entry.name) and self._is_new(entry)]
                 self._queue.extend(new)
-                for found in new:
-                    self._count_unread(found)
+                for entry in new:
+                    self._count_unread(entry)
 
-    def _is_new(self, found: Found) -> bool:
+    def _is_new(self, entry: Found) -> bool:
         """Return True if a file that is not done has something to read."""
-        if not self._reading.follow or found.size is None:
+        if not self._reading.follow or entry.size is None:
             return True
-        if found.name in self._sizes:
-            return self._sizes[found.name] != found.size
-        offset: int = self._progress.place(found.name).get("offset", 0)
-        return self._growth(found) is not Growth.APPENDED or found.size != offset
+        if entry.name in self._sizes:
+            return self._sizes[entry.name] != entry.size
+        offset: int = self._progress.place(entry.name).get("offset", 0)
+        return self._growth(entry) is not Growth.APPENDED or entry.size != offset
 
-    def _count_unread(self, found: Found) -> None:
+    def _count_unread(self, entry: Found) -> None:
         """Record the number of unread bytes of a file.
 
         A file whose place is not a byte offset counts as a whole until it is done.
         """
-        by_bytes = self._reading.context.format not in GROUPED and self._compression(found) is Compression.NONE
-        offset = int(self._progress.place(found.name).get("offset", 0)) if by_bytes else 0
-        self._unread.note(found.name, None if found.size is None else max(0, found.size - offset))
+        by_bytes = self._reading.context.format not in GROUPED and self._compression(entry) is Compression.NONE
+        offset = int(self._progress.place(entry.name).get("offset", 0)) if by_bytes else 0
+        self._unread.note(entry.name, None if entry.size is None else max(0, entry.size - offset))
 
     def _leave(self) -> None:
         """Go on to the next file."""
@@ -244,40 +244,40 @@ class FileSetInput:
             self._reader.close()
         self._reader = None
 
-    def _open_reader(self, found: Found) -> FileReader:
+    def _open_reader(self, entry: Found) -> FileReader:
         if self._reader is None:
             try:
-                self._reader = self._new_reader(found)
+                self._reader = self._new_reader(entry)
             except PermissionError as error:
                 raise ConnectorFailure(
-                    f"file {found.path} may not be read: {error.strerror or error}. Check its permissions and those of its folders "
+                    f"file {entry.path} may not be read: {error.strerror or error}. Check its permissions and those of its folders "
                     "for the user that runs the pipeline."
                 ) from error
         return self._reader
 
-    def _new_reader(self, found: Found) -> FileReader:
-        place, growth, context = self._progress.place(found.name), self._growth(found), self._reading.context
+    def _new_reader(self, entry: Found) -> FileReader:
+        place, growth, context = self._progress.place(entry.name), self._growth(entry), self._reading.context
         groups = GROUPED.get(context.format or "")
         if groups is not None:
             parser = TableParser(context.schema, context.now)
-            return GroupReader(self._file(found), groups, parser, place, growth)
-        compression = self._compression(found)
+            return GroupReader(self._file(entry), groups, parser, place, growth)
+        compression = self._compression(entry)
         if compression is Compression.NONE:
-            check_size(found.path, found.size, place)
-        file = self._file(found)
+            check_size(entry.path, entry.size, place)
+        file = self._file(entry)
         text = file if compression is Compression.NONE else Decompressed(file, compression)
-        return TextReader(text, found.path, context.new_parser(), place, growth, self._reading.block_bytes)
+        return TextReader(text, entry.path, context.new_parser(), place, growth, self._reading.block_bytes)
 
-    def _file(self, found: Found) -> Any:
-        return self._store.open(found, list(islice(self._queue, 1, _KNOWN_AHEAD)))
+    def _file(self, entry: Found) -> Any:
+        return self._store.open(entry, list(islice(self._queue, 1, _KNOWN_AHEAD)))
 
-    def _compression(self, found: Found) -> Compression:
-        return compression_of(found.name, self._reading.compression)
+    def _compression(self, entry: Found) -> Compression:
+        return compression_of(entry.name, self._reading.compression)
 
-    def _growth(self, found: Found) -> Growth:
+    def _growth(self, entry: Found) -> Growth:
         if not self._reading.follow:
             return Growth.NONE
-        if self._reading.context.format in GROUPED or self._compression(found) is not Compression.NONE:
+        if self._reading.context.format in GROUPED or self._compression(entry) is not Compression.NONE:
             return Growth.ARRIVING
         return Growth.APPENDED if self._store.grows else Growth.NONE
 

@@ -71,8 +71,8 @@ class Folder:
         :param names: the names of the files
         """
         # Object stores fetch several at a time.
-        found: list[bytes] = self._filesystem.cat_ranges([self._path_of(name) for name in names], None, None, on_error="raise")
-        return found
+        contents: list[bytes] = self._filesystem.cat_ranges([self._path_of(name) for name in names], None, None, on_error="raise")
+        return contents
 
     def remove(self, names: Iterable[str]) -> None:
         """Remove those of the files that exist.

@@ -123,8 +123,8 @@ class FolderOutput:
 
     def _remove_leftovers(self) -> None:
         """Remove files of steps that were never committed, or were taken back: all of these steps are later than the last one."""
-        found = (_DATA.fullmatch(name) for name in self._folder.names())
-        left = sorted(match[0] for match in found if match is not None and int(match[1]) > self._step)
+        matches = (_DATA.fullmatch(name) for name in self._folder.names())
+        left = sorted(match[0] for match in matches if match is not None and int(match[1]) > self._step)
         for name in left:
             logger.info("file_output %s: removing %s, which no step has", self._folder.path, name)
         self._folder.remove(left)

@@ -65,7 +65,7 @@ class PathListing:
 
     def pages(self, after: str | None) -> Iterator[Sequence[Found]]:  # noqa: ARG002 - one listing has them all
         """Yield the files that exist now, all in one page."""
-        yield sorted(self._find_files(), key=lambda found: found.name)
+        yield sorted(self._find_files(), key=lambda entry: entry.name)
 
     @property
     def can_grow(self) -> bool:

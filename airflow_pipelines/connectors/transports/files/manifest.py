@@ -174,8 +174,8 @@ class Manifest:
 
 
 def _spans_of(names: Iterable[str]) -> list[_Span]:
-    found = (_NAME.fullmatch(name) for name in names)
-    return [_Span(int(match[1]), int(match[2] or match[1])) for match in found if match is not None]
+    matches = (_NAME.fullmatch(name) for name in names)
+    return [_Span(int(match[1]), int(match[2] or match[1])) for match in matches if match is not None]
 
 
 def _split_outdated(spans: Iterable[_Span]) -> tuple[list[_Span], list[_Span]]:

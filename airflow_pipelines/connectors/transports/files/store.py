@@ -37,10 +37,10 @@ class FileStore(Protocol):
     grows: bool
     is_local: bool
 
-    def open(self, found: Found, later: Sequence[Found] = ()) -> Any:
+    def open(self, entry: Found, later: Sequence[Found] = ()) -> Any:
         """Open a file that can be read in any order.
 
-        :param found: the file
+        :param entry: the file
         :param later: the files that will probably be opened next
         """
 
@@ -57,8 +57,8 @@ def store_of_files(filesystem: Any, format_name: str | None) -> FileStore:
     protocols = {filesystem.protocol} if isinstance(filesystem.protocol, str) else set(filesystem.protocol)
     if protocols & _LOCAL:
         return _LocalStore(filesystem)
-    store = FetchingStore(lambda found: fetch_by_fsspec(filesystem, found), format_name, grows=not protocols & _OBJECT_STORES)
-    store.open_unsized = lambda found: filesystem.open(found.path, "rb", cache_type="readahead")
+    store = FetchingStore(lambda entry: fetch_by_fsspec(filesystem, entry), format_name, grows=not protocols & _OBJECT_STORES)
+    store.open_unsized = lambda entry: filesystem.open(entry.path, "rb", cache_type="readahead")
     return store
 
 
@@ -71,10 +71,10 @@ class _LocalStore:
     def __init__(self, filesystem: Any) -> None:
         self._filesystem = filesystem
 
-    def open(self, found: Found, later: Sequence[Found] = ()) -> Any:  # noqa: ARG002 - there is nothing to be done for them
+    def open(self, entry: Found, later: Sequence[Found] = ()) -> Any:  # noqa: ARG002 - there is nothing to be done for them
         """Open a file."""
         # No read-ahead cache: a followed file changes under it.
-        return self._filesystem.open(found.path, "rb", cache_type="none")
+        return self._filesystem.open(entry.path, "rb", cache_type="none")
 
     def close(self) -> None:
         """Do nothing: there is nothing to release."""
@@ -100,13 +100,13 @@ class FetchingStore:
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="fetch")
         self._ahead: dict[str, BlockFile] = {}
 
-    def open(self, found: Found, later: Sequence[Found] = ()) -> Any:
+    def open(self, entry: Found, later: Sequence[Found] = ()) -> Any:
         """Open a file, and begin to fetch the beginnings of those that come later."""
-        if found.size is None and self.open_unsized is not None:
-            return self.open_unsized(found)
-        file = self._ahead.pop(found.path, None)
-        if file is None or file.size() != found.size:
-            file = self._begin_fetch(found)
+        if entry.size is None and self.open_unsized is not None:
+            return self.open_unsized(entry)
+        file = self._ahead.pop(entry.path, None)
+        if file is None or file.size() != entry.size:
+            file = self._begin_fetch(entry)
         self._fetch_ahead(later)
         return file
 
@@ -119,41 +119,41 @@ class FetchingStore:
 
     def _fetch_ahead(self, later: Sequence[Found]) -> None:
         fetched = 0
-        for found in later[:_FILES_AHEAD]:
-            if found.size is None or fetched > _BYTES_AHEAD:
+        for entry in later[:_FILES_AHEAD]:
+            if entry.size is None or fetched > _BYTES_AHEAD:
                 return
-            fetched += min(found.size, BLOCK_BYTES)
-            if found.path not in self._ahead:
-                self._ahead[found.path] = self._begin_fetch(found)
+            fetched += min(entry.size, BLOCK_BYTES)
+            if entry.path not in self._ahead:
+                self._ahead[entry.path] = self._begin_fetch(entry)
 
-    def _begin_fetch(self, found: Found) -> BlockFile:
-        file = BlockFile(self._fetch_of(found), found.size or 0, self._pool)
+    def _begin_fetch(self, entry: Found) -> BlockFile:
+        file = BlockFile(self._fetch_of(entry), entry.size or 0, self._pool)
         if self._ends_first:
             file.want_end()
         return file
 
 
-def fetch_by_fsspec(filesystem: Any, found: Found) -> Fetch:
+def fetch_by_fsspec(filesystem: Any, entry: Found) -> Fetch:
     """Return a function that fetches parts of a file.
 
     :param filesystem: the fsspec file system
-    :param found: the file
+    :param entry: the file
     """
 
     def fetch(begin: int, end: int) -> bytes:
-        with store_access(found.path):
-            return check_length(bytes(filesystem.cat_file(found.path, start=begin, end=end)), begin, end, found)
+        with store_access(entry.path):
+            return check_length(bytes(filesystem.cat_file(entry.path, start=begin, end=end)), begin, end, entry)
 
     return fetch
 
 
-def check_length(data: bytes, begin: int, end: int, found: Found) -> bytes:
+def check_length(data: bytes, begin: int, end: int, entry: Found) -> bytes:
     """Return the data if it is as long as it should be.
 
     :raises ConnectorFailure: when it is not
     """
     if len(data) != end - begin:
-        raise ConnectorFailure(f"{found.path} became shorter while it was read. Put new data into new files.")
+        raise ConnectorFailure(f"{entry.path} became shorter while it was read. Put new data into new files.")
     return data
 
 

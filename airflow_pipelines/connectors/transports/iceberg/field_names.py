@@ -37,15 +37,15 @@ class FieldNames:
         :param schema: the schema of a snapshot
         :returns: the columns for which the table in the pipeline has columns
         """
-        found: dict[str, NestedField] = {}
+        fields: dict[str, NestedField] = {}
         # A column that takes over the name of a renamed one is a different column.
         for field in sorted(schema.fields, key=lambda field: field.field_id):
             first = self._names.get(field.field_id, field.name)
             name = first if self._takes(first) else field.name
             if self._takes(name):
-                found.setdefault(name.lower(), self._rename(field, name))
+                fields.setdefault(name.lower(), self._rename(field, name))
         places = {field.field_id: place for place, field in enumerate(schema.fields)}
-        return Schema(*sorted(found.values(), key=lambda field: places[field.field_id]), schema_id=schema.schema_id)
+        return Schema(*sorted(fields.values(), key=lambda field: places[field.field_id]), schema_id=schema.schema_id)
 
     def _rename(self, field: NestedField, name: str) -> NestedField:
         return NestedField(

@@ -152,10 +152,10 @@ class IcebergInput:
         if options.datetime is not None:
             at = datetime.fromisoformat(options.datetime)
             millis = int((at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp() * 1000)
-            found = table.snapshot_as_of_timestamp(millis)
-            if found is None:
+            snapshot = table.snapshot_as_of_timestamp(millis)
+            if snapshot is None:
                 raise ConnectorFailure(f"iceberg_input: {self._shown} had no snapshot yet at {options.datetime}")
-            return found.snapshot_id
+            return snapshot.snapshot_id
         current = table.current_snapshot()
         return None if current is None else current.snapshot_id
 

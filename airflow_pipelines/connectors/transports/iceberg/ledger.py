@@ -87,17 +87,17 @@ class IcebergLedger:
             snapshot = None if parent is None else table.snapshot_by_id(parent)
 
     def _read_entry(self, snapshot: Snapshot) -> LedgerEntry | None:
-        found = {} if snapshot.summary is None else snapshot.summary.additional_properties
-        if found.get(_OUTPUT) != self._owner:
+        properties = {} if snapshot.summary is None else snapshot.summary.additional_properties
+        if properties.get(_OUTPUT) != self._owner:
             return None
         try:
-            epoch = found.get(_EPOCH)
+            epoch = properties.get(_EPOCH)
             return LedgerEntry(
                 snapshot.snapshot_id,
-                int(found[_STEP]),
+                int(properties[_STEP]),
                 None if epoch is None else int(epoch),
-                int(found[_LAST_TS]),
-                found[_ALL_OURS] == "true",
+                int(properties[_LAST_TS]),
+                properties[_ALL_OURS] == "true",
             )
         except (KeyError, ValueError) as error:
             raise ConnectorFailure(

@@ -262,25 +262,25 @@ class IcebergOutput:
         self._check_partitions(table)
         wanted = self._writer.table_schema
         there = schema_to_pyarrow(table.schema(), include_field_ids=False)
-        found = []
+        reasons = []
         for field in wanted:
             place = there.get_field_index(field.name)
             if place < 0:
-                found.append(f"column {field.name!r} ({field.type}) is not in the table")
+                reasons.append(f"column {field.name!r} ({field.type}) is not in the table")
             elif not _are_alike(there.field(place).type, field.type):
-                found.append(
+                reasons.append(
                     f"column {field.name!r} is {_format_type(field.type)} in the view and "
                     f"{_format_type(there.field(place).type)} in the table"
                 )
-        found += [
+        reasons += [
             f"column {field.name!r} of the table must not be NULL and is not in the view"
             for field in there
             if not field.nullable and field.name not in wanted.names
         ]
-        if found:
+        if reasons:
             raise ConnectorFailure(
-                f"{self._what('write')}: the table does not have the columns of the rows to write: {'; '.join(found)}. Change the "
-                "view or the table (ALTER TABLE), or give another 'table_name' in a connector with another name."
+                f"{self._what('write')}: the table does not have the columns of the rows to write: {'; '.join(reasons)}. Change "
+                "the view or the table (ALTER TABLE), or give another 'table_name' in a connector with another name."
             )
 
     @property

@@ -85,10 +85,10 @@ def snapshots_after(table: Table, snapshot_id: int | None) -> list[Snapshot]:
     :param snapshot_id: the snapshot to start after; None for a table that had none
     :raises ConnectorFailure: when the table's history no longer has it
     """
-    found: list[Snapshot] = []
+    snapshots: list[Snapshot] = []
     snapshot = table.current_snapshot()
     while snapshot is not None and snapshot.snapshot_id != snapshot_id:
-        found.append(snapshot)
+        snapshots.append(snapshot)
         parent = snapshot.parent_snapshot_id
         snapshot = None if parent is None else table.snapshot_by_id(parent)
         if snapshot is None and (parent is not None or snapshot_id is not None):
@@ -97,7 +97,7 @@ def snapshots_after(table: Table, snapshot_id: int | None) -> list[Snapshot]:
                 "its current snapshot any more: it has expired, or the table was rolled back. Load the table anew, into a "
                 "connector with another name, and keep snapshots for longer than a pipeline may stand still."
             )
-    return found[::-1]
+    return snapshots[::-1]
 
 
 def _tasks(table: Table, snapshot_id: int, condition: BooleanExpression) -> list[FileScanTask]:

@@ -55,10 +55,10 @@ class OtherCodeError(RuntimeError):
 @cache
 def code() -> str:
     """Return a hash of this package on this machine, and of the library that makes columns."""
-    found = sha256(pa.__version__.encode())
+    digest = sha256(pa.__version__.encode())
     for path in sorted(_PACKAGE.rglob("*.py")):
-        found.update(str(path.relative_to(_PACKAGE)).encode() + b"\0" + path.read_bytes())
-    return found.hexdigest()
+        digest.update(str(path.relative_to(_PACKAGE)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
 
 
 @dataclass(slots=True)

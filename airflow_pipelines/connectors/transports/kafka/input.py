@@ -258,17 +258,17 @@ class KafkaInput:
         deadline = time.monotonic() + _ANSWER_S
         while True:
             try:
-                found = consumer.list_topics(self._options.topic, timeout=_LOOK_S).topics[self._options.topic]
+                topic = consumer.list_topics(self._options.topic, timeout=_LOOK_S).topics[self._options.topic]
             except KafkaException as error:
                 # The answer does not contain the refusal of a broker; poll reports it.
                 consumer.poll(0)
                 if self._problems.are_serious or time.monotonic() > deadline or self._closed.is_set():
                     raise self._problems.failure(error.args[0]) from error
                 continue
-            if found.error is not None:
-                raise self._topic_failure(found.error)
+            if topic.error is not None:
+                raise self._topic_failure(topic.error)
             self._problems.clear_transient()
-            return tuple(found.partitions)
+            return tuple(topic.partitions)
 
     def _topic_failure(self, error: KafkaError) -> ConnectorFailure:
         if error.code() in _NO_TOPIC:
@@ -370,18 +370,18 @@ class KafkaInput:
             return
         self._looked_for_partitions = now
         try:
-            found = consumer.list_topics(self._options.topic, timeout=_LOOK_S).topics[self._options.topic]
+            topic = consumer.list_topics(self._options.topic, timeout=_LOOK_S).topics[self._options.topic]
         except KafkaException:
             # The next look will find them.
             return
-        if found.error is not None and found.error.code() in _NO_TOPIC:
-            raise self._topic_failure(found.error)
-        if self._options.partitions is None and found.error is None:
-            self._add_partitions(consumer, found.partitions)
+        if topic.error is not None and topic.error.code() in _NO_TOPIC:
+            raise self._topic_failure(topic.error)
+        if self._options.partitions is None and topic.error is None:
+            self._add_partitions(consumer, topic.partitions)
 
-    def _add_partitions(self, consumer: Consumer, found: Iterable[int]) -> None:
+    def _add_partitions(self, consumer: Consumer, existing: Iterable[int]) -> None:
         topic = TopicOfBroker(consumer, self._options.topic, self._problems)
-        added = {partition: topic.ends(partition)[0] for partition in sorted(found) if partition not in self._read_to}
+        added = {partition: topic.ends(partition)[0] for partition in sorted(existing) if partition not in self._read_to}
         for partition, place in added.items():
             self._next[partition] = self._read_to[partition] = place
             if self._in_order is not None:

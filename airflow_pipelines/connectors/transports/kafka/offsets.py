@@ -30,15 +30,15 @@ def chosen_partitions(options: KafkaInputOptions, existing: Iterable[int]) -> tu
     :param existing: the numbers of the existing partitions
     :raises ConnectorFailure: when the options name one that does not exist
     """
-    found = tuple(sorted(existing))
+    numbers = tuple(sorted(existing))
     if options.partitions is None:
-        return found
-    missing = sorted(set(options.partitions) - set(found))
+        return numbers
+    missing = sorted(set(options.partitions) - set(numbers))
     if missing:
         listed = ", ".join(map(str, missing))
         raise ConnectorFailure(
-            f"kafka_input {options.topic}: the topic has {len(found)} partitions, from 0 on, and option 'partitions' names {listed}"
-            ". Correct the option, or give the topic more partitions"
+            f"kafka_input {options.topic}: the topic has {len(numbers)} partitions, from 0 on, and option 'partitions' names "
+            f"{listed}. Correct the option, or give the topic more partitions"
         )
     return options.partitions
 

@@ -173,15 +173,15 @@ class KafkaOutput:
         deadline = time.monotonic() + _ANSWER_S
         while True:
             try:
-                found = producer.list_topics(self._options.topic, timeout=_LOOK_S).topics[self._options.topic]
+                topic = producer.list_topics(self._options.topic, timeout=_LOOK_S).topics[self._options.topic]
                 break
             except KafkaException as error:
                 # The answer does not contain the refusal of a broker; poll reports it.
                 serve_callbacks(lambda: producer.poll(0), self._problems)
                 if self._problems.are_serious or time.monotonic() > deadline:
                     raise self._problems.failure(error.args[0]) from error
-        if found.error is not None:
-            raise self._failure(found.error)
+        if topic.error is not None:
+            raise self._failure(topic.error)
         self._problems.clear_transient()
 
     def _open_format(self) -> None:

@@ -81,15 +81,15 @@ def _arrays(element: SourceType) -> Texts:
 
     def texts(values: pa.Array) -> pa.Array:
         elements = of_elements(values.flatten()).to_pylist()
-        found: list[str | None] = []
+        literals: list[str | None] = []
         at = 0
         for length in pc.list_value_length(values).to_pylist():
             if length is None:
-                found.append(None)
+                literals.append(None)
                 continue
-            found.append("{" + ",".join(map(_element, elements[at : at + length])) + "}")
+            literals.append("{" + ",".join(map(_element, elements[at : at + length])) + "}")
             at += length
-        return pa.array(found, pa.string())
+        return pa.array(literals, pa.string())
 
     return texts
 

@@ -23,11 +23,11 @@ def array_elements(text: str) -> list[Literal]:
     root: list[Literal] = []
     open_lists = [root]
     end = 0
-    for found in _ELEMENT.finditer(body):
-        if found.start() != end or not open_lists:
+    for match in _ELEMENT.finditer(body):
+        if match.start() != end or not open_lists:
             raise ValueError(f"{text!r} is not an array")
-        end = found.end()
-        quoted, bare, mark = found.groups()
+        end = match.end()
+        quoted, bare, mark = match.groups()
         if quoted is not None:
             open_lists[-1].append(_ESCAPED.sub(r"\1", quoted))
         elif bare is not None:
@@ -51,10 +51,10 @@ def row_fields(text: str) -> list[str | None]:
     """
     fields: list[str | None] = []
     at = 1
-    while text.startswith("(") and (found := _FIELD.match(text, at)) is not None:
-        quoted, bare, mark = found.groups()
+    while text.startswith("(") and (match := _FIELD.match(text, at)) is not None:
+        quoted, bare, mark = match.groups()
         fields.append(_ESCAPED.sub(r"\1", quoted.replace('""', '"')) if quoted is not None else bare or None)
-        at = found.end()
+        at = match.end()
         if mark == ")" and at == len(text):
             return fields
         if mark == ")":

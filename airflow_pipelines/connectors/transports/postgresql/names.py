@@ -17,19 +17,19 @@ def parts(name: str) -> tuple[str | None, str]:
     :param name: a name such as ``orders``, ``sales.orders`` or ``sales."Orders"``
     :raises ValueError: when it has more parts, or a quote without an end
     """
-    found: list[str] = []
+    words: list[str] = []
     rest = name.strip()
     while True:
         word, rest = _quoted_word(rest) if rest.startswith('"') else _bare_word(rest)
-        found.append(word)
+        words.append(word)
         if not rest:
             break
         if not rest.startswith("."):
             raise ValueError(f"{name!r} is not the name of a table")
         rest = rest[1:]
-    if len(found) > 2 or not all(found):
+    if len(words) > 2 or not all(words):
         raise ValueError(f"{name!r} is not the name of a table: write table or schema.table")
-    return (found[0], found[1]) if len(found) == 2 else (None, found[0])
+    return (words[0], words[1]) if len(words) == 2 else (None, words[0])
 
 
 def quoting_hint(name: str) -> str:

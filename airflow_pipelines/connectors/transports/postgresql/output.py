@@ -248,9 +248,9 @@ class PostgresOutput:
             raise self._not_unique() from error
         return count, size
 
-    def _texts(self, found: pa.Table) -> tuple[pa.Array, list[pa.Array]]:
+    def _texts(self, table: pa.Table) -> tuple[pa.Array, list[pa.Array]]:
         """Return the operation of each row, and the texts of its columns. An update is its new row."""
-        rows = found.combine_chunks()
+        rows = table.combine_chunks()
         if UPDATE in rows.column_names:
             replaced = pc.and_(rows.column(UPDATE), pc.less(rows.column(WEIGHT), 0))
             rows = rows.filter(pc.invert(replaced)).combine_chunks()

@@ -103,8 +103,8 @@ class FollowedTable:
         except ValueError as error:
             raise ConnectorFailure(f"{where}: option 'source_table': {error}") from error
         schema = schema or "public"
-        found = cls(schema, name, publication)
-        oid = connection.execute("SELECT to_regclass(%s)::oid", (found.sql,)).fetchone()
+        followed = cls(schema, name, publication)
+        oid = connection.execute("SELECT to_regclass(%s)::oid", (followed.sql,)).fetchone()
         if oid is None or oid[0] is None:
             raise ConnectorFailure(
                 f"{where}: there is no table {schema}.{name}. Correct the option 'source_table', or make it again."
@@ -113,14 +113,14 @@ class FollowedTable:
         if connection.execute("SELECT 1 FROM pg_publication WHERE pubname = %s", (publication,)).fetchone() is None:
             raise ConnectorFailure(
                 f"{where}: there is no publication {publication!r}. Make it: CREATE PUBLICATION {quote_name(publication)} FOR "
-                f"TABLE {found.sql}"
+                f"TABLE {followed.sql}"
             )
         row = connection.execute(_PUBLISHED, (publication, schema, name)).fetchone()
         if row is None:
             raise ConnectorFailure(
                 f"{where}: publication {publication!r} does not have table {schema}.{name}. Add it: ALTER PUBLICATION "
-                f"{quote_name(publication)} ADD TABLE {found.sql}; a partitioned table also needs SET (publish_via_partition_root "
-                "= true)"
+                f"{quote_name(publication)} ADD TABLE {followed.sql}; a partitioned table also needs SET "
+                "(publish_via_partition_root = true)"
             )
         columns, condition = row
         return cls(schema, name, publication, oid[0], None if columns is None else tuple(columns), condition)
@@ -138,8 +138,8 @@ class FollowedTable:
         ).fetchone()
         if row == (False,):
             return
-        found = connection.execute(_IDENTITY, (self.schema, self.name)).fetchone()
-        identity, columns = found or ("n", [])
+        answer = connection.execute(_IDENTITY, (self.schema, self.name)).fetchone()
+        identity, columns = answer or ("n", [])
         if identity == "f":
             return
         full = f"Let the server say all of old rows: ALTER TABLE {self.sql} REPLICA IDENTITY FULL"

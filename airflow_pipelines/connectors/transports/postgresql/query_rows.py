@@ -82,8 +82,8 @@ class PostgresQueryRows:
 
 def _translate_error(error: Exception) -> psycopg.Error:
     """Return the error as the other client library would raise it."""
-    found = _MESSAGE.match(str(error))
-    severity, text = (found["severity"], found["text"]) if found is not None else (None, str(error))
+    match = _MESSAGE.match(str(error))
+    severity, text = (match["severity"], match["text"]) if match is not None else (None, str(error))
     state = getattr(error, "sqlstate", None)
     if state:
         with suppress(KeyError):

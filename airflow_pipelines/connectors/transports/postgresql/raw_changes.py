@@ -107,12 +107,12 @@ class RowMapping:
             return None
         values = list(zip(*(change.values for change in changes), strict=True))
         inserts = pa.array([change.op is not Op.DELETE or not self._schema.primary_key for change in changes])
-        found = []
+        arrays = []
         for column, field in zip(self._schema.columns, self._schema.arrow, strict=True):
             if column.name not in self._readers:
                 if column.default is not None:
                     return None
-                found.append(pa.nulls(len(changes), field.type))
+                arrays.append(pa.nulls(len(changes), field.type))
                 continue
             number, read = self._readers[column.name]
             texts = pa.array(values[number], pa.string())
@@ -122,8 +122,8 @@ class RowMapping:
             array = read(texts)
             if array is None:
                 return None
-            found.append(array)
-        return found
+            arrays.append(array)
+        return arrays
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ def mapped_columns(
     :param invalid: the treatment of values that the type of their column does not have
     :raises ConnectorFailure: when a type does not fit, a name is there twice, or a column must be filled that the source lacks
     """
-    found: dict[int, MappedColumn] = {}
+    mapped: dict[int, MappedColumn] = {}
     filled: dict[int, str] = {}
     for number, (name, of) in enumerate(source):
         place = reader.place(name)
@@ -84,9 +84,9 @@ def mapped_columns(
         filled[place] = name
         is_null = invalid is InvalidValues.NULL and column.type.nullable and column.name not in schema.primary_key
         check = reader.converter(place) if is_null else None
-        found[number] = MappedColumn(column, name, of, json_value(of, column.type), check)
+        mapped[number] = MappedColumn(column, name, of, json_value(of, column.type), check)
     _check_missing(schema, filled, [name for name, _ in source], where)
-    return found
+    return mapped
 
 
 def _check_missing(schema: RelationSchema, filled: Mapping[int, str], given: Sequence[str], where: str) -> None:

@@ -137,10 +137,10 @@ class Sessions:
             "sslcert": self._file("client.pem", options.ssl_client_pem, options.ssl_client_location),
             "sslkey": self._file("client.key", options.ssl_client_key, options.ssl_client_key_location),
         }
-        found = {name: file for name, file in files.items() if file is not None}
-        if "sslrootcert" in found:
-            found["sslmode"] = "verify-full" if options.verify_hostname else "verify-ca"
-        return found
+        parameters = {name: file for name, file in files.items() if file is not None}
+        if "sslrootcert" in parameters:
+            parameters["sslmode"] = "verify-full" if options.verify_hostname else "verify-ca"
+        return parameters
 
     def _file(self, name: str, text: str | None, location: str | None) -> str | None:
         """Return the file of a certificate or key, since the client library reads it only from a file."""
@@ -200,8 +200,8 @@ def column_of(error: psycopg.Error) -> str | None:
     """
     if error.diag.column_name:
         return str(error.diag.column_name)
-    found = re.search(r"^COPY .*, line \d+, column (.+?)(?:: |$)", error.diag.context or "", re.MULTILINE | re.DOTALL)
-    return None if found is None else found[1]
+    match = re.search(r"^COPY .*, line \d+, column (.+?)(?:: |$)", error.diag.context or "", re.MULTILINE | re.DOTALL)
+    return None if match is None else match[1]
 
 
 def _advice(error: psycopg.Error, text: str) -> str:

@@ -154,7 +154,7 @@ class SourceTypes:
         if category == "A" and element:
             return SourceType(name, shown, ValueShape.ARRAY, element=self.of(element))
         if kind == "c":
-            found = self._connection.execute(_FIELDS, (relation,)).fetchall()
-            return SourceType(name, shown, ValueShape.COMPOSITE, fields=tuple((field, self.of(of)) for field, of in found))
+            rows = self._connection.execute(_FIELDS, (relation,)).fetchall()
+            return SourceType(name, shown, ValueShape.COMPOSITE, fields=tuple((field, self.of(of)) for field, of in rows))
         is_text = category in {"S", "E"} or kind == "e"
         return SourceType(name, shown, _SHAPES.get(name, ValueShape.TEXT if is_text else ValueShape.OTHER))

@@ -140,15 +140,15 @@ class TargetTable:
         :param where: the connector, for messages
         :raises ConnectorFailure: when one is missing or does not fit
         """
-        found = [self._column_for(column, where) for column in relation.columns]
-        filled = {column.name for column in found} | set(also)
+        targets = [self._column_for(column, where) for column in relation.columns]
+        filled = {column.name for column in targets} | set(also)
         for column in self.columns.values():
             if column.required and not column.has_default and column.name not in filled:
                 raise ConnectorFailure(
                     f"{where}: column {column.name!r} of table {self.shown} is NOT NULL without a DEFAULT, and {relation.name} "
                     "has no such column. Add it to the view, or give it a DEFAULT."
                 )
-        return found
+        return targets
 
     def check_key(self, key: Sequence[TargetColumn], where: str) -> None:
         """Check that rows can be found by a key.

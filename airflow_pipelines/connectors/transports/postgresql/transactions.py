@@ -110,9 +110,9 @@ class StreamedTransactions:
         """Return all transactions that were received as a whole, or None if none of them has a change."""
         if not self._whole.entries:
             return None
-        found, self._whole = self._whole, _Collected()
+        collected, self._whole = self._whole, _Collected()
         self.given_place = self.place
-        return Portion(found.entries, found.size_bytes, self.place)
+        return Portion(collected.entries, collected.size_bytes, self.place)
 
     def move_to(self, place: int) -> Portion | None:
         """Return an empty portion that moves the position to a place, or None while there is something to give first.
@@ -129,6 +129,6 @@ class StreamedTransactions:
         return StreamedTransactions(self.given_place, self._given)
 
     def _part(self) -> Portion:
-        found, self._open = self._open, _Collected()
+        collected, self._open = self._open, _Collected()
         self._given = self._seen
-        return Portion(found.entries, found.size_bytes, self.given_place, self._given, is_part=True)
+        return Portion(collected.entries, collected.size_bytes, self.given_place, self._given, is_part=True)

@@ -61,8 +61,8 @@ class PartitionDiscovery:
         """
         read = {(topic, partition) for topic, partition, *_ in known}
         try:
-            found = self._partitions(_LOOK_S)
-            return [(*key, self._ends(key)[0], None) for key in found if key not in read]
+            partitions = self._partitions(_LOOK_S)
+            return [(*key, self._ends(key)[0], None) for key in partitions if key not in read]
         except StreamProgramError:
             # Readers report a broker that is away, and the next poll finds the new partitions.
             return []
@@ -85,7 +85,7 @@ class PartitionDiscovery:
         return sorted((name, number) for name in wanted for number in topics[name].partitions)
 
     def _find_existing(self, names: Iterable[str], patience: float) -> list[_Key]:
-        found: list[_Key] = []
+        keys: list[_Key] = []
         for name in sorted(names):
             topic = self._ask(name, patience)[name]
             if topic.error is not None:
@@ -93,8 +93,8 @@ class PartitionDiscovery:
                     f"{self._where}: topic {name!r} cannot be read at {self._settings.servers}: {topic.error.str()}. Make it,"
                     " correct its name, or use set_topic_pattern() for topics that are made later"
                 )
-            found += ((name, number) for number in sorted(topic.partitions))
-        return found
+            keys += ((name, number) for number in sorted(topic.partitions))
+        return keys
 
     def _ask(self, name: str | None, patience: float) -> dict[str, Any]:
         deadline = time.monotonic() + patience
@@ -120,14 +120,14 @@ class PartitionDiscovery:
                 return self._find_offsets(initializer, partitions, what)
 
     def _find_offsets(self, initializer: KafkaOffsetsInitializer, partitions: Sequence[_Key], what: str) -> dict[_Key, int]:
-        found = {(each.topic, each.partition): offset for each, offset in initializer.given}
-        others = [key for key in partitions if key not in found]
+        offsets = {(each.topic, each.partition): offset for each, offset in initializer.given}
+        others = [key for key in partitions if key not in offsets]
         if self._settings.group is not None and others:
-            found.update(self._fetch_committed(others))
+            offsets.update(self._fetch_committed(others))
         for key in others:
-            if key not in found:
-                found[key] = self._apply_reset_strategy(initializer.reset_strategy, key, what)
-        return found
+            if key not in offsets:
+                offsets[key] = self._apply_reset_strategy(initializer.reset_strategy, key, what)
+        return offsets
 
     def _apply_reset_strategy(self, strategy: KafkaOffsetResetStrategy, key: _Key, what: str) -> int:
         match strategy:
@@ -148,21 +148,21 @@ class PartitionDiscovery:
 
     def _fetch_committed(self, keys: Sequence[_Key]) -> dict[_Key, int]:
         try:
-            found = self._consumer.committed([TopicPartition(*key) for key in keys], timeout=_ANSWER_S)
+            committed = self._consumer.committed([TopicPartition(*key) for key in keys], timeout=_ANSWER_S)
         except KafkaException as error:
             raise self._problems.failure(error.args[0]) from error
-        for each in found:
+        for each in committed:
             if each.error is not None:
                 raise self._problems.failure(each.error)
-        return {(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
+        return {(each.topic, each.partition): each.offset for each in committed if each.offset >= 0}
 
     def _ends(self, key: _Key) -> tuple[int, int]:
         return TopicOfBroker(self._consumer, key[0], self._problems).ends(key[1])
 
     def _find_at_time(self, partitions: Sequence[_Key], timestamp: int) -> dict[_Key, int]:
-        found: dict[_Key, int] = {}
+        offsets: dict[_Key, int] = {}
         for topic in sorted({topic for topic, _ in partitions}):
             numbers = [number for name, number in partitions if name == topic]
             asked = TopicOfBroker(self._consumer, topic, self._problems).at_time(numbers, timestamp)
-            found.update({(topic, number): offset for number, offset in asked.items()})
-        return found
+            offsets.update({(topic, number): offset for number, offset in asked.items()})
+        return offsets

@@ -129,10 +129,10 @@ class KafkaReading:
 
         :param known: the partitions that are read already
         """
-        found = self._places.new_splits(known)
-        for topic, partition, offset, _ in found:
+        splits = self._places.new_splits(known)
+        for topic, partition, offset, _ in splits:
             _log.info("%s: partition %d of %s is new, and read from offset %d", self._where, partition, topic, offset)
-        return found
+        return splits
 
     def reader(self, split: Split, position: Position | None, on_close: Callable[[], None]) -> PartitionReader:
         """Return a reader of a partition.
@@ -469,8 +469,8 @@ def _next(message: Message) -> int:
 
 def _headers(message: Message) -> tuple[tuple[str, bytes | None], ...]:
     """Return names and values of the headers of a message, in order."""
-    found = message.headers() or ()
-    pairs = found.items() if isinstance(found, dict) else found
+    headers = message.headers() or ()
+    pairs = headers.items() if isinstance(headers, dict) else headers
     return tuple((name, value.encode() if isinstance(value, str) else value) for name, value in pairs)
 
 

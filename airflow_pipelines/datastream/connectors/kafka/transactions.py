@@ -227,8 +227,8 @@ class Transactions:
         admin = AdminClient({**shared, "log_level": 0})
         asked = [ConsumerGroupTopicPartitions(self._name)]
         answer = admin.list_consumer_group_offsets(asked, require_stable=True, request_timeout=_ANSWER_S)[self._name]
-        found = answer.result(2 * _ANSWER_S).topic_partitions or ()
-        return max((each.offset for each in found if each.offset >= 0), default=None)
+        partitions = answer.result(2 * _ANSWER_S).topic_partitions or ()
+        return max((each.offset for each in partitions if each.offset >= 0), default=None)
 
     def write(self, prepared: Prepared) -> None:
         """Write records and their number in one transaction.

@@ -53,13 +53,13 @@ def evaluated(rows: Rows, conditions: Sequence[str], items: Sequence[str], conte
     return _expand(_evaluate(values, conditions, items, context), distinct)
 
 
-def _expand(found: pa.Table, distinct: DistinctValues) -> pa.Table:
+def _expand(results: pa.Table, distinct: DistinctValues) -> pa.Table:
     """Expand the results for distinct values to the rows with these values."""
     place_of = np.full(len(distinct.values), -1)
-    place_of[found[ROW].to_numpy()] = np.arange(found.num_rows)
+    place_of[results[ROW].to_numpy()] = np.arange(results.num_rows)
     places = place_of[distinct.places.to_numpy()]
     rows = np.flatnonzero(places >= 0)
-    taken = {name: found[name].take(pa.array(places[rows])) for name in found.column_names if name != ROW}
+    taken = {name: results[name].take(pa.array(places[rows])) for name in results.column_names if name != ROW}
     return pa.table({**taken, ROW: pa.array(rows)})
 
 

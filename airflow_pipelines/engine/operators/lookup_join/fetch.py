@@ -125,7 +125,7 @@ class Fetching(DeltaSql):
         """
         context = self.context
         rows = Known.of_delta(node, at, context)
-        found: dict[int, str] = {}
+        queries: dict[int, str] = {}
         missing = set(large)
         missing |= {place for place in versions if not context.is_tiny(node.sources[place].node.reads, versions[place])}
         while missing:
@@ -143,14 +143,14 @@ class Fetching(DeltaSql):
             # The query names the batch, which has to live until it has run.
             context.pinned[f"looked up {hop.batch.number}"] = hop.batch
             contents = context.over(hop.relation, hop.batch).contents(node.sources[hop.place].node, versions[hop.place])
-            found[hop.place] = str(contents)
-        tables |= found
+            queries[hop.place] = str(contents)
+        tables |= queries
         return True
 
     def _small(self, node: Select, versions: dict[int, Version]) -> set[int]:
         """Return the sources that together are small enough to be read whole, smallest first."""
         context = self.context
-        found, total = set(), 0
+        places, total = set(), 0
         sizes = []
         for place, version in versions.items():
             batches = [b for name in node.sources[place].node.reads for b in context.relations[name].batches(version)]
@@ -159,8 +159,8 @@ class Fetching(DeltaSql):
         for rows, place in sorted(sizes):
             total += rows
             if total <= context.limits.small_input or rows == 0:
-                found.add(place)
-        return found
+                places.add(place)
+        return places
 
     def _fetch_all(
         self, node: Select, at: int, large: list[int], versions: dict[int, Version], tables: dict[int, str], narrow: DeltaSql
@@ -240,10 +240,10 @@ class Fetching(DeltaSql):
         batch = self.context.pinned.get(query)
         if batch is None:
             weights = f"SELECT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({query})"
-            found = self.context.batch_bounded(weights, Mode.SMALL)
-            if found is None:
+            result = self.context.batch_bounded(weights, Mode.SMALL)
+            if result is None:
                 raise NotFetched
-            batch = self.context.pinned[query] = found
+            batch = self.context.pinned[query] = result
         return f"SELECT * FROM {self.context.batch_views.table(batch)}" if batch.rows else None
 
 

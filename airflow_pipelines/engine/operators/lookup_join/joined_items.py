@@ -18,28 +18,28 @@ from airflow_pipelines.rows.zsets import WEIGHT
 from airflow_pipelines.sql.plan.ir.join_graph import Conjunct
 
 
-def items_of(block: JoinBlock, found: Sequence[Matches], conditions: Sequence[Conjunct]) -> pa.Table | None:
+def items_of(block: JoinBlock, all_matches: Sequence[Matches], conditions: Sequence[Conjunct]) -> pa.Table | None:
     """Return the items of a block for some matches, and the weight.
 
     :param block: the block
-    :param found: matches of all its sources
+    :param all_matches: matches of all its sources
     :param conditions: the conditions that the matches still have to meet; conditions that some of them meet already do no harm
     :returns: the items; None if they take too many bytes
     """
     schema = arrow_schema(weighted(block.context.schema(block.node)))
     plain, items = block.plain, block.node.items
     made = [at for at, item in enumerate(items) if item.text not in plain]
-    found = [matches for matches in found if matches.rows]
+    all_matches = [matches for matches in all_matches if matches.rows]
     computed: Mapping[str, pa.ChunkedArray] = {}
-    if found and (conditions or made):
-        values = _compute_items(block, found, conditions, made)
+    if all_matches and (conditions or made):
+        values = _compute_items(block, all_matches, conditions, made)
         if values is None:
             return None
         computed = {items[at].name: values[f"e{number}"] for number, at in enumerate(made)}
-        found = _at(found, values[ROW].to_numpy())
+        all_matches = _at(all_matches, values[ROW].to_numpy())
     passed = {item.name: known_name(plain[item.text]) for item in items if item.text in plain}
     parts, at, left = [schema.empty_table()], 0, block.context.limits.joined_bytes
-    for matches in found:
+    for matches in all_matches:
         columns = matches.bounded(dict.fromkeys(passed.values()), left)
         if columns is None:
             return None
@@ -52,7 +52,7 @@ def items_of(block: JoinBlock, found: Sequence[Matches], conditions: Sequence[Co
 
 
 def _compute_items(
-    block: JoinBlock, found: Sequence[Matches], conditions: Sequence[Conjunct], items: Sequence[int]
+    block: JoinBlock, all_matches: Sequence[Matches], conditions: Sequence[Conjunct], items: Sequence[int]
 ) -> pa.Table | None:
     """Return Spark's values of some items for the matches that meet conditions, or None if it would read too many bytes.
 
@@ -63,21 +63,21 @@ def _compute_items(
     columns = [column for column in block.kinds if any(column in read for read in sets)]
     parts: list[dict[str, pa.ChunkedArray]] = []
     left = block.context.limits.joined_bytes
-    for matches in found:
+    for matches in all_matches:
         values = matches.bounded(map(known_name, columns), left)
         if values is None:
             return None
         left -= sum(column.nbytes for column in values.values())
         parts.append(values)
     together = [pa.chunked_array([chunk for part in parts for chunk in part[known_name(column)].chunks]) for column in columns]
-    rows = Rows(columns, [block.kinds[column] for column in columns], together, sum(matches.rows for matches in found))
+    rows = Rows(columns, [block.kinds[column] for column in columns], together, sum(matches.rows for matches in all_matches))
     return evaluated(rows, [part.text for part in conditions], [block.node.items[at].text for at in items], block.context)
 
 
-def _at(found: Sequence[Matches], places: npt.NDArray[np.int64]) -> list[Matches]:
+def _at(all_matches: Sequence[Matches], places: npt.NDArray[np.int64]) -> list[Matches]:
     """Return the matches at some places among all. The places are in order."""
     kept, first = [], 0
-    for matches in found:
+    for matches in all_matches:
         ends = np.searchsorted(places, (first, first + matches.rows))
         kept.append(matches.at(places[slice(*ends)] - first))
         first += matches.rows

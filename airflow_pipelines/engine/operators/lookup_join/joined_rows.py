@@ -75,7 +75,7 @@ def _join(node: Linear, context: Context) -> _Join | None:
     block = join_block(node, context)
     if block is None:
         return None
-    found: list[Matches] = []
+    all_matches: list[Matches] = []
     undecided: set[str] = set()
     left = context.limits.joined_rows
     for at in range(len(block.sources)):
@@ -85,31 +85,31 @@ def _join(node: Linear, context: Context) -> _Join | None:
             if matches is None:
                 return None
             left -= sum(part.rows for part in matches)
-            found += matches
+            all_matches += matches
             undecided |= {condition.text for condition in term.conditions} if matches else set()
     # In the order of the query: a condition may filter out rows for which a later one would fail.
     conditions = [condition for condition in block.node.join_graph.conjuncts if condition.text in undecided]
-    return _Join(block, found, conditions)
+    return _Join(block, all_matches, conditions)
 
 
-def _items_in_parts(join: _Join, found: Sequence[Matches]) -> Iterator[pa.Table | None]:
+def _items_in_parts(join: _Join, all_matches: Sequence[Matches]) -> Iterator[pa.Table | None]:
     """Yield the items of some matches in as few parts as the limit of bytes per part allows."""
-    rows = sum(matches.rows for matches in found)
-    items = items_of(join.block, found, join.conditions) if rows <= _ROWS_AT_A_TIME else None
+    rows = sum(matches.rows for matches in all_matches)
+    items = items_of(join.block, all_matches, join.conditions) if rows <= _ROWS_AT_A_TIME else None
     if items is not None or rows <= 1:
         yield items
         return
-    for half in _split_in_halves(found):
+    for half in _split_in_halves(all_matches):
         yield from _items_in_parts(join, half)
 
 
-def _split_in_halves(found: Sequence[Matches]) -> Iterator[Sequence[Matches]]:
+def _split_in_halves(all_matches: Sequence[Matches]) -> Iterator[Sequence[Matches]]:
     """Yield the matches in two parts, in order."""
-    if len(found) > 1:
-        yield from (found[:1], found[1:])
+    if len(all_matches) > 1:
+        yield from (all_matches[:1], all_matches[1:])
         return
-    rows = found[0].rows
-    yield from ([found[0].at(places)] for places in np.array_split(np.arange(rows), 2))
+    rows = all_matches[0].rows
+    yield from ([all_matches[0].at(places)] for places in np.array_split(np.arange(rows), 2))
 
 
 @dataclass(slots=True)
@@ -213,14 +213,14 @@ class _Term:
     def _take_comparable(self, reached: Set[int]) -> list[Conjunct]:
         """Return the conditions on some sources that Arrow can check, and remove them from the open ones."""
         aliases = {self._block.alias(place) for place in reached}
-        found = [part for part in self._conditions if part.aliases <= aliases and can_decide(part, self._block.kinds)]
-        self._conditions = [part for part in self._conditions if part not in found]
-        return found
+        comparable = [part for part in self._conditions if part.aliases <= aliases and can_decide(part, self._block.kinds)]
+        self._conditions = [part for part in self._conditions if part not in comparable]
+        return comparable
 
     def _find_link(self, reached: Set[int], missing: Iterable[int]) -> _Link | None:
         """Return the smallest source that can be reached by keys, or None if there is none."""
-        found = [link for link in (self._find_link_to(place, reached) for place in missing) if link is not None]
-        return min(found, key=lambda link: (self._stored_rows(link.place), link.place), default=None)
+        links = [link for link in (self._find_link_to(place, reached) for place in missing) if link is not None]
+        return min(links, key=lambda link: (self._stored_rows(link.place), link.place), default=None)
 
     def _find_link_to(self, place: int, reached: Set[int]) -> _Link | None:
         block, link = self._block, _Link(place, [], [])
@@ -264,12 +264,12 @@ class _Term:
         block, at = self._block, link.place
         texts = [text for _, text in link.pairs if text not in self._plain]
         if texts:
-            found = self._expressions(known, texts, link, reached)
-            known = known.take(found[ROW])
+            results = self._expressions(known, texts, link, reached)
+            known = known.take(results[ROW])
         columns = {}
         for column, text in link.pairs:
             name = known_name(column)
-            values = known[known_name(self._plain[text])] if text in self._plain else found[f"e{texts.index(text)}"]
+            values = known[known_name(self._plain[text])] if text in self._plain else results[f"e{texts.index(text)}"]
             stored = block.arrow_types(at)[name]
             columns[block.stored_names(at)[name]] = values if values.type == stored else values.cast(pa.int64())
         keys = pa.table(columns)

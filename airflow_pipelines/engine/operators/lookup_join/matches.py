@@ -58,7 +58,7 @@ class Matches:
 
         :raises ArrowInvalid: if one is too large for its type
         """
-        stored = [chunk for part in self.pairs for chunk in _take(part.column(WEIGHT), part.found)]
+        stored = [chunk for part in self.pairs for chunk in _take(part.column(WEIGHT), part.stored)]
         return pc.multiply_checked(self.column(WEIGHT), pa.chunked_array(stored, pa.int64()))
 
     def where(self, mask: npt.NDArray[np.bool_]) -> Matches:
@@ -66,7 +66,7 @@ class Matches:
         kept, at = [], 0
         for part in self.pairs:
             here = mask[at : at + len(part.asked)]
-            kept.append(Pairs(part.asked[here], part.found[here], part.column))
+            kept.append(Pairs(part.asked[here], part.stored[here], part.column))
             at += len(part.asked)
         return replace(self, pairs=kept)
 
@@ -86,7 +86,7 @@ class Matches:
 
     def bounded(self, names: Iterable[str], most_bytes: int) -> dict[str, pa.ChunkedArray] | None:
         """Return some columns of either side by :func:`known_name`, or None if together they take more bytes than allowed."""
-        found: dict[str, pa.ChunkedArray] = {}
+        columns: dict[str, pa.ChunkedArray] = {}
         for name in names:
             chunks = []
             for chunk in self._pieces(name):
@@ -94,8 +94,8 @@ class Matches:
                 if most_bytes < 0:
                     return None
                 chunks.append(chunk)
-            found[name] = pa.chunked_array(chunks, self._kind(name))
-        return found
+            columns[name] = pa.chunked_array(chunks, self._kind(name))
+        return columns
 
     def _kind(self, name: str) -> pa.DataType:
         return self.types[name] if name in self.types else self.known.schema.field(name).type
@@ -106,7 +106,7 @@ class Matches:
             return
         schema = pa.schema([(name, self.types[name])])
         for part in self.pairs:
-            for chunk in _take(part.column(self.columns[name]), part.found):
+            for chunk in _take(part.column(self.columns[name]), part.stored):
                 # Files have other names and types inside of nested values.
                 yield from cast_to_schema(pa.table([chunk], [name]), schema)[name].chunks
 
@@ -124,7 +124,7 @@ def matching_pairs(batches: Iterable[Batch], keys: pa.Table, most: int) -> list[
     :param most: the maximum number of pairs
     :returns: the pairs; None if there are more than ``most``
     """
-    asked, found, left = Keys.of(keys), [], most
+    asked, pairs, left = Keys.of(keys), [], most
     for batch in batches:
         for part in _in_batch(batch, asked, left) if batch.rows and keys.num_rows else ():
             if part is None:
@@ -132,8 +132,8 @@ def matching_pairs(batches: Iterable[Batch], keys: pa.Table, most: int) -> list[
             left -= len(part.asked)
             if left < 0:
                 return None
-            found.append(part)
-    return found
+            pairs.append(part)
+    return pairs
 
 
 def _in_batch(batch: Batch, keys: Keys, most: int) -> Iterable[Pairs | None]:

@@ -42,11 +42,11 @@ def matching_table(batches: Iterable[Batch], wanted: pa.Table, columns: Sequence
         except pa.ArrowInvalid:
             # The stored type cannot represent a wanted value.
             return None
-        for found in _find_in_batch(batch, asked, columns, left):
-            if found is None:
+        for rows in _find_in_batch(batch, asked, columns, left):
+            if rows is None:
                 return None
-            parts.append(found.cast(pa.schema([types.field(name) for name in columns])))
-            left -= found.num_rows
+            parts.append(rows.cast(pa.schema([types.field(name) for name in columns])))
+            left -= rows.num_rows
             if left < 0:
                 return None
     return pa.concat_tables(parts) if parts else None
@@ -77,10 +77,10 @@ def matching_batch(
     if not any(batch.rows for batch in batches):
         return Batch.empty(schema)
     kept = [name for name in arrow.names if columns is None or name in columns or name == WEIGHT]
-    found = matching_table(batches, wanted, kept, limits)
-    if found is None:
+    rows = matching_table(batches, wanted, kept, limits)
+    if rows is None:
         return None
-    filled = [found[name] if name in kept else pa.nulls(found.num_rows, arrow.field(name).type) for name in arrow.names]
+    filled = [rows[name] if name in kept else pa.nulls(rows.num_rows, arrow.field(name).type) for name in arrow.names]
     return Batch.in_memory(schema, pa.table(filled, names=arrow.names))
 
 

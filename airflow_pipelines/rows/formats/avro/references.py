@@ -27,9 +27,9 @@ def definition_of(schema: RegisteredSchema, registry: SchemaRegistry, what: str,
     for reference in schema.references:
         if reference.name in within:
             raise RecordProblem(f"{what} refers to itself by {reference.name!r}")
-        found = registry.fetch_referenced(reference, what)
+        referenced = registry.fetch_referenced(reference, what)
         called = f"{reference.subject} {reference.version}"
-        others[reference.name] = definition_of(found, registry, called, (*within, reference.name))
+        others[reference.name] = definition_of(referenced, registry, called, (*within, reference.name))
     return _insert_others(definition, others) if others else definition
 
 

@@ -119,10 +119,10 @@ def _make_type(
     """
     file: FileDescriptorProto = row_file(columns, name, package, more)
     try:
-        found = pool_of([file]).FindFileByName(file.name)
+        descriptor = pool_of([file]).FindFileByName(file.name)
     except UnknownTypeError as error:
         raise FormatFailure(f"the view does not fit into format 'protobuf'; give its columns other names: {error}") from error
-    return next(iter(found.message_types_by_name.values()))
+    return next(iter(descriptor.message_types_by_name.values()))
 
 
 def _register_file(file: FileDescriptor, registry: SchemaRegistry) -> RegisteredSchema:

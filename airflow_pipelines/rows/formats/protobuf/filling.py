@@ -62,9 +62,9 @@ def field_of(kind: Descriptor, name: str) -> FieldDescriptor | None:
     :param kind: the type of messages
     :param name: the name of the column
     """
-    found = kind.fields_by_name.get(name)
-    if found is not None:
-        return found
+    exact = kind.fields_by_name.get(name)
+    if exact is not None:
+        return exact
     return next((field for field in kind.fields if field.name.lower() == name.lower()), None)
 
 

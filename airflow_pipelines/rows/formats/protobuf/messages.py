@@ -130,18 +130,18 @@ class _OfRegistry:
         number = schema_number(message)
         way, start = indexes.read(message, HEADER)
         named = (number, message[HEADER:start])
-        found = self._known.get(named)
-        if found is None:
+        entry = self._known.get(named)
+        if entry is None:
             # A missing schema may be registered soon, so it is requested again.
             kind = self._types.find(number, way)
             try:
-                found = self._new(kind, start)
+                entry = self._new(kind, start)
             except RecordProblem as problem:
-                found = f"schema {number} cannot be read: {problem}"
-            self._known[named] = found
-        if isinstance(found, str):
-            raise RecordProblem(found)
-        return found
+                entry = f"schema {number} cannot be read: {problem}"
+            self._known[named] = entry
+        if isinstance(entry, str):
+            raise RecordProblem(entry)
+        return entry
 
 
 def _types_of(schema: RelationSchema) -> TypeOf:

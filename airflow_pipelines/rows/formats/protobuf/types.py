@@ -73,16 +73,16 @@ def type_at(file: FileDescriptor, indexes: Sequence[int]) -> Descriptor:
     :param indexes: the number of a type in the file, then in the type before it
     :raises UnknownTypeError: when there is none
     """
-    found: Descriptor | None = None
+    kind: Descriptor | None = None
     types: Sequence[Descriptor] = list(file.message_types_by_name.values())
     for index in indexes:
         if not 0 <= index < len(types):
             raise UnknownTypeError(f"it has no type with the indexes {list(indexes)}")
-        found = types[index]
-        types = list(found.nested_types)
-    if found is None:
+        kind = types[index]
+        types = list(kind.nested_types)
+    if kind is None:
         raise UnknownTypeError("no type is named")
-    return found
+    return kind
 
 
 def indexes_of(kind: Descriptor) -> tuple[int, ...]:

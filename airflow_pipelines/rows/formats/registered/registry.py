@@ -209,8 +209,8 @@ class KnownSchemas(Generic[Made]):
             raise RecordProblem(problem)
         try:
             self._known[number] = self._make(number, self._registry.schema(number))
-        except RecordProblem as found:
-            self._problems[number] = (time.monotonic() + _MISSING_S, str(found))
+        except RecordProblem as error:
+            self._problems[number] = (time.monotonic() + _MISSING_S, str(error))
             raise
         return self._known[number]
 

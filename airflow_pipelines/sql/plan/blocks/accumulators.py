@@ -210,8 +210,8 @@ def kept_value(text: str) -> KeptValue | None:
 
     :param text: a value of :class:`Accumulators`
     """
-    found = _ACCUMULATOR.fullmatch(text)
-    return None if found is None else KeptValue(found["accumulator"] or found["sum"], found["count"])
+    parsed = _ACCUMULATOR.fullmatch(text)
+    return None if parsed is None else KeptValue(parsed["accumulator"] or parsed["sum"], parsed["count"])
 
 
 def _is_summed(function: str, precision: int, scale: int) -> bool:

@@ -21,8 +21,8 @@ def calls_over_rows(node: Aggregate) -> CallsOverRows | None:
     # The accumulators are computed from all rows at once, so that no row is retracted.
     accumulators = Accumulators(append_only=True)
     calls = [_over_rows(call, kinds, accumulators) for call in node.calls]
-    found = tuple(call for call in calls if call is not None)
-    return CallsOverRows(found, tuple(accumulators.found)) if len(found) == len(calls) else None
+    computed = tuple(call for call in calls if call is not None)
+    return CallsOverRows(computed, tuple(accumulators.found)) if len(computed) == len(calls) else None
 
 
 def _over_rows(call: Call, kinds: Mapping[str, str], accumulators: Accumulators) -> Call | None:

@@ -65,20 +65,20 @@ class _Values:
     """
 
     prefix: str
-    found: dict[exp.Expr, tuple[str, str]] = field(default_factory=dict)
+    columns: dict[exp.Expr, tuple[str, str]] = field(default_factory=dict)
 
     def column(self, tree: exp.Expr, kind: str) -> exp.Column:
         """Return the column with the values of an expression; add it if it is new."""
-        name, _ = self.found.setdefault(tree, (f"{self.prefix}v{len(self.found)}", kind))
+        name, _ = self.columns.setdefault(tree, (f"{self.prefix}v{len(self.columns)}", kind))
         return exp.column(name, quoted=True)
 
     def outputs(self) -> Outputs:
         """Return the columns' names with their expressions."""
-        return [(name, tree) for tree, (name, _) in self.found.items()]
+        return [(name, tree) for tree, (name, _) in self.columns.items()]
 
     def types(self) -> ColumnTypes:
         """Return the columns' names with their types."""
-        return tuple(self.found.values())
+        return tuple(self.columns.values())
 
 
 def by_distinct_values(node: Aggregate, calls: Sequence[exp.Expr]) -> ByValue | None:
@@ -89,14 +89,14 @@ def by_distinct_values(node: Aggregate, calls: Sequence[exp.Expr]) -> ByValue | 
     :param node: one aggregate with all calls
     :param calls: the calls as trees of the query
     """
-    found: dict[exp.Expr, ValueCall] = {}
+    value_calls: dict[exp.Expr, ValueCall] = {}
     for call, tree in zip(node.calls, calls, strict=True):
         value = value_call(tree)
         if value is not None and (value.distinct or call.value is None):
-            found[tree] = value
+            value_calls[tree] = value
         elif call.value is None:
             return None
-    return found if any(value.distinct for value in found.values()) else None
+    return value_calls if any(value.distinct for value in value_calls.values()) else None
 
 
 def aggregate_with_distinct(
@@ -142,8 +142,8 @@ def _arguments(call: exp.Expr) -> list[exp.Expr]:
     if value is not None:
         return list(value.arguments)
     function = call.this if isinstance(call, exp.Filter) else call
-    found = [function.this, *function.expressions] if isinstance(function.this, exp.Expr) else function.expressions
-    return [argument for argument in found if not isinstance(argument, exp.Star)]
+    arguments = [function.this, *function.expressions] if isinstance(function.this, exp.Expr) else function.expressions
+    return [argument for argument in arguments if not isinstance(argument, exp.Star)]
 
 
 def _kinds(block: Block, trees: Sequence[exp.Expr]) -> dict[exp.Expr, str]:
@@ -151,8 +151,8 @@ def _kinds(block: Block, trees: Sequence[exp.Expr]) -> dict[exp.Expr, str]:
     wanted = distinct(trees)
     if not wanted:
         return {}
-    found = block.builder.types(linear_to_sql(block.select([(f"t{at}", tree) for at, tree in enumerate(wanted)])))
-    return {tree: kind for tree, (_, kind) in zip(wanted, found, strict=True)}
+    kinds = block.builder.types(linear_to_sql(block.select([(f"t{at}", tree) for at, tree in enumerate(wanted)])))
+    return {tree: kind for tree, (_, kind) in zip(wanted, kinds, strict=True)}
 
 
 def _of_rows(block: Block, keys: Sequence[exp.Expr], calls: Sequence[exp.Expr], kinds: Mapping[exp.Expr, str]) -> _Rows:
@@ -271,10 +271,10 @@ def _join_levels(
         scan = builder.stage(_aggregate(inner, level, [(f"g{at}", tree) for at, tree in enumerate(members)], None, rows))
         whole.required = whole.required | {(alias, name) for name in scan.columns}
         whole.add(alias, scan)
-        found = {tree: column((alias, f"g{members.index(now)}")) for tree, now in named.items()}
+        columns = {tree: column((alias, f"g{members.index(now)}")) for tree, now in named.items()}
         for key in keys if number else ():
-            whole.filter(exp.NullSafeEQ(this=replaced[key].copy(), expression=found[key].copy()))
-        replaced = {**found, **replaced}
+            whole.filter(exp.NullSafeEQ(this=replaced[key].copy(), expression=columns[key].copy()))
+        replaced = {**columns, **replaced}
     if having is not None:
         whole.filter(substitute(having, replaced))
     return whole.select([(name, substitute(item, replaced)) for name, item in outputs])

@@ -47,13 +47,13 @@ def grouping_sets(group: exp.Group | None, outputs: Sequence[exp.Expr]) -> tuple
     if group.args.get("grouping_sets"):
         # GROUP BY a, b GROUPING SETS (...): the list before it only names the keys.
         parts = [_sets(clause, outputs) for clause in group.args["grouping_sets"]]
-    found = [distinct(key for keys in chosen for key in keys) for chosen in itertools.product(*parts)]
-    keys = distinct([*whole, *(key for keys in found for key in keys)])
+    combinations = [distinct(key for keys in chosen for key in keys) for chosen in itertools.product(*parts)]
+    keys = distinct([*whole, *(key for keys in combinations for key in keys)])
     for key in keys:
         require_scalar(key)
-    if len(found) < 2 and len(found[0] if found else []) == len(keys):
+    if len(combinations) < 2 and len(combinations[0] if combinations else []) == len(keys):
         return keys, ()
-    return keys, tuple(frozenset(keys.index(key) for key in chosen) for chosen in found)
+    return keys, tuple(frozenset(keys.index(key) for key in chosen) for chosen in combinations)
 
 
 def _sets(part: exp.Expr, outputs: Sequence[exp.Expr]) -> Sets:
@@ -96,12 +96,12 @@ def in_sets(keys: Sequence[exp.Expr], sets: Sequence[frozenset[int]], number: ex
     :param sets: the sets, as positions of keys
     :param number: the expression that gives the number of the row's set
     """
-    found = []
+    row_keys = []
     for at, key in enumerate(keys):
         members = [place for place, chosen in enumerate(sets) if at in chosen]
         whole = len(members) == len(sets)
-        found.append(key if whole else exp.Case(ifs=[exp.If(this=_is_one_of(number, members), true=key.copy())]))
-    return found
+        row_keys.append(key if whole else exp.Case(ifs=[exp.If(this=_is_one_of(number, members), true=key.copy())]))
+    return row_keys
 
 
 def over_sets(tree: exp.Expr, keys: Sequence[exp.Expr], sets: Sequence[frozenset[int]], number: exp.Expr) -> exp.Expr:

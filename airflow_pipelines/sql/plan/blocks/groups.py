@@ -41,9 +41,9 @@ def one_aggregate(
     :param having: the condition of HAVING, if there is one
     :param gaining: True if no value that MAX or MIN is taken of is ever retracted; None if this holds only for append-only rows
     """
-    fields = distinct(found for part in [*groups.keys, *groups.calls] for found in part.find_all(exp.Column))
-    below: dict[exp.Expr, exp.Expr] = {found: exp.column(f"__c{at}") for at, found in enumerate(fields)}
-    rows = block.select([(f"__c{at}", found) for at, found in enumerate(fields)])
+    fields = distinct(field for part in [*groups.keys, *groups.calls] for field in part.find_all(exp.Column))
+    below: dict[exp.Expr, exp.Expr] = {field: exp.column(f"__c{at}") for at, field in enumerate(fields)}
+    rows = block.select([(f"__c{at}", field) for at, field in enumerate(fields)])
     keys = tuple(Item(f"__k{at}", _text(key, below)) for at, key in enumerate(groups.keys))
     named: dict[exp.Expr, exp.Expr] = {key: exp.column(f"__k{at}") for at, key in enumerate(groups.keys)}
     named |= {call: exp.column(f"__r{at}") for at, call in enumerate(groups.calls)}
@@ -85,10 +85,10 @@ def _find_types(
 ) -> tuple[tuple[Call, ...], tuple[str, ...], tuple[str, ...]]:
     """Return the calls with their types and, where they are linear, their values; also the types of the keys and of ``fields``."""
     input_types = tuple(kind for _, kind in block.builder.types(linear_to_sql(rows))) if rows.items else ()
-    for found, kind in zip(fields, input_types, strict=False):
+    for field, kind in zip(fields, input_types, strict=False):
         if "variant" in kind:
             # Groups are made of consolidated rows, which Spark cannot make of VARIANT.
-            raise NotIncremental("aggregates over VARIANT have no incremental rule yet", found)
+            raise NotIncremental("aggregates over VARIANT have no incremental rule yet", field)
     forms = [linear_form(call) for call in calls]
     arguments = [text for form in forms if form is not None for text in form.arguments if text != "*"]
     types = _probe(block, rows, [key.text for key in keys], calls, arguments)
@@ -109,8 +109,8 @@ def _probe(block: Block, rows: Select, keys: list[str], calls: list[exp.Expr], a
     if not wanted:
         return {}
     items = ", ".join(f"{text} AS `p{at}`" for at, text in enumerate(wanted.values()))
-    found = block.builder.types(f"SELECT {items} FROM ({linear_to_sql(rows)})")
-    return {name: kind for name, (_, kind) in zip(wanted, found, strict=True)}
+    kinds = block.builder.types(f"SELECT {items} FROM ({linear_to_sql(rows)})")
+    return {name: kind for name, (_, kind) in zip(wanted, kinds, strict=True)}
 
 
 def _text(tree: exp.Expr, names: Mapping[exp.Expr, exp.Expr]) -> str:
@@ -119,7 +119,7 @@ def _text(tree: exp.Expr, names: Mapping[exp.Expr, exp.Expr]) -> str:
     :raises NotIncremental: if a column of the query is left
     """
     result = substitute(tree, names)
-    for found in result.find_all(exp.Column):
-        if found.table:
-            raise NotIncremental(f"{sql(found)} is neither grouped nor aggregated as far as the planner sees", found)
+    for column in result.find_all(exp.Column):
+        if column.table:
+            raise NotIncremental(f"{sql(column)} is neither grouped nor aggregated as far as the planner sees", column)
     return sql(result)

@@ -70,7 +70,7 @@ def _keys_of_preserved(
         return ((), ()), f"{_NO_EQUALITY}, so that every row may match every other"
     node, names = right if sort == "RIGHT" else left
     read = list(condition.find_all(exp.Column)) if condition is not None else []
-    keys = tuple(dict.fromkeys(names[place] for found in read if (place := (found.table, found.name)) in names)) or node.columns
+    keys = tuple(dict.fromkeys(names[place] for part in read if (place := (part.table, part.name)) in names)) or node.columns
     texts = tuple(map(quote, keys))
     if not all(map(is_key_type, key_types(builder, node, texts))):
         return ((), ()), f"{_NO_EQUALITY}, and rows cannot be found by what its condition reads"
@@ -119,8 +119,8 @@ def _sides(one: exp.Expr, other: exp.Expr, left: Mapping[ColumnRef, str], right:
 
 
 def _reads_only(tree: exp.Expr, names: Mapping[ColumnRef, str]) -> bool:
-    found = [(node.table, node.name) for node in tree.find_all(exp.Column)]
-    return bool(found) and all(place in names for place in found) and tree.find(exp.Query) is None
+    places = [(node.table, node.name) for node in tree.find_all(exp.Column)]
+    return bool(places) and all(place in names for place in places) and tree.find(exp.Query) is None
 
 
 def _inside(tree: exp.Expr, names: Mapping[ColumnRef, str]) -> str:

@@ -34,9 +34,9 @@ def session_totals(node: Aggregate) -> SessionTotals | None:
     if any(total is None or total.value not in (None, *node.input.columns) for total in totals):
         return None
     outputs = [_output(item.text, session, columns, over) for item in node.items]
-    found = tuple(output for output in outputs if output is not None)
-    is_whole = len(found) == len(outputs) and time in node.input.columns
-    return SessionTotals(tuple(columns.values()), time, gap, over.accumulators, found) if is_whole else None
+    known = tuple(output for output in outputs if output is not None)
+    is_whole = len(known) == len(outputs) and time in node.input.columns
+    return SessionTotals(tuple(columns.values()), time, gap, over.accumulators, known) if is_whole else None
 
 
 def _session_of(text: str) -> tuple[str, int] | None:

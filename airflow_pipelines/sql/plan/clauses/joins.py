@@ -77,7 +77,7 @@ def _add_entry(source: exp.Expr, block: Block, scope: Scope) -> None:
         _unnest(source, block, outer=False)
     elif isinstance(source, exp.Values):
         require_only(source, {"expressions", "alias"})
-        columns = ", ".join(quote(found.name) for found in source.args["alias"].columns)
+        columns = ", ".join(quote(column.name) for column in source.args["alias"].columns)
         rows = exp.Values(expressions=[row.copy() for row in source.expressions])
         query = f"SELECT * FROM {sql(rows)} AS v({columns})"
         block.add(source.alias, block.builder.stage(Full(query, (), None)))
@@ -149,7 +149,7 @@ def _push_down(block: Block, waiting: list[exp.Expr]) -> list[exp.Expr]:
     """
     left = []
     for condition in waiting:
-        tables = {found.table for found in condition.find_all(exp.Column)}
+        tables = {column.table for column in condition.find_all(exp.Column)}
         if tables <= block.aliases and condition.find(exp.Query) is None:
             require_scalar(condition)
             block.filter(condition)
@@ -164,7 +164,7 @@ def _unnest(lateral: exp.Lateral, block: Block, outer: bool) -> None:
     alias = lateral.args.get("alias")
     if alias is None or alias.this is None or not is_generator(call):
         raise NotIncremental("this form of LATERAL has no incremental rule yet")
-    names = [found.name for found in alias.columns]
+    names = [column.name for column in alias.columns]
     read = [name for table, name in block.required if table == alias.name]
     if not set(read) <= set(names):
         raise NotIncremental("LATERAL without names for its columns has no incremental rule yet")

@@ -66,7 +66,7 @@ def _pivot(block: Block, alias: str, rows: Linear, pivot: exp.Pivot, columns: Co
     (field,) = pivot.args["fields"]
     over = list(field.this.expressions) if isinstance(field.this, exp.Tuple) else [field.this]
     items = [item.unalias() for item in pivot.expressions]
-    read = {found.name for part in (*over, *items) for found in part.find_all(exp.Column)}
+    read = {column.name for part in (*over, *items) for column in part.find_all(exp.Column)}
     keys: list[exp.Expr] = [exp.column(name, table=alias, quoted=True) for name in rows.columns if name not in read]
     values = [value.this if isinstance(value, exp.PivotAlias) else value for value in field.expressions]
     conditions = [_has_value(block, over, value) for value in values]

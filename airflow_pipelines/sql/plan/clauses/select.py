@@ -132,7 +132,7 @@ def _outputs(tree: exp.Select) -> Outputs:
 
 def _find_columns(tree: exp.Select) -> frozenset[ColumnRef]:
     """Return the columns of any source that a SELECT reads, including its subqueries."""
-    return frozenset((found.table, found.name) for found in tree.find_all(exp.Column) if found.table)
+    return frozenset((column.table, column.name) for column in tree.find_all(exp.Column) if column.table)
 
 
 def _plan_constant(tree: exp.Select, scope: Scope) -> Full:

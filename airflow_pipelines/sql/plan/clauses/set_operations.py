@@ -29,8 +29,8 @@ def union_all(builder: Builder, parts: Sequence[Linear]) -> UnionAll:
 
 
 def _kinds(builder: Builder, node: Linear) -> list[str]:
-    found = node.types if isinstance(node, UnionAll) else builder.types(linear_to_sql(node))
-    return [kind for _, kind in found]
+    types = node.types if isinstance(node, UnionAll) else builder.types(linear_to_sql(node))
+    return [kind for _, kind in types]
 
 
 def distinct(builder: Builder, node: Linear) -> Aggregate:

@@ -19,7 +19,7 @@ def window_functions(tree: exp.Expr) -> list[exp.Window]:
         return [tree]
     if isinstance(tree, exp.Query | exp.Subquery):
         return []
-    return [found for child in tree.iter_expressions() for found in window_functions(child)]
+    return [window for child in tree.iter_expressions() for window in window_functions(child)]
 
 
 def inline_windows(tree: exp.Expr, definitions: Sequence[exp.Expr]) -> exp.Expr:

@@ -49,8 +49,8 @@ class Correlation:
     def inner(self) -> list[exp.Column]:
         """The core's columns that its correlated conditions, SELECT list and GROUP BY read."""
         outer = free_sources(self.whole)
-        found = distinct(found for part in self._above() for found in part.find_all(exp.Column))
-        return [part for part in found if isinstance(part, exp.Column) and part.table and part.table not in outer]
+        columns = distinct(read for part in self._above() for read in part.find_all(exp.Column))
+        return [part for part in columns if isinstance(part, exp.Column) and part.table and part.table not in outer]
 
     def _above(self) -> list[exp.Expr]:
         parts = list(self.correlated)
@@ -61,7 +61,7 @@ class Correlation:
 
     def rows(self) -> tuple[Linear, dict[ColumnRef, str]]:
         """Return the core's rows without the correlated conditions: a node, and the names of the core's columns in it."""
-        names = {(found.table, found.name): f"c{at}" for at, found in enumerate(self.inner)}
+        names = {(read.table, read.name): f"c{at}" for at, read in enumerate(self.inner)}
         items = [exp.alias_(column(place), name) for place, name in names.items()] or [exp.alias_(exp.Literal.number(1), "c0")]
         return self.scope.linear(self.query(items)), names
 
@@ -127,14 +127,14 @@ def correlation(whole: exp.Query, scope: Scope, outer: frozenset[str]) -> Correl
             conditions += conjuncts(join.args["on"])
     correlated = tuple(condition for condition in conditions if free_sources(condition) & free_names)
     uncorrelated = tuple(condition for condition in conditions if not free_sources(condition) & free_names)
-    found = Correlation(whole, core, uncorrelated, correlated, scope)
-    if free_sources(found.query([exp.Literal.number(1)])) & free_names:
+    split = Correlation(whole, core, uncorrelated, correlated, scope)
+    if free_sources(split.query([exp.Literal.number(1)])) & free_names:
         raise NotIncremental("a correlation outside of WHERE has no incremental rule", whole)
-    for part in found._above():
+    for part in split._above():
         require_deterministic(part)
         if part.find(exp.Query):
             raise NotIncremental("a subquery inside a correlated condition or item of another one has no incremental rule", part)
-    return found
+    return split
 
 
 def is_plain(select: exp.Select) -> bool:

@@ -35,11 +35,11 @@ def join_lateral(block: Block, scope: Scope, lateral: exp.Lateral, condition: ex
     if not free_sources(query):
         _join_plain(block, scope.linear(query), alias, names, condition, lateral, outer=outer)
         return
-    found = correlation(query, scope, block.aliases)
-    node, inside = found.rows()
+    split = correlation(query, scope, block.aliases)
+    node, inside = split.rows()
     outer_alias, rows = block.builder.name("o"), block.builder.name("i")
     left, left_names = block.as_node()
-    pairs = equal_pairs(found.correlated, (left, left_names), (node, inside), block)
+    pairs = equal_pairs(split.correlated, (left, left_names), (node, inside), block)
     if not pairs:
         raise NotIncremental("a lateral subquery that no equality correlates with the outer rows has no incremental rule", query)
     read = [name for table, name in block.required if table == alias]
@@ -48,7 +48,7 @@ def join_lateral(block: Block, scope: Scope, lateral: exp.Lateral, condition: ex
     kept |= {(alias, name): (alias, name) for name in names if name in read}
     columns = {place: f"c{at}" for at, place in enumerate(kept)}
     items = ", ".join(f"{sql(column(now))} AS {columns[place]}" for place, now in kept.items()) or "1 AS c0"
-    body = sql(substitute(found.over(rows, inside), trees))
+    body = sql(substitute(split.over(rows, inside), trees))
     on = f" ON {sql(substitute(condition, trees))}" if condition is not None else ""
     words = "LEFT JOIN" if outer else "JOIN"
     text = (
@@ -68,7 +68,7 @@ def _read_names(lateral: exp.Lateral, query: exp.Expr) -> tuple[str, list[str]]:
         raise NotIncremental("a lateral subquery without a name has no incremental rule")
     while not isinstance(query, exp.Select):
         query = query.this
-    names = [found.name for found in alias.columns] or [item.alias_or_name for item in query.expressions]
+    names = [part.name for part in alias.columns] or [item.alias_or_name for item in query.expressions]
     if len(names) != len(query.expressions) or len(set(names)) < len(names):
         raise NotIncremental("a lateral subquery with two columns of one name has no incremental rule")
     return alias.name, names

@@ -97,29 +97,29 @@ class SubqueryJoins:
         outputs = [(f"t{at}", tree) for at, tree in enumerate(trees)]
         return [kind for _, kind in self.builder.types(linear_to_sql(self.block.select(outputs)))]
 
-    def semi_join(self, found: Correlation, subquery: exp.Expr, correlations: Sequence[exp.Expr], *, negated: bool) -> None:
+    def semi_join(self, split: Correlation, subquery: exp.Expr, correlations: Sequence[exp.Expr], *, negated: bool) -> None:
         """Keep the rows for which a correlated EXISTS or IN holds.
 
-        :param found: the correlation in the subquery
+        :param split: the correlation in the subquery
         :param subquery: the EXISTS or IN
         :param correlations: the conditions that connect the subquery with the outer query
         :param negated: True to keep the rows for which it does not hold
         """
-        node, names = found.rows()
+        node, names = split.rows()
         alias = self.builder.name("i")
-        condition = substitute(subquery, {found.whole: found.over(alias, names)})
+        condition = substitute(subquery, {split.whole: split.over(alias, names)})
         self._become_keyed(alias, node, names, exp.Not(this=condition) if negated else condition, correlations, value=None)
 
-    def correlated_value(self, found: Correlation, subquery: exp.Expr, correlations: Sequence[exp.Expr]) -> exp.Expr:
+    def correlated_value(self, split: Correlation, subquery: exp.Expr, correlations: Sequence[exp.Expr]) -> exp.Expr:
         """Return the value of an expression with one correlated subquery, as a column of the block.
 
-        :param found: the correlation in the subquery
+        :param split: the correlation in the subquery
         :param subquery: the expression
         :param correlations: the conditions that connect the subquery with the outer query
         """
-        node, names = found.rows()
+        node, names = split.rows()
         alias = self.builder.name("i")
-        tree = substitute(subquery, {found.whole: found.over(alias, names)})
+        tree = substitute(subquery, {split.whole: split.over(alias, names)})
         return self.keyed_value(alias, node, names, tree, correlations)
 
     def semi_join_on_values(self, lefts: Sequence[exp.Expr], node: Linear, *, negated: bool) -> None:
@@ -219,9 +219,9 @@ class SubqueryJoins:
 
     def _columns_read(self, tree: exp.Expr, names: dict[ColumnRef, str]) -> tuple[str, ...]:
         """Return the block's columns that an expression reads, under their names in the block's node."""
-        found = distinct(tree.find_all(exp.Column))
+        columns = distinct(tree.find_all(exp.Column))
         return tuple(
             print_unqualified(exp.column(names[(part.table, part.name)]))
-            for part in found
+            for part in columns
             if isinstance(part, exp.Column) and (part.table, part.name) in names
         )

@@ -24,7 +24,7 @@ _AROUND_ARGUMENTS = (exp.Filter, exp.Where, exp.Distinct, exp.WithinGroup, exp.O
 class SubqueryPlaceholders:
     """The placeholder columns and the subqueries that they stand for."""
 
-    found: dict[exp.Expr, exp.Expr] = field(default_factory=dict)
+    subqueries: dict[exp.Expr, exp.Expr] = field(default_factory=dict)
     """The subqueries by their placeholders."""
 
     def replace_subqueries(self, tree: exp.Expr) -> exp.Expr:
@@ -43,14 +43,14 @@ class SubqueryPlaceholders:
 
     def has_placeholder(self, tree: exp.Expr) -> bool:
         """Return True if an expression has a placeholder."""
-        return bool(self.found) and any(part.table == _ALIAS for part in tree.find_all(exp.Column))
+        return bool(self.subqueries) and any(part.table == _ALIAS for part in tree.find_all(exp.Column))
 
     def restore(self, tree: exp.Expr, keys: Mapping[exp.Expr, exp.Expr]) -> exp.Expr:
         """Replace the placeholders of an expression by their subqueries.
 
         :param keys: the replacements of parts inside the subqueries
         """
-        return substitute(tree, {name: substitute(subquery, keys) for name, subquery in self.found.items()})
+        return substitute(tree, {name: substitute(subquery, keys) for name, subquery in self.subqueries.items()})
 
     def unnest_below_groups(self, block: Block, scope: Scope, groups: Groups) -> dict[exp.Expr, exp.Expr]:
         """Unnest the subqueries in keys and in arguments of aggregates, over the rows of FROM.
@@ -78,11 +78,11 @@ class SubqueryPlaceholders:
         return substitute(tree, answers)
 
     def _column(self, subquery: exp.Expr) -> exp.Expr:
-        for name, known in self.found.items():
+        for name, known in self.subqueries.items():
             if _canonical(known) == _canonical(subquery):
                 return name
-        name = column((_ALIAS, f"q{len(self.found)}"))
-        self.found[name] = subquery.copy()
+        name = column((_ALIAS, f"q{len(self.subqueries)}"))
+        self.subqueries[name] = subquery.copy()
         return name
 
 

@@ -112,16 +112,16 @@ class _Unnesting(SubqueryJoins):
             there = self.exists_uncorrelated(query)
             self.block.filter(exp.Not(this=there) if negated else there)
             return
-        found = correlation(query, self.scope, self.block.aliases)
-        self.semi_join(found, predicate, found.correlated, negated=negated)
+        split = correlation(query, self.scope, self.block.aliases)
+        self.semi_join(split, predicate, split.correlated, negated=negated)
 
     def _filter_by_in(self, predicate: exp.In, query: exp.Query, negated: bool) -> None:
         lefts = self._left_sides(predicate)
         if self._is_correlated(query):
-            found = correlation(query, self.scope, self.block.aliases)
+            split = correlation(query, self.scope, self.block.aliases)
             # NOT IN depends on all rows that are correlated with the outer row, IN only on those with equal values.
-            equal = equalities(lefts, found.items) if found.is_plain and not negated else []
-            self.semi_join(found, predicate, [*found.correlated, *equal], negated=negated)
+            equal = equalities(lefts, split.items) if split.is_plain and not negated else []
+            self.semi_join(split, predicate, [*split.correlated, *equal], negated=negated)
             return
         node = self.rereadable(query)
         if _are_constants(lefts) and (not negated or len(lefts) == 1):
@@ -175,8 +175,8 @@ class _Unnesting(SubqueryJoins):
     def _exists_value(self, subquery: exp.Exists, query: exp.Query) -> exp.Expr:
         if not self._is_correlated(query):
             return self.exists_uncorrelated(query)
-        found = correlation(query, self.scope, self.block.aliases)
-        return self.correlated_value(found, subquery, found.correlated)
+        split = correlation(query, self.scope, self.block.aliases)
+        return self.correlated_value(split, subquery, split.correlated)
 
     def _in_value(self, subquery: exp.In, query: exp.Query) -> exp.Expr:
         """Return a column that is true if IN is true. As in Spark, NULL counts as false here."""
@@ -184,9 +184,9 @@ class _Unnesting(SubqueryJoins):
         for part in lefts:
             require_scalar(part)
         if self._is_correlated(query):
-            found = correlation(query, self.scope, self.block.aliases)
-            equal = equalities(lefts, found.items) if found.is_plain else []
-            return self.correlated_value(found, subquery, [*found.correlated, *equal])
+            split = correlation(query, self.scope, self.block.aliases)
+            equal = equalities(lefts, split.items) if split.is_plain else []
+            return self.correlated_value(split, subquery, [*split.correlated, *equal])
         node = self.rereadable(query)
         return self.has_row(lefts, node) if _are_constants(lefts) else self.membership(lefts, node)
 
@@ -195,8 +195,8 @@ class _Unnesting(SubqueryJoins):
         query, lefts = query_of(subquery), self._left_sides(subquery)
         missing = next(node for node in tree.walk() if isinstance(node, exp.Not) and node.this.unnest() == subquery)
         if self._is_correlated(query):
-            found = correlation(query, self.scope, self.block.aliases)
-            tree = substitute(tree, {missing: self.correlated_value(found, missing, found.correlated)})
+            split = correlation(query, self.scope, self.block.aliases)
+            tree = substitute(tree, {missing: self.correlated_value(split, missing, split.correlated)})
         elif len(lefts) == 1:
             for part in lefts:
                 require_scalar(part)
@@ -223,9 +223,9 @@ class _Unnesting(SubqueryJoins):
                 node = self.scalar(node, query)
             alias = self.join(node)
             return column((alias, node.columns[0]))
-        found = correlation(query, self.scope, self.block.aliases)
-        answer = self._join_grouped(found, subquery, needed)
-        return answer if answer is not None else self.correlated_value(found, exp.Subquery(this=query.copy()), found.correlated)
+        split = correlation(query, self.scope, self.block.aliases)
+        answer = self._join_grouped(split, subquery, needed)
+        return answer if answer is not None else self.correlated_value(split, exp.Subquery(this=query.copy()), split.correlated)
 
     def _is_correlated(self, query: exp.Query) -> bool:
         return bool(free_sources(query))
@@ -237,16 +237,16 @@ class _Unnesting(SubqueryJoins):
         kinds = self.types(lefts)
         return kinds == [kind for _, kind in self.builder.types(linear_to_sql(node))]
 
-    def _join_grouped(self, found: Correlation, subquery: exp.Expr, needed: exp.Expr | None) -> exp.Expr | None:
+    def _join_grouped(self, split: Correlation, subquery: exp.Expr, needed: exp.Expr | None) -> exp.Expr | None:
         """Join the block with a correlated aggregate that is grouped by the correlated columns.
 
-        :param found: the subquery
+        :param split: the subquery
         :param subquery: the expression that contains it
         :param needed: the condition that reads the value, if any; if it rejects NULLs, an inner join is enough
         :returns: the value; None if the subquery is no such aggregate
         """
-        query, pairs = found.whole, self._correlation_keys(found)
-        if query is not found.core or not is_one_row(query) or pairs is None:
+        query, pairs = split.whole, self._correlation_keys(split)
+        if query is not split.core or not is_one_row(query) or pairs is None:
             return None
         item = query.expressions[0].unalias()
         calls = distinct(aggregate_calls(item))
@@ -256,7 +256,7 @@ class _Unnesting(SubqueryJoins):
         names = {call: f"r{at}" for at, call in enumerate(calls)}
         items: list[exp.Expr] = [exp.alias_(key.copy(), f"k{at}") for at, (_, key) in enumerate(pairs)]
         items += [exp.alias_(call.copy(), name) for call, name in names.items()]
-        node = self.builder.rereadable(found.scope.linear(found.query(items, [key.copy() for _, key in pairs])))
+        node = self.builder.rereadable(split.scope.linear(split.query(items, [key.copy() for _, key in pairs])))
         alias = self.builder.name("s")
         self.block.required = self.block.required | {(alias, name) for name in node.columns}
         joined_by = []
@@ -280,13 +280,13 @@ class _Unnesting(SubqueryJoins):
         }
         return exp.Paren(this=substitute(answer, zeros))
 
-    def _correlation_keys(self, found: Correlation) -> list[tuple[exp.Binary, exp.Expr]] | None:
+    def _correlation_keys(self, split: Correlation) -> list[tuple[exp.Binary, exp.Expr]] | None:
         """Return the correlated conditions as equalities, or None if one is no equality or has no type that can be a key.
 
         Each has its outer side on the left; the inner side is in the common type.
         """
-        outer, pairs = free_sources(found.whole), []
-        for condition in found.correlated:
+        outer, pairs = free_sources(split.whole), []
+        for condition in split.correlated:
             inner = condition.unnest()
             if not isinstance(inner, exp.EQ | exp.NullSafeEQ) or has_subquery(inner):
                 return None
@@ -303,8 +303,8 @@ class _Unnesting(SubqueryJoins):
                 return None
         if not pairs:
             return None
-        query = found.query([exp.alias_(key.copy(), f"k{at}") for at, (_, key) in enumerate(pairs)])
-        kinds = self.builder.types(found.scope.standalone(query)[0])
+        query = split.query([exp.alias_(key.copy(), f"k{at}") for at, (_, key) in enumerate(pairs)])
+        kinds = self.builder.types(split.scope.standalone(query)[0])
         typed: list[tuple[exp.Binary, exp.Expr]] = []
         for (condition, key), (_, kind), ours in zip(
             pairs, kinds, self.types([condition.left for condition, _ in pairs]), strict=True
@@ -321,9 +321,9 @@ class _Unnesting(SubqueryJoins):
 
     def _keyed_value(self, tree: exp.Expr) -> exp.Expr:
         """Return the value of an expression with one IN where only Spark knows how NULL counts, as a column of the block."""
-        found = distinct(subquery_expressions(tree))
-        subquery = found[0]
-        if len(found) > 1 or not isinstance(subquery, exp.In) or self._is_correlated(query_of(subquery)):
+        subqueries = distinct(subquery_expressions(tree))
+        subquery = subqueries[0]
+        if len(subqueries) > 1 or not isinstance(subquery, exp.In) or self._is_correlated(query_of(subquery)):
             raise NotIncremental("this form of IN within an expression has no incremental rule", subquery)
         node, alias = self.rereadable(query_of(subquery)), self.builder.name("i")
         return self.keyed_value(alias, node, {}, substitute(tree, {subquery: self.in_over(subquery, alias, node)}), [])

@@ -84,8 +84,8 @@ def _find_passed_columns(node: Linear) -> dict[str, str]:
     if not isinstance(node, Select):
         return {name: name for name in node.columns}
     names, below = _names(node), _find_passed_columns(node.sources[0].node)
-    found = {item.name: names[item.text] for item in node.items if item.text in names}
-    return {name: below[column] for name, column in found.items() if column in below}
+    passed = {item.name: names[item.text] for item in node.items if item.text in names}
+    return {name: below[column] for name, column in passed.items() if column in below}
 
 
 def _changes_rows(node: Linear) -> bool:

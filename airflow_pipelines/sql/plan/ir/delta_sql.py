@@ -98,11 +98,11 @@ class DeltaSql:
     def moved_range_condition(self, node: Select, at: int) -> str | None:
         """Return the condition for the rows that the source ``at`` passes when it moves (empty: any row), or None for no rows."""
         marker = node.sources[at].node
-        filters = [found for found in node.temporal_filters if found.source == at]
+        filters = [temporal for temporal in node.temporal_filters if temporal.source == at]
         if self.moved_range is None or not filters or not isinstance(marker, Scan):
             return ""
-        found = [self.moved_range(comparison, marker.relation) for comparison in filters]
-        return " OR ".join(f"({condition})" for condition in found if condition is not None) or None
+        conditions = [self.moved_range(comparison, marker.relation) for comparison in filters]
+        return " OR ".join(f"({condition})" for condition in conditions if condition is not None) or None
 
     def select(self, node: Select, tables: list[str | None], delta: Source | None, passed: str = "") -> str | None:
         """Return the block over queries for its sources, in order, or None if one of them has no rows.
@@ -110,14 +110,14 @@ class DeltaSql:
         :param delta: the source that may be broadcast
         :param passed: a condition in addition to the block's own
         """
-        found = [table for table in tables if table is not None]
-        if len(found) < len(tables):
+        queries = [table for table in tables if table is not None]
+        if len(queries) < len(tables):
             return None
         aliases = [quote(source.alias) for source in node.sources]
         weight = " * ".join(f"{alias}.{WEIGHT}" for alias in aliases)
         items = "".join(f"{item.text} AS {quote(item.name)}, " for item in node.items)
         hint = f"/*+ BROADCAST({quote(delta.alias)}) */ " if self.broadcast and delta is not None else ""
-        sources = " CROSS JOIN ".join(f"({table}) AS {alias}" for table, alias in zip(found, aliases, strict=True))
+        sources = " CROSS JOIN ".join(f"({table}) AS {alias}" for table, alias in zip(queries, aliases, strict=True))
         laterals = "".join(f" {lateral}" for lateral in node.laterals)
         condition = f"({node.where}) AND ({passed})" if node.where and passed else node.where or passed
         where = f" WHERE {condition}" if condition else ""

@@ -69,8 +69,8 @@ def _ranking(node: Node) -> str | None:
 def _greatest_rank(stage: Stage, stages: Sequence[Stage]) -> int | None:
     """Return the greatest rank of a ranking stage that other stages read, or None if all are read, or several stages read it."""
     uses = [_rank_use(other.node, stage.relation, stage.columns[-1][0]) for other in stages]
-    found = [use for use in uses if use is not None]
-    return found[0].most if len(found) == 1 else None
+    readers = [use for use in uses if use is not None]
+    return readers[0].most if len(readers) == 1 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +96,8 @@ def _rank_use(node: Node | Linear, relation: str, place: str) -> _RankUse | None
             return _rank_use(node.input, relation, place)
         case Select():
             below = {source.alias: _rank_use(source.node, relation, place) for source in node.sources}
-            found = [(alias, use) for alias, use in below.items() if use is not None]
-            return _narrow_use(node, *found[0]) if len(found) == 1 else _RankUse()
+            readers = [(alias, use) for alias, use in below.items() if use is not None]
+            return _narrow_use(node, *readers[0]) if len(readers) == 1 else _RankUse()
         case _:
             return _RankUse()
 

@@ -221,8 +221,8 @@ def _find_stored_columns(node: Linear) -> Set[str]:
             return {name for at, name in enumerate(node.columns) if all(columns[at] in stored for columns, stored in parts)}
         case Select():
             sources = {source.alias: _find_stored_columns(source.node) for source in node.sources}
-            found = ((item.name, source_column(item.text)) for item in node.items)
-            return {name for name, column in found if column is not None and column[1] in sources.get(column[0], frozenset())}
+            items = ((item.name, source_column(item.text)) for item in node.items)
+            return {name for name, column in items if column is not None and column[1] in sources.get(column[0], frozenset())}
 
 
 def _find_passed_columns(tree: exp.Expr, node: AffectedKeys, changed: Set[str]) -> dict[str, bool]:
@@ -230,12 +230,12 @@ def _find_passed_columns(tree: exp.Expr, node: AffectedKeys, changed: Set[str]) 
     if not isinstance(tree, exp.Select) or len(tree.expressions) != len(node.columns):
         return {}
     aliases = {source.alias for source in node.sources}
-    found = {}
+    passed = {}
     for name, item in zip(node.columns, tree.expressions, strict=True):
         column = item.unalias()
         if isinstance(column, exp.Column) and column.table in aliases:
-            found[name] = column.name in changed
-    return found
+            passed[name] = column.name in changed
+    return passed
 
 
 def _canonical_item(item: Item, kind: str) -> Item:

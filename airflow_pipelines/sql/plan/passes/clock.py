@@ -120,13 +120,13 @@ def _is_clock_read(node: exp.Expr | None) -> bool:
 
 def _find_hoistable(tree: exp.Expr) -> list[exp.Expr]:
     """Return the largest expressions that depend on the clock alone."""
-    found: dict[int, exp.Expr] = {}
+    expressions: dict[int, exp.Expr] = {}
     for read in _clock_reads(tree):
         node: exp.Expr = read
         while node.parent is not None and _is_over_clock(node.parent):
             node = node.parent
-        found[id(node)] = node
-    return list(found.values())
+        expressions[id(node)] = node
+    return list(expressions.values())
 
 
 def _is_over_clock(node: exp.Expr) -> bool:

@@ -45,16 +45,16 @@ def derive_full_join(select: exp.Select, made: SharedColumns, alias: str) -> Non
             if isinstance(part, exp.Expr):
                 part.replace(substitute(part, names))
     inside = frozenset(own_sources(inner))
-    read = dict.fromkeys(found for found in select.find_all(exp.Column) if found.table in inside)
+    read = dict.fromkeys(column for column in select.find_all(exp.Column) if column.table in inside)
     taken = list(made.columns)
     others: dict[exp.Expr, exp.Expr] = {}
-    for found in read:
-        name = found.name if found.name not in taken else f"{found.name}__{len(taken)}"
+    for column in read:
+        name = column.name if column.name not in taken else f"{column.name}__{len(taken)}"
         taken.append(name)
-        others[found] = _column(alias, name)
-    for found in list(select.find_all(exp.Column)):
-        if found in others:
-            found.replace(others[found].copy())
+        others[column] = _column(alias, name)
+    for column in list(select.find_all(exp.Column)):
+        if column in others:
+            column.replace(others[column].copy())
     items = [*made.columns.values(), *others]
     inner.set("expressions", [exp.alias_(item.copy(), name, quoted=True) for item, name in zip(items, taken, strict=True)])
     table = exp.TableAlias(this=exp.to_identifier(alias, quoted=True))

@@ -98,8 +98,8 @@ def _sources(tree: exp.Expr, aliases: frozenset[str]) -> frozenset[str] | None:
     """Return the sources that an expression reads, or None if one of its columns may belong to any source."""
     if tree.find(exp.Query, exp.Star, exp.Lambda):
         return None
-    found = {column.parts[0].name if len(column.parts) > 1 else "" for column in tree.find_all(exp.Column)}
-    return frozenset(found) if found <= aliases else None
+    sources = {column.parts[0].name if len(column.parts) > 1 else "" for column in tree.find_all(exp.Column)}
+    return frozenset(sources) if sources <= aliases else None
 
 
 def _is_plain(tree: exp.Expr) -> bool:

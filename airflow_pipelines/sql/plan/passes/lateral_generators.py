@@ -44,7 +44,7 @@ def _has_no_other_star(select: exp.Select, item: exp.Expr) -> bool:
 
     In that place it will have the columns of LATERAL VIEW.
     """
-    stars = [at for at, found in enumerate(select.expressions) if isinstance(found, exp.Star)]
+    stars = [at for at, expression in enumerate(select.expressions) if isinstance(expression, exp.Star)]
     return not stars or (len(stars) == 1 and select.expressions[stars[0] + 1 :][:1] == [item])
 
 
@@ -71,9 +71,9 @@ def _move(select: exp.Select, item: exp.Expr, names: Sequence[str]) -> None:
     table = exp.TableAlias(this=exp.to_identifier(alias, quoted=True), columns=columns)
     call = (item.this if isinstance(item, exp.Aliases) else item).copy()
     select.append("laterals", exp.Lateral(this=call, view=True, alias=table))
-    at = next(place for place, found in enumerate(select.expressions) if found is item)
+    at = next(place for place, expression in enumerate(select.expressions) if expression is item)
     before = select.expressions[:at]
     # A star before the generator includes the columns of LATERAL VIEW, at its end.
-    stars = [found for found in select.expressions if isinstance(found, exp.Star)]
+    stars = [expression for expression in select.expressions if isinstance(expression, exp.Star)]
     shown = [exp.column(name, table=alias, quoted=True) for name in names] if not stars else []
     select.set("expressions", [*before, *shown, *select.expressions[at + 1 :]])

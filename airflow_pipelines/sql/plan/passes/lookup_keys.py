@@ -49,8 +49,8 @@ def lookup(node: Linear, keys: Sequence[str], kinds: Sequence[str]) -> Lookup | 
     :returns: None if no part of the key is a column of a relation
     """
     names = [column_name(key, kind=kind) for key, kind in zip(keys, kinds, strict=False)]
-    found = [base_column(node, name) if name is not None else None for name in names]
-    relation = next((column[0] for column in found if column is not None), None)
+    columns = [base_column(node, name) if name is not None else None for name in names]
+    relation = next((column[0] for column in columns if column is not None), None)
     if relation is None:
         return None
-    return Lookup(relation, tuple(None if column is None else column[1] for column in found), columns_read(node, relation))
+    return Lookup(relation, tuple(None if column is None else column[1] for column in columns), columns_read(node, relation))

@@ -61,12 +61,12 @@ def _resolve_shared_columns(tree: exp.Expr) -> None:
                 _share(join, shared)
                 if (join.side or "").upper() == "FULL" and any(later.meta.get(_SHARED) for later in joins[number:]):
                     made.append(SharedColumns(number, dict(shared)))
-        for found in [found for found in select.find_all(exp.Coalesce) if found.find_ancestor(exp.Select) is select]:
-            column = shared.get(found.this.name)
-            if column is not None and {part.table for part in found.find_all(exp.Column)} >= {
+        for call in [call for call in select.find_all(exp.Coalesce) if call.find_ancestor(exp.Select) is select]:
+            column = shared.get(call.this.name)
+            if column is not None and {part.table for part in call.find_all(exp.Column)} >= {
                 part.table for part in column.find_all(exp.Column)
             }:
-                found.replace(column.copy())
+                call.replace(column.copy())
         for at, part in enumerate(made):
             # The first of the remaining joins reads the previous derived table.
             before = made[at - 1] if at else SharedColumns(0)

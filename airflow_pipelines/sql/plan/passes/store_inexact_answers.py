@@ -58,7 +58,7 @@ def _is_rounded(call: exp.Expr, node: AffectedKeys, builder: Builder) -> bool:
     if function_name(call) in _ROUNDED:
         return True
     arguments = [part for part in call.iter_expressions() if not isinstance(part, exp.Distinct)]
-    arguments += [part for found in call.find_all(exp.Distinct) for part in found.expressions]
+    arguments += [part for clause in call.find_all(exp.Distinct) for part in clause.expressions]
     items = ", ".join(f"{sql(argument)} AS `a{at}`" for at, argument in enumerate(arguments))
     rows = " CROSS JOIN ".join(f"({linear_to_sql(source.node)}) AS `{source.alias}`" for source in node.sources)
     try:
@@ -77,5 +77,5 @@ def _shows_keys(tree: exp.Expr, source: KeyedSource, columns: Sequence[str]) -> 
         for name, item in zip(columns, tree.expressions, strict=False)
         if isinstance(item.unalias(), exp.Column) and (item.unalias().table, item.unalias().name) == (source.alias, name)
     }
-    read = {found.name for key in source.keys for found in parse_expression(key).find_all(exp.Column)}
+    read = {column.name for key in source.keys for column in parse_expression(key).find_all(exp.Column)}
     return read <= shown

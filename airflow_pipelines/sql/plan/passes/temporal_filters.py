@@ -40,11 +40,11 @@ def _with_temporal_filters(node: Select, markers: Mapping[str, Marker]) -> Selec
     except SyntaxFailure:
         # A block that cannot be parsed here is evaluated by the general rule of joins.
         return node
-    found: list[TemporalFilter] = []
+    filters: list[TemporalFilter] = []
     for at, source in enumerate(node.sources):
         if isinstance(source.node, Scan) and source.node.relation in markers:
-            found += _filters(node, at, items, list(_conjuncts(where)))
-    return replace(node, temporal_filters=tuple(found))
+            filters += _filters(node, at, items, list(_conjuncts(where)))
+    return replace(node, temporal_filters=tuple(filters))
 
 
 def _filters(node: Select, at: int, items: exp.Expr, conjuncts: list[exp.Expr]) -> list[TemporalFilter]:
@@ -52,15 +52,15 @@ def _filters(node: Select, at: int, items: exp.Expr, conjuncts: list[exp.Expr]) 
     alias = node.sources[at].alias
     if _names(items, alias):
         return []
-    found = []
+    comparisons = []
     for conjunct in conjuncts:
         if not _names(conjunct, alias):
             continue
         other = _find_compared(conjunct, alias)
         if other is None or any(True for _ in other.find_all(exp.Query)):
             return []
-        found.append(TemporalFilter(at, other.sql(dialect=DIALECT), _column(node, other)))
-    return found
+        comparisons.append(TemporalFilter(at, other.sql(dialect=DIALECT), _column(node, other)))
+    return comparisons
 
 
 def _conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:

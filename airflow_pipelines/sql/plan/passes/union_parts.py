@@ -44,8 +44,8 @@ def union_parts(node: Select) -> tuple[UnionPart, ...]:
         return ()
     wanted = {item.name: places[item.text] for item in node.items}
     parts = [_part(part, wanted) for part in source.node.parts]
-    found = tuple(part for part in parts if part is not None)
-    return found if len(found) == len(parts) else ()
+    usable = tuple(part for part in parts if part is not None)
+    return usable if len(usable) == len(parts) else ()
 
 
 def _part(node: Linear, wanted: Mapping[str, int]) -> UnionPart | None:

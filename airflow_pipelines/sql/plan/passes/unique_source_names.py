@@ -62,9 +62,9 @@ class _Renamer:
 
         The result may have the source's name.
         """
-        for found in pivot.find_all(exp.Column):
-            if found.table in names:
-                found.set("table", exp.to_identifier(names[found.table], quoted=True))
+        for column in pivot.find_all(exp.Column):
+            if column.table in names:
+                column.set("table", exp.to_identifier(names[column.table], quoted=True))
         alias = pivot.args.get("alias")
         if alias is not None and alias.this is not None:
             names[alias.name] = self._fresh(alias.name)

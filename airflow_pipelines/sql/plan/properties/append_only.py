@@ -13,8 +13,8 @@ def append_only_relations(plan: ViewPlan, known: Set[str]) -> frozenset[str]:
     :param plan: a view's plan
     :param known: the append-only relations that it reads; markers are never append-only, since their row changes
     """
-    found: set[str] = set()
+    relations: set[str] = set()
     for stage in (*plan.stages, *plan.after):
-        if stage.node.append_only and stage.reads <= known | found:
-            found.add(stage.relation)
-    return frozenset(found)
+        if stage.node.append_only and stage.reads <= known | relations:
+            relations.add(stage.relation)
+    return frozenset(relations)

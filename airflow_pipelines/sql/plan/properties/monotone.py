@@ -44,7 +44,7 @@ def not_monotone(tree: exp.Query, recursive: Set[str]) -> list[NotMonotone]:
     """
     checker = _Checker(recursive)
     checker.query(tree, {})
-    return list({(found.read.start, found.read.end): found for found in reversed(checker.found)}.values())[::-1]
+    return list({(refusal.read.start, refusal.read.end): refusal for refusal in reversed(checker.refusals)}.values())[::-1]
 
 
 _Visible = Mapping[str, RecursiveRead | None]
@@ -56,7 +56,7 @@ class _Checker:
     """A walk over a query. Each method returns the recursive read that a part's rows depend on, or None."""
 
     recursive: Set[str]
-    found: list[NotMonotone] = field(default_factory=list)
+    refusals: list[NotMonotone] = field(default_factory=list)
 
     def query(self, tree: exp.Expr, visible: _Visible) -> RecursiveRead | None:
         visible = self._commons(tree, visible)
@@ -180,7 +180,7 @@ class _Checker:
 
     def _refuse(self, read: RecursiveRead | None, reason: str) -> None:
         if read is not None:
-            self.found.append(NotMonotone(read, reason))
+            self.refusals.append(NotMonotone(read, reason))
 
 
 def _queries(part: object) -> Iterator[exp.Expr]:

@@ -62,10 +62,10 @@ def propagates_representation(tree: exp.Expr, columns: Set[str]) -> bool:
         return _propagates(tree, columns)
     known = frozenset(columns)
     while True:
-        found = {name for select in tree.find_all(exp.Select) for name in _outputs(select, known)}
-        if found <= known:
+        outputs = {name for select in tree.find_all(exp.Select) for name in _outputs(select, known)}
+        if outputs <= known:
             return _propagates(tree, known)
-        known |= found
+        known |= outputs
 
 
 def _outputs(select: exp.Select, columns: Set[str]) -> Iterable[str]:

@@ -37,21 +37,21 @@ def retention_rules(
     :param shown: the relations whose contents can be queried
     :param markers: all markers, by relation
     """
-    found = []
+    rules = []
     for stage in stages:
         closed = _find_closed_conditions(stage.node, analysis)
         if closed:
-            found.append(RetentionRule(stage.relation, " OR ".join(closed), of_state=True))
+            rules.append(RetentionRule(stage.relation, " OR ".join(closed), of_state=True))
     for relation in sorted({name for stage in stages for name in stage.rereads} - shown - markers.keys()):
         readers = [stage for stage in stages if relation in stage.rereads]
         needs = [_find_unneeded(stage.node, relation, analysis, markers) for stage in readers]
         own = _own(relation, stages, late_columns)
         if own is not None and all(need is not None for need in needs):
-            found.append(RetentionRule(relation, " AND ".join(f"({need})" for need in [own, *needs]), of_state=False))
+            rules.append(RetentionRule(relation, " AND ".join(f"({need})" for need in [own, *needs]), of_state=False))
     # Without any reader a table's rows are only looked up by deletes, and late rows cannot be deleted.
     unread = late_columns.keys() - shown - {name for stage in stages for name in stage.rereads}
-    found += [RetentionRule(name, str(_own(name, stages, late_columns)), of_state=False) for name in sorted(unread)]
-    return tuple(found)
+    rules += [RetentionRule(name, str(_own(name, stages, late_columns)), of_state=False) for name in sorted(unread)]
+    return tuple(rules)
 
 
 def _own(relation: str, stages: Sequence[Stage], late_columns: Mapping[str, Sequence[str]]) -> str | None:
@@ -125,14 +125,14 @@ def _find_unneeded_of_join(node: Select, relation: str, analysis: WaterlineAnaly
 
 def _find_emitted(node: Select, relation: str, markers: Mapping[str, Marker]) -> str | None:
     """Return the unneeded rows of a view that emits final rows: those below its waterline, which it has emitted."""
-    found = []
+    conditions = []
     for comparison in node.temporal_filters:
         source = node.sources[comparison.source].node
         marker = markers.get(source.relation) if isinstance(source, Scan) else None
         if marker is None or marker.follows_clock or comparison.column is None or comparison.column[0] != relation:
             return None
-        found.append(f"{quote(comparison.column[1])} < {marker.text}")
-    return " AND ".join(found) if found and len(node.sources) == 2 else None
+        conditions.append(f"{quote(comparison.column[1])} < {marker.text}")
+    return " AND ".join(conditions) if conditions and len(node.sources) == 2 else None
 
 
 def _find_unneeded_of_groups(node: Aggregate, relation: str, analysis: WaterlineAnalysis) -> str | None:

@@ -58,10 +58,10 @@ class WaterlineAnalysis:
         :param stages: the stages, each after those it reads
         """
         for stage in stages:
-            found = self.of(stage.node)
+            waterlines = self.of(stage.node)
             names = [name for name, _ in stage.columns]
-            if found and stage.relation not in self.relations:
-                self.relations[stage.relation] = _of_columns(found, names)
+            if waterlines and stage.relation not in self.relations:
+                self.relations[stage.relation] = _of_columns(waterlines, names)
 
     @singledispatchmethod
     def of(self, node: Any) -> Known:
@@ -79,12 +79,12 @@ class WaterlineAnalysis:
     @of.register
     def _(self, node: UnionAll) -> Known:
         parts = [(self.of(part), part.columns) for part in node.parts]
-        found = {
+        waterlines = {
             own: least([known.get(theirs) for known, theirs in zip((known for known, _ in parts), places, strict=True)])
             for at, name in enumerate(node.columns)
             for own, *places in zip(_with_bounds(name), *(_with_bounds(names[at]) for _, names in parts), strict=True)
         }
-        return {name: text for name, text in found.items() if text is not None}
+        return {name: text for name, text in waterlines.items() if text is not None}
 
     @of.register
     def _(self, node: Select) -> Known:
@@ -102,19 +102,19 @@ class WaterlineAnalysis:
     def keys(self, node: Aggregate) -> Known:
         """Return the waterlines of an aggregate's keys, or of the starts of windows: groups below one never change again."""
         below = {("", name): text for name, text in self.of(node.input).items()}
-        found = self._items([(key.name, key.text) for key in node.keys], below)
+        waterlines = self._items([(key.name, key.text) for key in node.keys], below)
         for key in node.keys:
             start = _bounds_of(key.text, below).get("start")
             if start is not None:
-                found[f"{key.name}.`start`"] = start
-        return {name: text for name, text in found.items() if _BOUND not in name}
+                waterlines[f"{key.name}.`start`"] = start
+        return {name: text for name, text in waterlines.items() if _BOUND not in name}
 
     def _items(self, items: Sequence[tuple[str, str]], below: Mapping[tuple[str, str], str]) -> dict[str, str]:
         if not below:
             return {}
-        found = {name: _over(text, below) for name, text in items}
-        found |= {_bound_of(name, bound): known for name, text in items for bound, known in _bounds_of(text, below).items()}
-        return {name: text for name, text in found.items() if text is not None}
+        waterlines = {name: _over(text, below) for name, text in items}
+        waterlines |= {_bound_of(name, bound): known for name, text in items for bound, known in _bounds_of(text, below).items()}
+        return {name: text for name, text in waterlines.items() if text is not None}
 
     def _sources(self, node: Select) -> dict[tuple[str, str], str]:
         """Return the waterlines of the columns of a block's sources, as they hold for the block's rows."""
@@ -124,15 +124,15 @@ class WaterlineAnalysis:
         if len(node.sources) == 1:
             return columns
         # A row of a join is as old as its oldest part, unless all parts agree in the column.
-        found: dict[tuple[str, str], str] = {}
+        waterlines: dict[tuple[str, str], str] = {}
         for group in equal_columns(node):
             late = sorted(column for column in group if column in columns)
             texts = [columns[column] for column in late]
             if {alias for alias, _ in late} == {source.alias for source in node.sources}:
                 lowest = least(texts)
                 if lowest is not None:
-                    found |= dict.fromkeys(group, lowest)
-        return found
+                    waterlines |= dict.fromkeys(group, lowest)
+        return waterlines
 
 
 _BOUND = "\0"
@@ -236,8 +236,8 @@ def _bounds_of(text: str, below: Mapping[tuple[str, str], str]) -> dict[str, str
         return {}
     if not isinstance(tree, exp.Column):
         return _bounds(tree, below)
-    found = {bound: below.get((tree.table, _bound_of(tree.name, bound))) for bound in _BOUNDS}
-    return {bound: known for bound, known in found.items() if known is not None}
+    waterlines = {bound: below.get((tree.table, _bound_of(tree.name, bound))) for bound in _BOUNDS}
+    return {bound: known for bound, known in waterlines.items() if known is not None}
 
 
 def _bounds(window: exp.Expr, below: Mapping[tuple[str, str], str]) -> dict[str, str]:

@@ -47,8 +47,10 @@ def deterministic_aggregates(query: Edited, analyzer: Analyzer) -> Edited:
     """
     while mentions(query.text, *_LISTS, *_LEAST, *_GREATEST):
         walker = TokenWalker(query.text)
-        found = list(_aggregates(walker))
-        inner = [one for one in found if not any(other.call.start > one.call.start and other.end <= one.end for other in found)]
+        aggregates = list(_aggregates(walker))
+        inner = [
+            one for one in aggregates if not any(other.call.start > one.call.start and other.end <= one.end for other in aggregates)
+        ]
         if not inner:
             return query
         tree = parse_query(query.text)

@@ -38,15 +38,15 @@ def deterministic_limits(query: Edited, analyzer: Analyzer) -> Edited:
 
 def _limit(node: exp.Expr, walker: TokenWalker) -> int | None:
     """Return the token LIMIT or OFFSET of a query, whichever comes first."""
-    found = []
+    places = []
     for clause in (node.args.get("limit"), node.args.get("offset")):
         starts = [part.meta["start"] for part in clause.walk() if "start" in part.meta] if clause is not None else []
         if starts:
             first = next(at for at, token in enumerate(walker.tokens) if token.start == min(starts))
             while walker.word(first) not in {"limit", "offset"} and first > 0:
                 first -= 1
-            found.append(first)
-    return min(found, default=None)
+            places.append(first)
+    return min(places, default=None)
 
 
 def _edit(node: exp.Expr, at: int, walker: TokenWalker, analyzer: Analyzer) -> list[Edit]:
@@ -68,13 +68,13 @@ def _columns(node: exp.Expr, analyzer: Analyzer) -> list[str]:
     for part in ("order", "limit", "offset"):
         bare.set(part, None)
     bare.parent = node.parent
-    found = output_columns(bare, analyzer)
-    if found is None:
+    columns = output_columns(bare, analyzer)
+    if columns is None:
         items = node.selects if isinstance(node, exp.Query) else []
         return [] if any(item.is_star for item in items) else [str(number + 1) for number in range(len(items))]
-    names = [name for name, _ in found]
+    names = [name for name, _ in columns]
     ties = []
-    for number, (name, kind) in enumerate(found, 1):
+    for number, (name, kind) in enumerate(columns, 1):
         if has_order(kind):
             ties.append(str(number))
         elif names.count(name) == 1:

@@ -107,10 +107,12 @@ def _call(window: exp.Window, walker: TokenWalker, places: list[SelectText]) -> 
     while place is not None and content[1] - content[0] == 1:
         named = _find_definition(walker.name(content[0]), walker, place)
         select = window.find_ancestor(exp.Select)
-        found = [part for part in (select.args.get("windows") or [] if select else []) if part.name == walker.name(content[0])]
-        if named is None or not found:
+        definitions = [
+            part for part in (select.args.get("windows") or [] if select else []) if part.name == walker.name(content[0])
+        ]
+        if named is None or not definitions:
             return None
-        definition, content = found[0], named
+        definition, content = definitions[0], named
     return _Call(walker.word(at), at, close, window, definition, tokens, content)
 
 
@@ -162,14 +164,14 @@ def _find_given_ties(call: _Call, ties: tuple[str, ...]) -> set[str]:
     """Return the tie breakers that the definition already partitions or sorts by."""
     order = call.definition.args.get("order")
     keys = [*(call.definition.args.get("partition_by") or []), *(part.this for part in (order.expressions if order else []))]
-    found = set()
+    given = set()
     for key in keys:
         if isinstance(key, exp.Column):
             name = f".{quote(key.name)}"
             own = {f"{quote(key.table)}{name}", quote(key.name)}
             same = [tie for tie in ties if tie in own or (not key.table and tie.endswith(name))]
-            found |= set(same if len(same) == 1 else [])
-    return found
+            given |= set(same if len(same) == 1 else [])
+    return given
 
 
 def _append_keys(call: _Call, ties: tuple[str, ...], walker: TokenWalker, ordered: bool, frame: str) -> list[Edit]:
@@ -320,15 +322,15 @@ def _group_keys(select: exp.Select, place: SelectText, walker: TokenWalker) -> t
 
 def _flatten(walker: TokenWalker, clause: Tokens) -> list[Tokens]:
     """Return the expressions of a GROUP BY, including those in grouping sets."""
-    found = []
+    expressions = []
     for piece in split(walker, clause):
         opening = next((at for at in range(*piece) if walker.word(at) == "("), None)
         within = opening is not None and (opening == piece[0] or walker.word(piece[0]) in _SETS)
         if within and opening is not None and walker.closing(opening) == piece[1] - 1:
-            found += _flatten(walker, (opening + 1, piece[1] - 1))
+            expressions += _flatten(walker, (opening + 1, piece[1] - 1))
         else:
-            found.append(piece)
-    return found
+            expressions.append(piece)
+    return expressions
 
 
 def _without_alias(walker: TokenWalker, item: Tokens, tree: exp.Expr) -> str:
