@@ -48,7 +48,7 @@ class TimeAnalysis:
     @property
     def markers(self) -> tuple[Marker, ...]:
         """All markers that the program's plans read."""
-        return (*self._clock.found.values(), *self._final_markers)
+        return (*self._clock.markers.values(), *self._final_markers)
 
     def add_table(self, table: Table, schema: RelationSchema) -> None:
         """Check and note the lateness of a table's columns."""
@@ -93,7 +93,7 @@ class TimeAnalysis:
 
     def _with_time(self, view: ViewDeclaration, plan: ViewPlan) -> ViewPlan:
         """Return the plan of a view with the stages for its clock, lateness and ``emit_final``."""
-        self.waterlines.markers = frozenset(marker.relation for marker in self._clock.found.values())
+        self.waterlines.markers = frozenset(marker.relation for marker in self._clock.markers.values())
         final = view.emit_final
         if not view.lateness and final is None:
             self.waterlines.add(plan.stages)

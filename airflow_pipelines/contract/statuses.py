@@ -1,4 +1,4 @@
-"""The components of a pipeline's status, as they are stored and answered."""
+"""The statuses and the guarantee of a pipeline in wire form, as they are stored and answered."""
 
 from __future__ import annotations
 
@@ -43,3 +43,11 @@ class ResourcesStatus(StrEnum):
     PROVISIONING = "Provisioning"
     PROVISIONED = "Provisioned"
     STOPPING = "Stopping"
+
+
+class CrashGuarantee(StrEnum):
+    """The guarantee after a crash: the models of fault tolerance in wire form."""
+
+    NONE = "none"
+    AT_LEAST_ONCE = "at_least_once"
+    EXACTLY_ONCE = "exactly_once"

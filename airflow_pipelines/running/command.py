@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
 
+from airflow_pipelines.contract.statuses import CrashGuarantee
 from airflow_pipelines.program.stream_files import StreamFilesError
 from airflow_pipelines.running.deploying import ChangeDeclined, Deploying
 from airflow_pipelines.running.following import End, Following, LogFollower
@@ -22,14 +22,6 @@ from airflow_pipelines.sdk.stream_collecting import collect_stream_files
 
 FAILED, DECLINED, INTERRUPTED = 1, 3, 130
 """Exit codes, in this order: the program, the pipeline or an output failed; a change was not approved; Ctrl-C."""
-
-
-class FaultTolerance(StrEnum):
-    """The guarantee after a crash."""
-
-    NONE = "none"
-    AT_LEAST_ONCE = "at_least_once"
-    EXACTLY_ONCE = "exactly_once"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +48,7 @@ def run(
         typer.Option(help="Other file or folder that the program needs, relative to its folder; may be repeated"),
     ] = None,
     fault_tolerance: Annotated[
-        FaultTolerance | None, typer.Option(help="What a crash may cost: see the Python SDK's page, Waiting")
+        CrashGuarantee | None, typer.Option(help="What a crash may cost: see the Python SDK's page, Waiting")
     ] = None,
     checkpoint_interval: Annotated[int | None, typer.Option(help="Seconds between checkpoints", min=1)] = None,
     workers: Annotated[int | None, typer.Option(help="Number of Spark's shuffle partitions on a dedicated host", min=1)] = None,
@@ -127,7 +119,7 @@ def _run(client: PipelineClient, wanted: Wanted, options: RunOptions, console: C
     person.tell(f"Pipeline {wanted.name!r}: {end.value}")
 
 
-def _runtime_config(fault_tolerance: FaultTolerance | None, checkpoint_interval: int | None, workers: int | None) -> dict[str, Any]:
+def _runtime_config(fault_tolerance: CrashGuarantee | None, checkpoint_interval: int | None, workers: int | None) -> dict[str, Any]:
     """Return the given values of the runtime configuration in wire form."""
     model = {} if fault_tolerance is None else {"model": fault_tolerance.value}
     interval = {} if checkpoint_interval is None else {"checkpoint_interval_secs": checkpoint_interval}

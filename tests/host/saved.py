@@ -10,13 +10,14 @@ from uuid import UUID
 import pyarrow as pa
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
+from airflow_pipelines.contract.statuses import CrashGuarantee
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.storage.checkpoint import CheckpointContents, CheckpointInfo, Counters
 from airflow_pipelines.engine.storage.connector_state import ConnectorState, InputCounts, InputState
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.host.checkpoints.durability import INLINE_BYTES, Durability, SavedState
-from airflow_pipelines.host.state.options import FaultTolerance, RuntimeOptions
+from airflow_pipelines.host.state.options import RuntimeOptions
 from airflow_pipelines.program.fingerprints import Fingerprints
 from airflow_pipelines.program.identity import ProgramIdentity
 from airflow_pipelines.program.sources import ProgramSource
@@ -24,7 +25,7 @@ from airflow_pipelines.program.sources import ProgramSource
 SCHEMA = StructType([StructField("id", LongType()), StructField("v", IntegerType()), StructField("name", StringType())])
 SOURCE = ProgramSource("CREATE TABLE t (id BIGINT, v INT, name VARCHAR)")
 PROGRAM = ProgramIdentity(SOURCE, Fingerprints(tables={"t": "f"}), 2**63 + 11)
-OPTIONS = RuntimeOptions(fault_tolerance=FaultTolerance.EXACTLY_ONCE)
+OPTIONS = RuntimeOptions(fault_tolerance=CrashGuarantee.EXACTLY_ONCE)
 
 
 @dataclass

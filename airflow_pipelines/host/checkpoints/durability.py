@@ -15,6 +15,7 @@ from uuid import UUID
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
+from airflow_pipelines.contract.statuses import CrashGuarantee
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.layout import CANONICAL_FORM
 from airflow_pipelines.engine.snapshot import Holdings, Snapshot
@@ -40,7 +41,7 @@ from airflow_pipelines.engine.storage.journal_end import read_journal_end
 from airflow_pipelines.engine.storage.lock import StorageLock
 from airflow_pipelines.engine.storage.set_aside import files_set_aside
 from airflow_pipelines.engine.storage.starting import SavedStarts, StartingPoint
-from airflow_pipelines.host.state.options import FaultTolerance, RuntimeOptions
+from airflow_pipelines.host.state.options import RuntimeOptions
 from airflow_pipelines.program.identity import ProgramIdentity
 
 INLINE_BYTES = 64 << 10
@@ -199,7 +200,7 @@ class Durability:
         """
         if not self.options.storage:
             return False
-        always = self.journals_always or self.options.fault_tolerance is FaultTolerance.EXACTLY_ONCE
+        always = self.journals_always or self.options.fault_tolerance is CrashGuarantee.EXACTLY_ONCE
         return always or not self._has_checkpoint
 
     def commit(

@@ -15,7 +15,7 @@ from airflow_pipelines.connectors.definition import PipelineReference
 from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
-from airflow_pipelines.contract.statuses import RuntimeStatus
+from airflow_pipelines.contract.statuses import CrashGuarantee, RuntimeStatus
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.spark.sessions import SparkSessions
@@ -33,10 +33,10 @@ from airflow_pipelines.host.connectors.endpoints import Endpoints
 from airflow_pipelines.host.metrics.pipeline_metrics import PipelineMetrics
 from airflow_pipelines.host.outputs.change_log import Place, Run
 from airflow_pipelines.host.outputs.followed_note import FollowedNote
-from airflow_pipelines.host.state.clock import StepClock
+from airflow_pipelines.host.state.clock import RunClock
 from airflow_pipelines.host.state.fence_watch import FenceWatch
 from airflow_pipelines.host.state.front_ends import front_end_for
-from airflow_pipelines.host.state.options import FaultTolerance, RuntimeOptions
+from airflow_pipelines.host.state.options import RuntimeOptions
 from airflow_pipelines.host.state.pipeline_log import PipelineLog
 from airflow_pipelines.host.state.run_state import RunState
 from airflow_pipelines.host.steps.checkpointing import save_recovery_point
@@ -231,7 +231,7 @@ class Opening:
 
     def _assemble(self, program: Program, durability: Durability) -> LivePipeline:
         deployment, options = self._deployment, self.options
-        clock = StepClock(options.clock)
+        clock = RunClock(options.clock)
         services = ConnectorServices(
             pipeline=PipelineReference(str(deployment.pipeline_id), deployment.pipeline_name),
             references=options.references,
@@ -322,7 +322,7 @@ class Opening:
         live.push_keys.restore(saved.push_keys, (*changes.fresh_tables, *changes.removed_tables))
         resumed = plan.kept_connectors & saved.connectors.keys()
         live.endpoints.open_outputs(resumed, plan.kept_connectors, saved.base_step, saved.initial_start_time)
-        if saved.records and self.options.fault_tolerance is FaultTolerance.EXACTLY_ONCE:
+        if saved.records and self.options.fault_tolerance is CrashGuarantee.EXACTLY_ONCE:
             self._state.record(RuntimeStatus.REPLAYING)
         recovery = Recovery(live)
         recovery.restore(saved, plan)

@@ -47,7 +47,7 @@ class ClockOptions:
         )
 
 
-class StepClock:
+class RunClock:
     """The clock that gives the time of the next step. Thread-safe."""
 
     def __init__(self, options: ClockOptions, wall: Callable[[], float] = time.time) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 
 from airflow_pipelines.common.references import NO_REFERENCES, References
 from airflow_pipelines.contract.runtime_config import DevTweaks, RuntimeConfig, Sync
+from airflow_pipelines.contract.statuses import CrashGuarantee
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.storage.batch_store import Verification
 from airflow_pipelines.engine.storage.checkpoint_retention import CheckpointRetention
@@ -18,14 +18,6 @@ from airflow_pipelines.program.streams import StreamRun
 MEGABYTE = 1_000_000
 SHORTEST_INTERVAL_S = 1.0
 """The shortest interval of checkpoints that a stream program can set."""
-
-
-class FaultTolerance(StrEnum):
-    """The tolerable loss in a crash: see the fault-tolerance models of the contract."""
-
-    NONE = "none"
-    AT_LEAST_ONCE = "at_least_once"
-    EXACTLY_ONCE = "exactly_once"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +40,7 @@ class RuntimeOptions:
 
     storage: bool = True
     workers: int = 8
-    fault_tolerance: FaultTolerance = FaultTolerance.NONE
+    fault_tolerance: CrashGuarantee = CrashGuarantee.NONE
     checkpoint_interval_s: float | None = None
     checkpoint_during_suspend: bool = True
     sync: SyncConfig | None = None
@@ -69,13 +61,13 @@ class RuntimeOptions:
         :raises ReferenceWithoutValueError: if a reference has no value
         """
         references = references.with_env(config.env)
-        model = FaultTolerance(config.fault_tolerance.model)
+        model = CrashGuarantee(config.fault_tolerance.model)
         interval = config.fault_tolerance.checkpoint_interval_secs
         return cls(
             storage=config.storage is not None,
             workers=config.workers,
             fault_tolerance=model,
-            checkpoint_interval_s=None if interval is None or model is FaultTolerance.NONE else float(interval),
+            checkpoint_interval_s=None if interval is None or model is CrashGuarantee.NONE else float(interval),
             checkpoint_during_suspend=config.checkpoint_during_suspend,
             sync=None if config.sync is None else _sync(config.sync, references),
             retention=CheckpointRetention() if config.sync is None else _retention(config.sync),

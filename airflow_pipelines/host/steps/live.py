@@ -31,7 +31,7 @@ from airflow_pipelines.host.metrics.step_history import StepHistory
 from airflow_pipelines.host.outputs.deliveries import Deliveries
 from airflow_pipelines.host.outputs.listeners import Listener
 from airflow_pipelines.host.outputs.outputs import OutputEndpoint
-from airflow_pipelines.host.state.clock import StepClock
+from airflow_pipelines.host.state.clock import RunClock
 from airflow_pipelines.host.state.pipeline_log import PipelineLog
 from airflow_pipelines.host.steps.transactions import Transaction
 from airflow_pipelines.host.streams.kept_operators import running_operators
@@ -58,7 +58,7 @@ class LivePipeline:
     durability: Durability
     metrics: PipelineMetrics
     log: PipelineLog
-    clock: StepClock
+    clock: RunClock
     stream_runtime: Callable[[Program, ProgramSource], StreamRuntime | None] = lambda *_: None
     deliveries: Deliveries = field(default_factory=Deliveries)
     history: StepHistory = field(default_factory=StepHistory)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from airflow_pipelines.sql.rewrite.clauses import Tokens, level, split
-from airflow_pipelines.sql.rewrite.token_walker import Call, TokenWalker
+from airflow_pipelines.sql.rewrite.token_walker import CallTokens, TokenWalker
 from airflow_pipelines.sql.syntax.edits import Edit
 from airflow_pipelines.sql.values.total_order import ListKey, sorted_list
 
@@ -26,7 +26,7 @@ def array_aggregate_edits(walker: TokenWalker) -> Iterator[Edit]:
                 yield edit
 
 
-def _edit(walker: TokenWalker, call: Call) -> Edit | None:
+def _edit(walker: TokenWalker, call: CallTokens) -> Edit | None:
     stop, nulls = call.close, ""
     order = next((at for at in level(walker, (call.at + 2, stop)) if walker.word(at) == "order by"), stop)
     keys = [_key(walker, tokens, at) for at, tokens in enumerate(split(walker, (order + 1, stop)))] if order < stop else []

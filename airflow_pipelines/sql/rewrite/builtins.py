@@ -22,7 +22,7 @@ from airflow_pipelines.sql.rewrite.json_access import JSON_ACCESS, json_access_c
 from airflow_pipelines.sql.rewrite.json_calls import JSON_CALLS, json_call
 from airflow_pipelines.sql.rewrite.ordinality import ordinality_edits
 from airflow_pipelines.sql.rewrite.table_functions import table_function_edits
-from airflow_pipelines.sql.rewrite.token_walker import NOT_CALLED, Call, TokenWalker
+from airflow_pipelines.sql.rewrite.token_walker import NOT_CALLED, CallTokens, TokenWalker
 from airflow_pipelines.sql.rewrite.truncation import TRUNCATIONS
 from airflow_pipelines.sql.rewrite.unordered_windows import unordered_window_edits
 from airflow_pipelines.sql.syntax.edits import Edit
@@ -122,7 +122,7 @@ def builtin_edits(walker: TokenWalker) -> Iterator[Edit]:
     yield from array_aggregate_edits(walker)
 
 
-def _translate_call(walker: TokenWalker, call: Call, arguments: Sequence[str]) -> str | None:
+def _translate_call(walker: TokenWalker, call: CallTokens, arguments: Sequence[str]) -> str | None:
     template = TEMPLATES.get((call.name, len(arguments)))
     if template is not None:
         return None if "distinct" in arguments[:1] else template.format(*arguments)
@@ -132,7 +132,7 @@ def _translate_call(walker: TokenWalker, call: Call, arguments: Sequence[str]) -
     return special(walker, call, arguments) if special is not None else None
 
 
-def _rewrite_choice(walker: TokenWalker, call: Call, arguments: Sequence[str]) -> str | None:
+def _rewrite_choice(walker: TokenWalker, call: CallTokens, arguments: Sequence[str]) -> str | None:
     """Rewrite MAX_BY and MIN_BY under their other names or with DISTINCT.
 
     DISTINCT has no effect, and Spark refuses it in windows.
@@ -144,28 +144,28 @@ def _rewrite_choice(walker: TokenWalker, call: Call, arguments: Sequence[str]) -
     return f"{'MAX_BY' if 'max' in call.name else 'MIN_BY'}({value}, {arguments[1]})"
 
 
-def _extract(walker: TokenWalker, call: Call, arguments: Sequence[str]) -> str | None:
+def _extract(walker: TokenWalker, call: CallTokens, arguments: Sequence[str]) -> str | None:
     field = walker.word(call.at + 2)
     if len(arguments) != 1 or walker.word(call.at + 3) != "from" or field not in _EXTRACTED or call.close < call.at + 5:
         return None
     return _EXTRACTED[field].format(walker.piece(walker.start(call.at + 4), walker.end(call.close - 1)))
 
 
-def _date_part(_scan: TokenWalker, _call: Call, arguments: Sequence[str]) -> str | None:
+def _date_part(_scan: TokenWalker, _call: CallTokens, arguments: Sequence[str]) -> str | None:
     field = arguments[0].strip("'").lower() if len(arguments) == 2 else ""
     if field in _EXTRACTED:
         return _EXTRACTED[field].format(arguments[1])
     return f"EXTRACT({field.upper()} FROM {arguments[1]})" if field in _FIELDS and arguments[0].lower() == field else None
 
 
-def _trunc(_scan: TokenWalker, _call: Call, arguments: Sequence[str]) -> str | None:
+def _trunc(_scan: TokenWalker, _call: CallTokens, arguments: Sequence[str]) -> str | None:
     # With a text as the second argument it is Spark's own function of dates.
     if len(arguments) == 1 or (len(arguments) == 2 and arguments[1].lstrip("-").isdigit()):
         return TEMPLATES["truncate", len(arguments)].format(*arguments)
     return None
 
 
-def _shift_date(_scan: TokenWalker, call: Call, arguments: Sequence[str]) -> str | None:
+def _shift_date(_scan: TokenWalker, call: CallTokens, arguments: Sequence[str]) -> str | None:
     # With a number of days it is Spark's own function.
     if len(arguments) != 2 or not arguments[1].lower().startswith("interval"):
         return None
@@ -280,7 +280,7 @@ def _is_subquery(walker: TokenWalker, at: int) -> bool:
 
 
 _BEFORE_QUERY = frozenset({"", "all", "distinct", "except", "intersect", "minus", "union"})
-_Special = Callable[[TokenWalker, Call, Sequence[str]], str | None]
+_Special = Callable[[TokenWalker, CallTokens, Sequence[str]], str | None]
 _OPENING = frozenset({"(", "[", "{"})
 _CLOSING = frozenset({")", "]", "}"})
 _SPECIAL: Mapping[str, _Special] = {

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.rewrite.probe import types_in
-from airflow_pipelines.sql.rewrite.token_walker import Call, TokenWalker, mentions
+from airflow_pipelines.sql.rewrite.token_walker import CallTokens, TokenWalker, mentions
 from airflow_pipelines.sql.syntax.dialect import parse_query
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
 
@@ -56,7 +56,7 @@ def exact_variance(query: Edited, analyzer: Analyzer) -> Edited:
     return query.edit(edits)
 
 
-def _edit(walker: TokenWalker, call: Call, select: exp.Select, analyzer: Analyzer) -> Edit | None:
+def _edit(walker: TokenWalker, call: CallTokens, select: exp.Select, analyzer: Analyzer) -> Edit | None:
     value = walker.piece(*call.arguments[0])
     kinds = None if value.lower().startswith("distinct ") else types_in(select, [value], analyzer)
     number = _number(kinds[0]) if kinds else None

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from airflow_pipelines.sql.rewrite.refused import CallRefused
-from airflow_pipelines.sql.rewrite.token_walker import Call, TokenWalker
+from airflow_pipelines.sql.rewrite.token_walker import CallTokens, TokenWalker
 
 _PATTERNS: Mapping[str, str] = {
     "%Y": "yyyy", "%m": "MM", "%d": "dd", "%H": "HH", "%M": "mm", "%S": "ss", "%y": "yy", "%j": "DDD", "%B": "MMMM", "%b": "MMM",
@@ -40,7 +40,7 @@ FORMATTED: Mapping[str, str] = {
 """The functions of a literal format and a value, with the value to format or Spark SQL to parse it."""
 
 
-def translate_format(_scan: TokenWalker, call: Call, arguments: Sequence[str]) -> str | None:
+def translate_format(_scan: TokenWalker, call: CallTokens, arguments: Sequence[str]) -> str | None:
     """Return Spark SQL for a call of one of :data:`FORMATTED`.
 
     :param call: the call

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from sqlglot.tokenizer_core import TokenType
 
-from airflow_pipelines.sql.rewrite.token_walker import Call, TokenWalker
+from airflow_pipelines.sql.rewrite.token_walker import CallTokens, TokenWalker
 from airflow_pipelines.sql.syntax.edits import Edit
 from airflow_pipelines.sql.syntax.tokens import LITERALS
 from airflow_pipelines.sql.values.json_path import path_literal, path_step
@@ -42,7 +42,7 @@ _HIGHER_ORDER = frozenset(
 """Functions that take lambda functions, in which ``->`` is no operator."""
 
 
-def json_access_call(_walker: TokenWalker, call: Call, arguments: Sequence[str]) -> str | None:
+def json_access_call(_walker: TokenWalker, call: CallTokens, arguments: Sequence[str]) -> str | None:
     """Return Spark SQL for a call of one of :data:`JSON_ACCESS`, or None without arguments.
 
     :param call: the call

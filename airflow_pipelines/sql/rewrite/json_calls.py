@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from airflow_pipelines.sql.rewrite.token_walker import Call, TokenWalker
+from airflow_pipelines.sql.rewrite.token_walker import CallTokens, TokenWalker
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
 
 _FIELDS = "TRY_VARIANT_GET({0}, '$', 'map<string,variant>')"
@@ -40,7 +40,7 @@ JSON_CALLS = frozenset({*_EACH, "variant_filter", "variant_map"})
 """The functions that are translated here."""
 
 
-def json_call(_scan: TokenWalker, call: Call, arguments: Sequence[str]) -> str | None:
+def json_call(_scan: TokenWalker, call: CallTokens, arguments: Sequence[str]) -> str | None:
     """Return Spark SQL for a call of one of :data:`JSON_CALLS`, or None if the function does not take such arguments.
 
     :param call: the call

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.rewrite.probe import select_at, types_in
-from airflow_pipelines.sql.rewrite.token_walker import Call, TokenWalker, mentions
+from airflow_pipelines.sql.rewrite.token_walker import CallTokens, TokenWalker, mentions
 from airflow_pipelines.sql.syntax.dialect import SyntaxFailure, parse_query
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
 
@@ -32,7 +32,7 @@ def null_divisions(query: Edited, analyzer: Analyzer) -> Edited:
     return query
 
 
-def _edit(query: Edited, walker: TokenWalker, call: Call, analyzer: Analyzer) -> Edit:
+def _edit(query: Edited, walker: TokenWalker, call: CallTokens, analyzer: Analyzer) -> Edit:
     left, right = (walker.piece(*argument) for argument in call.arguments)
     kinds = types_in(select_at(parse_query(query.text), call.start, call.end) or exp.Select(), [left, right], analyzer)
     if kinds is None:

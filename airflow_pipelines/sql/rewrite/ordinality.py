@@ -16,7 +16,7 @@ from airflow_pipelines.sql.rewrite.clauses import alias, split
 from airflow_pipelines.sql.rewrite.constructs import BEFORE_RELATION
 from airflow_pipelines.sql.rewrite.probe import select_at, types_in
 from airflow_pipelines.sql.rewrite.refused import CallRefused
-from airflow_pipelines.sql.rewrite.token_walker import Call, TokenWalker, mentions
+from airflow_pipelines.sql.rewrite.token_walker import CallTokens, TokenWalker, mentions
 from airflow_pipelines.sql.syntax.dialect import DIALECT, parse_query
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
 
@@ -43,7 +43,7 @@ def ordinality_edits(walker: TokenWalker) -> Iterator[Edit]:
             yield from _edit_unnest(walker, call)
 
 
-def _edit_unnest(walker: TokenWalker, call: Call) -> Iterator[Edit]:
+def _edit_unnest(walker: TokenWalker, call: CallTokens) -> Iterator[Edit]:
     named = alias(walker, call.close + 3)
     opening = None if named is None else named + 1
     close = walker.closing(opening) if opening is not None and walker.word(opening) == "(" else None

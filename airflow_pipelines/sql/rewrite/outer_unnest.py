@@ -9,7 +9,7 @@ from sqlglot import exp
 from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.rewrite import clauses
 from airflow_pipelines.sql.rewrite.probe import select_at, types_in
-from airflow_pipelines.sql.rewrite.token_walker import Call, TokenWalker, mentions
+from airflow_pipelines.sql.rewrite.token_walker import CallTokens, TokenWalker, mentions
 from airflow_pipelines.sql.syntax.dialect import parse_query
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
 from airflow_pipelines.sql.values.total_order import has_order
@@ -36,7 +36,7 @@ def outer_unnests_of_maps(query: Edited, analyzer: Analyzer) -> Edited:
     return query.edit([edit for call, ends in joined for edit in _edits(walker, call, ends, tree, analyzer)])
 
 
-def _left_join(walker: TokenWalker, call: Call) -> tuple[int, int] | None:
+def _left_join(walker: TokenWalker, call: CallTokens) -> tuple[int, int] | None:
     """Return the tokens LEFT and ON of a join whose right side is the call, and whose condition is TRUE."""
     words = [walker.word(call.at - place) for place in (3, 2, 1)]
     if call.name.lower() not in _GENERATORS or words[1:] != ["join", "lateral"]:
@@ -54,13 +54,13 @@ _GOES_ON = frozenset({"!=", "<", "<=", "<=>", "<>", "=", ">", ">=", "and", "in",
 """The words behind TRUE that make it a part of a longer condition."""
 
 
-def _edits(walker: TokenWalker, call: Call, ends: tuple[int, int], tree: exp.Expr, analyzer: Analyzer) -> Iterator[Edit]:
+def _edits(walker: TokenWalker, call: CallTokens, ends: tuple[int, int], tree: exp.Expr, analyzer: Analyzer) -> Iterator[Edit]:
     if _has_unordered_argument(walker, call, tree, analyzer):
         yield Edit(walker.start(ends[0]), walker.end(call.at), f"CROSS JOIN LATERAL {call.name}_OUTER")
         yield Edit(walker.end(ends[1] - 1), walker.end(ends[1] + 1), "")
 
 
-def _has_unordered_argument(walker: TokenWalker, call: Call, tree: exp.Expr, analyzer: Analyzer) -> bool:
+def _has_unordered_argument(walker: TokenWalker, call: CallTokens, tree: exp.Expr, analyzer: Analyzer) -> bool:
     """Return True if the argument of a call, or a column in it, is of a type that Spark does not order."""
     select = select_at(tree, call.start + 1, call.end)
     if select is None or not call.arguments:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from airflow_pipelines.sql.rewrite.json_calls import EACH, JSON_CALLS
-from airflow_pipelines.sql.rewrite.token_walker import Call, TokenWalker
+from airflow_pipelines.sql.rewrite.token_walker import CallTokens, TokenWalker
 
 
 class CallRefused(Exception):
@@ -36,7 +36,7 @@ MEMBERSHIP: Mapping[tuple[str, str], str] = {
 """Comparisons with all or any values of a query that have another name in Spark."""
 
 
-def _advice(call: Call) -> str:
+def _advice(call: CallTokens) -> str:
     if call.name.startswith(EACH) and call.name not in JSON_CALLS:
         kinds = sorted(name.removeprefix(EACH).upper() for name in JSON_CALLS if name.startswith(EACH))
         return f"{EACH.upper()}* is there for {', '.join(kinds)}; TRY_CAST(v AS MAP<VARCHAR, VARIANT>) has all fields"

@@ -8,7 +8,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.rewrite import clauses
-from airflow_pipelines.sql.rewrite.token_walker import ENDS_VALUE, Call, TokenWalker
+from airflow_pipelines.sql.rewrite.token_walker import ENDS_VALUE, CallTokens, TokenWalker
 from airflow_pipelines.sql.syntax.aggregate_calls import is_aggregate_name
 from airflow_pipelines.sql.syntax.edits import Edit
 
@@ -151,7 +151,7 @@ def _has_aggregates(walker: TokenWalker, tokens: clauses.Tokens) -> bool:
     return any(is_aggregate_name(call.name) and _is_no_window(walker, call) for call in calls)
 
 
-def _is_no_window(walker: TokenWalker, call: Call) -> bool:
+def _is_no_window(walker: TokenWalker, call: CallTokens) -> bool:
     """Return True if a call has no OVER behind it or behind its FILTER."""
     behind = call.close + 1
     if walker.word(behind) == "filter" and walker.word(behind + 1) == "(":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from airflow_pipelines.sql.rewrite.clauses import alias, around, selects
-from airflow_pipelines.sql.rewrite.token_walker import Call, TokenWalker
+from airflow_pipelines.sql.rewrite.token_walker import CallTokens, TokenWalker
 from airflow_pipelines.sql.syntax.edits import Edit
 
 _INLINE: Mapping[str, str] = {"variant_explode": "INLINE", "variant_explode_outer": "INLINE_OUTER"}
@@ -51,13 +51,13 @@ def table_function_edits(walker: TokenWalker) -> Iterator[Edit]:
             yield Edit(call.start, call.start, "LATERAL ")
 
 
-def _is_view(walker: TokenWalker, call: Call) -> bool:
+def _is_view(walker: TokenWalker, call: CallTokens) -> bool:
     """Return True if a call is in LATERAL VIEW."""
     at = call.at - (2 if walker.word(call.at - 1) == "outer" else 1)
     return walker.word(at) == "view" and walker.word(at - 1) == "lateral"
 
 
-def _names(walker: TokenWalker, call: Call, in_from: bool) -> Iterator[Edit]:
+def _names(walker: TokenWalker, call: CallTokens, in_from: bool) -> Iterator[Edit]:
     """Yield the edit that names the columns of a generator, if the query does not."""
     behind = call.close + 1
     if _is_view(walker, call):
@@ -72,14 +72,14 @@ def _names(walker: TokenWalker, call: Call, in_from: bool) -> Iterator[Edit]:
             yield Edit(place, place, f" AS {call.name}({_NAMES})" if named is None else f"({_NAMES})")
 
 
-def _is_in_from(walker: TokenWalker, call: Call) -> bool:
+def _is_in_from(walker: TokenWalker, call: CallTokens) -> bool:
     """Return True if a call is in FROM, in the place of a relation."""
     select = around(selects(walker), call.at)
     first, behind = select.clauses.get("from", (0, 0)) if select is not None else (0, 0)
     return first <= call.at < behind and walker.word(call.at - 1) in {",", "from", "join", "lateral"}
 
 
-def _reads_columns(walker: TokenWalker, call: Call) -> bool:
+def _reads_columns(walker: TokenWalker, call: CallTokens) -> bool:
     """Return True if there is a name among the arguments of a call."""
     names = (at for at in range(call.at + 2, call.close) if walker.name(at) and walker.word(at + 1) != "(")
     return any(walker.word(at) not in _CONSTANTS for at in names)

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.rewrite.clauses import SelectText, around, selects
-from airflow_pipelines.sql.rewrite.token_walker import Call, TokenWalker, mentions
+from airflow_pipelines.sql.rewrite.token_walker import CallTokens, TokenWalker, mentions
 from airflow_pipelines.sql.syntax.dialect import SyntaxFailure, parse_query
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
 from airflow_pipelines.sql.syntax.window_tables import Place, WindowTablePlaces, window_table_places
@@ -107,7 +107,7 @@ def _groupings(query: Edited) -> Iterator[Edit]:
         yield Edit(call.start, call.end, window + _ENDS.get(bound, ""))
 
 
-def _grouping(query: Edited, call: Call, function: str, column: str, lengths: list[str]) -> str:
+def _grouping(query: Edited, call: CallTokens, function: str, column: str, lengths: list[str]) -> str:
     size, *more = lengths
     if function == "session" and not more:
         return f"session_window({column}, '{size}')"

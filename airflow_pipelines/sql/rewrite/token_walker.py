@@ -20,7 +20,7 @@ ENDS_VALUE = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CallTokens:
     """A call ``name(arguments)``: tokens of the name and of its closing parenthesis; offsets of its arguments (ends exclusive)."""
 
     name: str
@@ -116,7 +116,7 @@ class TokenWalker:
                 return place
         return None
 
-    def calls(self) -> Iterator[Call]:
+    def calls(self) -> Iterator[CallTokens]:
         """Yield every name with a parenthesis behind it, in the order of the text."""
         for at in range(len(self.tokens) - 1):
             name = self.name(at)
@@ -124,7 +124,7 @@ class TokenWalker:
                 continue
             close = self.closing(at + 1)
             if close is not None:
-                yield Call(name, at, close, self.start(at), self.end(close), tuple(self.arguments(at + 1, close)))
+                yield CallTokens(name, at, close, self.start(at), self.end(close), tuple(self.arguments(at + 1, close)))
 
     def arguments(self, opening: int, closing: int) -> Iterator[tuple[int, int]]:
         """Yield the offsets of the pieces between two brackets, separated by commas (ends exclusive)."""

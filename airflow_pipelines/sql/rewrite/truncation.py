@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from airflow_pipelines.sql.rewrite.token_walker import Call, TokenWalker
+from airflow_pipelines.sql.rewrite.token_walker import CallTokens, TokenWalker
 from airflow_pipelines.sql.syntax.edits import Edit
 
 _YEARS: Mapping[str, tuple[int, int]] = {"decade": (10, 0), "century": (100, 1), "millennium": (1000, 1)}
@@ -25,7 +25,7 @@ _PARTS_OF_DAY: Mapping[str, int] = {
 """The units of a TIME, in microseconds."""
 _DAY = 86_400_000_000
 _DIFFERENCES = frozenset({"date_diff", "datediff", "timestampdiff"})
-_Rewrite = Callable[[TokenWalker, Call, Sequence[str]], str | None]
+_Rewrite = Callable[[TokenWalker, CallTokens, Sequence[str]], str | None]
 
 
 def _is_unit(word: str) -> bool:
@@ -56,7 +56,7 @@ def _ceil(value: str, unit: str) -> str:
     return f"CAST(CASE WHEN {first} = {value} THEN {first} ELSE TIMESTAMPADD({step}, {count}, {first}) END AS TIMESTAMP_NTZ)"
 
 
-def _round(walker: TokenWalker, call: Call, arguments: Sequence[str]) -> str | None:
+def _round(walker: TokenWalker, call: CallTokens, arguments: Sequence[str]) -> str | None:
     """Rewrite ``FLOOR(x TO unit)`` and ``CEIL(x TO unit)``."""
     unit = walker.word(call.close - 1)
     if len(arguments) != 1 or walker.word(call.close - 2) != "to" or not _is_unit(unit) or call.close < call.at + 5:
@@ -65,19 +65,19 @@ def _round(walker: TokenWalker, call: Call, arguments: Sequence[str]) -> str | N
     return _floor(value, unit) if call.name == "floor" else _ceil(value, unit)
 
 
-def _timestamp_trunc(_walker: TokenWalker, _call: Call, arguments: Sequence[str]) -> str | None:
+def _timestamp_trunc(_walker: TokenWalker, _call: CallTokens, arguments: Sequence[str]) -> str | None:
     if len(arguments) != 2 or not _is_unit(arguments[1].lower()) or _is_unit_first(arguments):
         return None
     return _floor(arguments[0], arguments[1].lower())
 
 
-def _date_trunc(_walker: TokenWalker, _call: Call, arguments: Sequence[str]) -> str | None:
+def _date_trunc(_walker: TokenWalker, _call: CallTokens, arguments: Sequence[str]) -> str | None:
     if len(arguments) != 2 or not _is_unit(arguments[1].lower()) or _is_unit_first(arguments):
         return None
     return f"CAST({_first(arguments[0], arguments[1].lower())} AS DATE)"
 
 
-def _time_trunc(_walker: TokenWalker, _call: Call, arguments: Sequence[str]) -> str | None:
+def _time_trunc(_walker: TokenWalker, _call: CallTokens, arguments: Sequence[str]) -> str | None:
     if len(arguments) != 2 or arguments[1].lower() not in _UNITS or _is_unit_first(arguments):
         return None
     return f"TIME_TRUNC('{_UNITS[arguments[1].lower()]}', {arguments[0]})"

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from airflow_pipelines.sql.rewrite.clauses import Tokens, around, level, selects, split
 from airflow_pipelines.sql.rewrite.refused import CallRefused
-from airflow_pipelines.sql.rewrite.token_walker import Call, TokenWalker
+from airflow_pipelines.sql.rewrite.token_walker import CallTokens, TokenWalker
 from airflow_pipelines.sql.syntax.edits import Edit
 
 _NEED_ORDER = frozenset({"cume_dist", "dense_rank", "lag", "lead", "nth_value", "ntile", "percent_rank", "rank", "row_number"})
@@ -42,7 +42,7 @@ def unordered_window_edits(walker: TokenWalker) -> Iterator[Edit]:
             yield _add_order(walker, over + 1, definition, definition[1] if frame is None else frame)
 
 
-def _behind_options(walker: TokenWalker, call: Call) -> int:
+def _behind_options(walker: TokenWalker, call: CallTokens) -> int:
     """Return the token behind a call and its NULLS and FILTER clauses."""
     at = call.close + 1
     while True:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from airflow_pipelines.contract.runtime_config import RuntimeConfig
-from airflow_pipelines.host.state.clock import ClockOptions, StepClock, describe_time
+from airflow_pipelines.host.state.clock import ClockOptions, RunClock, describe_time
 from tests.host.driver import Pipeline
 
 Make = Callable[..., Pipeline]
@@ -139,8 +139,8 @@ def test_a_clock_may_start_at_a_time_of_its_own() -> None:
     options = ClockOptions.of(RuntimeConfig.from_stored(config))
     at = -3_601_500_000 + 7_200_000_000
     wall = [100.0]
-    running = StepClock(options, lambda: wall[0])
-    driven = StepClock(replace(options, http_driven=True), lambda: wall[0])
+    running = RunClock(options, lambda: wall[0])
+    driven = RunClock(replace(options, http_driven=True), lambda: wall[0])
     wall[0] = 103.0
     assert (running.now(), driven.now()) == (at + 3_000_000, at)
     assert driven.advance(1000) == at + 1000
@@ -152,14 +152,14 @@ def test_a_clock_may_start_at_a_time_of_its_own() -> None:
 
 
 def test_ticks_that_were_missed_are_not_made_up_for() -> None:
-    clock = StepClock(ClockOptions(resolution_us=10_000_000), lambda: 1.5)
+    clock = RunClock(ClockOptions(resolution_us=10_000_000), lambda: 1.5)
     assert clock.tick(0) == 1_500_000
     assert clock.tick(1_500_001) is None
     assert 9 < (clock.until_tick(1_500_001) or 0) <= 10
 
 
 def test_a_tick_waits_for_the_instant_at_which_something_is_due() -> None:
-    clock = StepClock(ClockOptions(resolution_us=10), lambda: 1.5)
+    clock = RunClock(ClockOptions(resolution_us=10), lambda: 1.5)
     assert clock.until_tick(None) is None
     assert clock.tick(None) is None
     assert clock.until_tick(4_500_000) == 3
@@ -168,7 +168,7 @@ def test_a_tick_waits_for_the_instant_at_which_something_is_due() -> None:
 
 
 def test_a_driven_clock_never_goes_back() -> None:
-    clock = StepClock(ClockOptions(http_driven=True), lambda: 1.0)
+    clock = RunClock(ClockOptions(http_driven=True), lambda: 1.0)
     clock.resume(5_000_000)
     assert clock.now() == 5_000_000
     assert clock.advance(1000) == 5_001_000

@@ -8,9 +8,10 @@ import pytest
 
 from airflow_pipelines.common.references import ReferenceWithoutValueError
 from airflow_pipelines.contract.runtime_config import RuntimeConfig
+from airflow_pipelines.contract.statuses import CrashGuarantee
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.storage.batch_store import Verification
-from airflow_pipelines.host.state.options import FaultTolerance, RuntimeOptions
+from airflow_pipelines.host.state.options import RuntimeOptions
 from airflow_pipelines.program.streams import StreamRun
 
 
@@ -21,22 +22,22 @@ def options_of(stored: dict[str, Any]) -> RuntimeOptions:
 @pytest.mark.parametrize(
     ("config", "storage", "model", "interval"),
     [
-        ({}, True, FaultTolerance.NONE, None),
-        ({"storage": False}, False, FaultTolerance.NONE, None),
-        ({"storage": {}, "fault_tolerance": {"model": "none", "checkpoint_interval_secs": 5}}, True, FaultTolerance.NONE, None),
-        ({"fault_tolerance": {"model": "at_least_once"}}, True, FaultTolerance.AT_LEAST_ONCE, 60.0),
-        ({"fault_tolerance": "latest_checkpoint"}, True, FaultTolerance.EXACTLY_ONCE, 60.0),
-        ({"fault_tolerance": {"model": "exactly_once", "checkpoint_interval_secs": 0}}, True, FaultTolerance.EXACTLY_ONCE, 1.0),
-        ({"fault_tolerance": {"model": "exactly_once", "checkpoint_interval_secs": None}}, True, FaultTolerance.EXACTLY_ONCE, None),
+        ({}, True, CrashGuarantee.NONE, None),
+        ({"storage": False}, False, CrashGuarantee.NONE, None),
+        ({"storage": {}, "fault_tolerance": {"model": "none", "checkpoint_interval_secs": 5}}, True, CrashGuarantee.NONE, None),
+        ({"fault_tolerance": {"model": "at_least_once"}}, True, CrashGuarantee.AT_LEAST_ONCE, 60.0),
+        ({"fault_tolerance": "latest_checkpoint"}, True, CrashGuarantee.EXACTLY_ONCE, 60.0),
+        ({"fault_tolerance": {"model": "exactly_once", "checkpoint_interval_secs": 0}}, True, CrashGuarantee.EXACTLY_ONCE, 1.0),
+        ({"fault_tolerance": {"model": "exactly_once", "checkpoint_interval_secs": None}}, True, CrashGuarantee.EXACTLY_ONCE, None),
         (
             {"fault_tolerance": {"model": "at_least_once", "checkpoint_interval_secs": 9999}},
             True,
-            FaultTolerance.AT_LEAST_ONCE,
+            CrashGuarantee.AT_LEAST_ONCE,
             3600.0,
         ),
     ],
 )
-def test_models_and_intervals(config: dict[str, Any], storage: bool, model: FaultTolerance, interval: float | None) -> None:
+def test_models_and_intervals(config: dict[str, Any], storage: bool, model: CrashGuarantee, interval: float | None) -> None:
     options = options_of(config)
     assert (options.storage, options.fault_tolerance, options.checkpoint_interval_s) == (storage, model, interval)
 

@@ -117,7 +117,7 @@ class Booleans:
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
+class PointsInTime:
     """A maker of dates, times, timestamps and intervals from the number that stores them.
 
     :param numbers: the picker of the number of units from zero

@@ -115,7 +115,7 @@ class Accumulators:
     :param append_only: True if the input is append-only
     """
 
-    found: list[Accumulator] = field(default_factory=list)
+    accumulators: list[Accumulator] = field(default_factory=list)
     append_only: bool = False
 
     def value(self, call: LinearCall, argument_types: tuple[str, ...], result_type: str) -> str | None:
@@ -176,13 +176,13 @@ class Accumulators:
         if not self.append_only or not (kind in _SORTED or _DECIMAL.fullmatch(kind)):
             return None
         text = f"{call.function.upper()}({_parenthesize(call)})"
-        for accumulator in self.found:
+        for accumulator in self.accumulators:
             if accumulator.text == text:
                 return accumulator.name
         merge, total = (Merge.MAX, Total.MAX) if call.function == "max" else (Merge.MIN, Total.MIN)
         of_value = ColumnTotal(total, _value(call))
-        self.found.append(Accumulator(f"__a{len(self.found)}{call.function}", kind, text, text, merge, of_value))
-        return self.found[-1].name
+        self.accumulators.append(Accumulator(f"__a{len(self.accumulators)}{call.function}", kind, text, text, merge, of_value))
+        return self.accumulators[-1].name
 
     def _number(self, condition: str | None, total: ColumnTotal | None = None) -> str:
         """Add an accumulator for the number of rows that meet a condition, and return its name."""
@@ -197,11 +197,11 @@ class Accumulators:
         text, unit_weights_text = (
             f"COALESCE(CAST(SUM({what}) AS {kind}), CAST(0 AS {kind}))" for what in (summed, of_unit_weights)
         )
-        for accumulator in self.found:
+        for accumulator in self.accumulators:
             if accumulator.text == text:
                 return accumulator.name
-        accumulator = Accumulator(f"__a{len(self.found)}", kind, text, unit_weights_text, column_total=total)
-        self.found.append(accumulator)
+        accumulator = Accumulator(f"__a{len(self.accumulators)}", kind, text, unit_weights_text, column_total=total)
+        self.accumulators.append(accumulator)
         return accumulator.name
 
 

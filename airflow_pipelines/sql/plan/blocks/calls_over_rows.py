@@ -22,7 +22,7 @@ def calls_over_rows(node: Aggregate) -> CallsOverRows | None:
     accumulators = Accumulators(append_only=True)
     calls = [_over_rows(call, kinds, accumulators) for call in node.calls]
     computed = tuple(call for call in calls if call is not None)
-    return CallsOverRows(computed, tuple(accumulators.found)) if len(computed) == len(calls) else None
+    return CallsOverRows(computed, tuple(accumulators.accumulators)) if len(computed) == len(calls) else None
 
 
 def _over_rows(call: Call, kinds: Mapping[str, str], accumulators: Accumulators) -> Call | None:

@@ -56,7 +56,7 @@ def one_aggregate(
         if "map<" in kind:
             # Spark groups by a MAP, but cannot compare one, and affected groups are found by comparing.
             raise NotIncremental("groups by a MAP have no incremental rule yet", key)
-    return Aggregate(rows, keys, key_types, calls, tuple(accumulators.found), items, condition, input_types)
+    return Aggregate(rows, keys, key_types, calls, tuple(accumulators.accumulators), items, condition, input_types)
 
 
 def with_rereadable_input(block: Block, node: Aggregate) -> Aggregate:

@@ -117,7 +117,7 @@ def _group_rows(
     items = tuple(Item(name, f"__k{at}") for at, (name, _) in enumerate(columns))
     types = tuple(kind for _, kind in columns)
     inputs = (*types, "int") if len(node.columns) > len(columns) else types
-    return Aggregate(block, keys, types, calls, tuple(accumulators.found), (*items, *extra), having, inputs)
+    return Aggregate(block, keys, types, calls, tuple(accumulators.accumulators), (*items, *extra), having, inputs)
 
 
 def _repeat_rows(builder: Builder, counted: Aggregate) -> Select:

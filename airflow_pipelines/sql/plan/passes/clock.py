@@ -30,7 +30,7 @@ _FROM_PLACES = (exp.From, exp.Join, exp.Subquery, exp.CTE, exp.With, exp.SetOper
 class ClockMarkers:
     """The markers of a program's clock expressions; equal expressions share one."""
 
-    found: dict[str, Marker] = field(default_factory=dict)
+    markers: dict[str, Marker] = field(default_factory=dict)
 
     def rewrite(self, query: str, analyzer: Analyzer) -> str:
         """Replace a query's reads of the clock by markers that change less often, without changing its meaning.
@@ -62,13 +62,13 @@ class ClockMarkers:
     def read_by(self, query: str) -> tuple[Marker, ...]:
         """Return the markers that a query names."""
         names = {table.name for table in parse_query(query).find_all(exp.Table)}
-        return tuple(marker for marker in self.found.values() if marker.relation in names)
+        return tuple(marker for marker in self.markers.values() if marker.relation in names)
 
     def _add(self, text: str, kind: str) -> Marker:
         if text == CLOCK.text:
-            return self.found.setdefault(text, CLOCK)
-        number = 1 + sum(1 for marker in self.found.values() if marker is not CLOCK)
-        return self.found.setdefault(text, Marker(f"now${number}", f"__now{number}", kind, text, follows_clock=True))
+            return self.markers.setdefault(text, CLOCK)
+        number = 1 + sum(1 for marker in self.markers.values() if marker is not CLOCK)
+        return self.markers.setdefault(text, Marker(f"now${number}", f"__now{number}", kind, text, follows_clock=True))
 
     def _replace(self, node: exp.Expr, analyzer: Analyzer) -> None:
         text = _print_over_clock(node)

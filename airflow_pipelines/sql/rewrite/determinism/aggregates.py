@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from airflow_pipelines.sql.plan.analyzer import AnalysisFailed, Analyzer
 from airflow_pipelines.sql.rewrite.probe import types_in
-from airflow_pipelines.sql.rewrite.token_walker import Call, TokenWalker, mentions
+from airflow_pipelines.sql.rewrite.token_walker import CallTokens, TokenWalker, mentions
 from airflow_pipelines.sql.syntax.dialect import SyntaxFailure, parse_query
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
 from airflow_pipelines.sql.values.total_order import ListKey, has_order, sortable, sorted_list
@@ -26,7 +26,7 @@ _ORDER_INSENSITIVE = frozenset(
 class _Aggregate:
     """A call without OVER: its argument, its FILTER and IGNORE NULLS clauses, and the offset where they end."""
 
-    call: Call
+    call: CallTokens
     value: str
     distinct: bool
     condition: str
@@ -95,7 +95,7 @@ def _nulls(walker: TokenWalker, at: int) -> int:
     return 2 if walker.word(at) in {"ignore", "respect"} and walker.word(at + 1) == "nulls" else 0
 
 
-def _read(walker: TokenWalker, call: Call, condition: str, nulls: str, end: int) -> _Aggregate:
+def _read(walker: TokenWalker, call: CallTokens, condition: str, nulls: str, end: int) -> _Aggregate:
     first, last, ignores = call.at + 2, call.close, "ignore" in nulls.lower()
     distinct = walker.word(first) == "distinct"
     for width in (1, 2):

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.rewrite.probe import types_in
-from airflow_pipelines.sql.rewrite.token_walker import Call, TokenWalker, mentions
+from airflow_pipelines.sql.rewrite.token_walker import CallTokens, TokenWalker, mentions
 from airflow_pipelines.sql.syntax.dialect import parse_query
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
 from airflow_pipelines.sql.values.total_order import sortable
@@ -45,14 +45,14 @@ def deterministic_choices(query: Edited, analyzer: Analyzer) -> Edited:
     return query.edit(edits)
 
 
-def _mode(call: Call, walker: TokenWalker) -> list[Edit]:
+def _mode(call: CallTokens, walker: TokenWalker) -> list[Edit]:
     if len(call.arguments) != 1 or walker.word(call.close + 1) == "within":
         return []
     end = call.arguments[0][1]
     return [Edit(end, end, ", TRUE")]
 
 
-def _by(call: Call, node: exp.Expr | None, walker: TokenWalker, analyzer: Analyzer) -> list[Edit]:
+def _by(call: CallTokens, node: exp.Expr | None, walker: TokenWalker, analyzer: Analyzer) -> list[Edit]:
     (first, last), (start, end) = call.arguments
     value, key = walker.piece(first, last), walker.piece(start, end)
     select = node.find_ancestor(exp.Select) if node is not None else None

@@ -21,7 +21,7 @@ def truth(condition: str) -> ColumnTotal:
 def totals(call: LinearCall, kind: str) -> list[ColumnTotal | None]:
     accumulators = Accumulators(append_only=True)
     assert accumulators.value(call, (kind,), "x") is not None
-    return [accumulator.column_total for accumulator in accumulators.found]
+    return [accumulator.column_total for accumulator in accumulators.accumulators]
 
 
 @pytest.mark.parametrize(
