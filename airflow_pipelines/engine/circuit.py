@@ -62,9 +62,6 @@ class Circuit:
 
     :meth:`step` (or :meth:`apply`) evaluates a step over the current snapshot and leaves the circuit as it was; :meth:`publish`
     makes the step current. One thread at a time evaluates steps; any thread may read snapshots at any time.
-
-    :meth:`step` (or :meth:`apply`) evaluates a step over the current snapshot and leaves the circuit as it was; :meth:`publish`
-    makes the step current. Steps are made by one thread at a time; reading snapshots is free for all.
     """
 
     def __init__(
@@ -577,37 +574,16 @@ class Circuit:
             return evaluation.relations[name].after
         return base.traces[name]
 
-    def _merge(self, due: Callable[[Trace], bool], merged: Callable[[Trace], Trace]) -> bool:
-        """Replace the traces for which ``due`` holds by traces with fewer batches.
-
-        :param due: a predicate: True if a trace is to be merged
-        :param merged: a function that merges one trace
-        :returns: True if a trace was merged
-        """
+    def _merge(self, is_due: Callable[[Trace], bool], merge: Callable[[Trace], Trace]) -> bool:
+        """Merge the traces that are due; return True if there were any."""
         with self._lock:
             base = self._snapshot
-            traces = {name: merged(trace) for name, trace in base.traces.items() if due(trace)}
-            states = {
-                relation: {name: merged(trace) if due(trace) else trace for name, trace in kept.items()}
-                for relation, kept in base.states.items()
-                if any(map(due, kept.values()))
-            }
-            if traces or states:
-                self._snapshot = replace(base, traces={**base.traces, **traces}, states={**base.states, **states})
-        return bool(traces or states)
+            self._snapshot = base.with_merged_traces(is_due, merge)
+            return self._snapshot is not base
 
     def _make_room(self) -> None:
         """Move the large batches of traces to files when their memory fills up, starting with the trace that holds most."""
-        excess = self._memory.excess
-        if excess <= 0:
-            return
-        base, chosen = self._snapshot, set[Trace]()
-        held = {trace: trace.held_bytes(self.limits) for trace in (*base.traces.values(), *base.all_states().values())}
-        for trace in sorted(filter(held.get, held), key=held.__getitem__, reverse=True):
-            chosen.add(trace)
-            excess -= held[trace]
-            if excess <= 0:
-                break
+        chosen = self._snapshot.largest_holders(self._memory.excess, self.limits)
         if chosen:
             self._merge(chosen.__contains__, self._in_files_only)
 

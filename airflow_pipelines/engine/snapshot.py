@@ -140,6 +140,40 @@ class Snapshot:
         layouts = {name: layout for name, layout in self.layouts.items() if name in contents or name in states}
         return Holdings(contents, states, layouts, frozenset(layouts))
 
+    def with_merged_traces(self, is_due: Callable[[Trace], bool], merge: Callable[[Trace], Trace]) -> Snapshot:
+        """Return the same rows with some traces in fewer batches, or elsewhere.
+
+        :param is_due: a predicate: True if a trace is to be merged
+        :param merge: a function that merges one trace
+        :returns: the snapshot itself if no trace is due
+        """
+        traces = {name: merge(trace) for name, trace in self.traces.items() if is_due(trace)}
+        states = {
+            relation: {name: merge(trace) if is_due(trace) else trace for name, trace in kept.items()}
+            for relation, kept in self.states.items()
+            if any(map(is_due, kept.values()))
+        }
+        if not traces and not states:
+            return self
+        return replace(self, traces={**self.traces, **traces}, states={**self.states, **states})
+
+    def largest_holders(self, size: int, limits: Limits) -> set[Trace]:
+        """Return the traces that hold most in memory, as many as together hold a size.
+
+        :param size: the size in bytes; none are returned for one that is not positive
+        :param limits: the limits that say which batches count
+        """
+        holders = set[Trace]()
+        if size <= 0:
+            return holders
+        held = {trace: trace.held_bytes(limits) for trace in (*self.traces.values(), *self.all_states().values())}
+        for trace in sorted(filter(held.get, held), key=held.__getitem__, reverse=True):
+            if size <= 0:
+                break
+            holders.add(trace)
+            size -= held[trace]
+        return holders
+
     def all_states(self) -> dict[tuple[str, str], Trace]:
         """Return the states of all operators, by relation and name."""
         return {(relation, name): state for relation, states in self.states.items() for name, state in states.items()}
