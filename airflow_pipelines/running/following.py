@@ -15,6 +15,7 @@ from airflow_pipelines.contract.stats import PipelineStatistics, StreamOperatorM
 from airflow_pipelines.running.statistics_text import waiting_texts
 from airflow_pipelines.sdk.errors import PipelineAPIError, PipelinesError
 from airflow_pipelines.sdk.pipelines.pipeline import Pipeline
+from airflow_pipelines.sdk.wire import is_ending
 from airflow_pipelines.streams.elements import MAX_TIMESTAMP
 
 POLL_S = 0.2
@@ -150,7 +151,8 @@ class Following:
         try:
             statistics = self.pipeline.stats()
         except PipelineAPIError as error:
-            if error.status_code != _UNREADY:
+            # Of a pipeline that is ending the next look at its status says why.
+            if error.status_code != _UNREADY and not is_ending(error):
                 raise
             return None
         self.screen.progress(statistics)

@@ -142,6 +142,11 @@ def is_retryable(error: BaseException) -> bool:
     return isinstance(error, PipelineConnectionError)
 
 
+def is_ending(error: BaseException) -> bool:
+    """Return True if a pipeline refused a request because it is being stopped; the reason is in its descriptor soon after."""
+    return isinstance(error, PipelineAPIError) and error.error_code == ErrorCode.TERMINATING
+
+
 def retry_options() -> dict[str, Any]:
     """Return the arguments for tenacity: three more attempts, after the contract's waits."""
     return {

@@ -81,6 +81,20 @@ def test_a_pipeline_that_stops_is_told_from_one_that_fails(service: ServiceDoubl
     assert screen.lines[0] == "alert> (a,700.0)", "what it said last is shown"
 
 
+def test_a_pipeline_that_is_ending_is_followed_until_its_error_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "STATISTICS_S", 0.0)
+    monkeypatch.setattr(following, "LAST_LINES_S", 0.0)
+
+    class Ending(Counting):
+        def _read(self, tail: str) -> Any:
+            if tail == "stats":
+                self.exists(deployment_error={"message": "ValueError: no limit", "error_code": "x", "details": {}})
+            return super()._read(tail)
+
+    ending = 410, {"message": "The pipeline p is being stopped.", "error_code": ErrorCode.TERMINATING.value, "details": {}}
+    assert follow(Ending(ending))[0] is End.FAILED
+
+
 def test_an_output_that_fails_ends_the_following(service: ServiceDouble) -> None:
     service.statistics = {"outputs": [{"endpoint_name": "v.out", "fatal_error": "too long"}]}
     assert follow(service)[0] is End.UNDELIVERED

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from airflow_pipelines.contract.enums import PipelineStatus
 from airflow_pipelines.hooks.conditions.observation import Observation, Request, describe_deployment_error
+from airflow_pipelines.sdk.wire import is_ending
 
 
 class PollOutcome(StrEnum):
@@ -130,7 +131,8 @@ class RuntimeCondition(Condition):
         if seen.is_down:
             return down(seen)
         if seen.refusal is not None:
-            if seen.refusal.status_code == 503:
+            # A pipeline that is ending has its error in the descriptor at a later poll.
+            if seen.refusal.status_code == 503 or is_ending(seen.refusal):
                 return pending(seen, seen.refusal.message)
             return Verdict(
                 PollOutcome.FAILED, str(seen.refusal), {"status": seen.status.name, "error_code": seen.refusal.error_code}

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from airflow_pipelines.contract.enums import CompletionTokenStatus, PipelineStatus, TransactionStatus
-from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.push_keys import IDEMPOTENCY_KEY_HEADER, check_push_key
 from airflow_pipelines.contract.stats import (
     GlobalPipelineMetrics,
@@ -26,6 +25,7 @@ from airflow_pipelines.sdk.pipelines.base import STATUS_POLL_S
 from airflow_pipelines.sdk.pipelines.getters import PipelineGetters
 from airflow_pipelines.sdk.pipelines.lifecycle import PipelineLifecycle
 from airflow_pipelines.sdk.pipelines.waiting import wait_until
+from airflow_pipelines.sdk.wire import is_ending
 
 if TYPE_CHECKING:
     import pandas
@@ -175,8 +175,7 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
                 if error.status_code not in (410, 503, 502, 504):
                     raise
                 last = self._raise_if_down("a completion token")
-                # A pipeline that is ending reports the reason only afterwards.
-                if error.status_code == 410 and error.error_code != ErrorCode.TERMINATING:
+                if error.status_code == 410 and not is_ending(error):
                     raise
                 return None
             last = f"token {status.value}"

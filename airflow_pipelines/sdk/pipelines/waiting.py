@@ -9,7 +9,7 @@ from typing import TypeVar
 import tenacity
 
 from airflow_pipelines.sdk.errors import PipelineTimeoutError
-from airflow_pipelines.sdk.wire import is_retryable
+from airflow_pipelines.sdk.wire import is_ending, is_retryable
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ def wait_until(
     """Call ``check`` repeatedly until it returns a value.
 
     :param check: a function that returns the awaited value, or None while there is none yet. Temporary errors (a busy or restarting
-        service) are tolerated for a minute; any other error ends the wait.
+        service, a pipeline that is being stopped) are tolerated for a minute; any other error ends the wait.
     :param what: the awaited condition, for the timeout's message: "waiting for <what>"
     :param seen: a function that describes the last state seen, for the timeout's message
     :param timeout_s: maximum number of seconds to wait; None waits without limit
@@ -51,7 +51,8 @@ def wait_until(
         try:
             result = check()
         except Exception as error:
-            if not is_retryable(error):
+            # What is awaited of a pipeline that is ending is told by a later check, with the error that ends it.
+            if not is_retryable(error) and not is_ending(error):
                 raise
             silent_error = error
             silent_since = silent_since or time.monotonic()

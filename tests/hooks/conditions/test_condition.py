@@ -124,6 +124,13 @@ def test_a_phase_in_which_the_runtime_does_not_answer_is_waited_for() -> None:
         assert condition.judge(seen("Provisioning"), None).outcome is PollOutcome.PENDING
 
 
+def test_a_pipeline_that_is_ending_is_polled_until_its_error_is_known() -> None:
+    ending = PipelineAPIError(410, "Terminating", "The pipeline p is being stopped.")
+    for condition in (TokenCondition("t"), IdleCondition(), CompletionCondition()):
+        verdict = condition.judge(seen(refusal=ending), None)
+        assert (verdict.outcome, verdict.message) == (PollOutcome.PENDING, "RUNNING, The pipeline p is being stopped.")
+
+
 def test_idle_needs_equal_counters_for_the_whole_interval() -> None:
     condition = IdleCondition(5.0)
     memory = None

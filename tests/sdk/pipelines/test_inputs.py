@@ -21,6 +21,7 @@ from airflow_pipelines import (
     PipelineFailedError,
 )
 from airflow_pipelines.sdk.pipelines import inputs, waiting
+from airflow_pipelines.sdk.pipelines.pipeline import Pipeline
 from tests.scripted import FAILED, GET, NOT_DEPLOYED, STATS, STOPPED, Scripted, metrics, pipeline_of, problem, up
 
 
@@ -223,9 +224,29 @@ def test_wait_for_completion_says_why_a_pipeline_is_about_to_stop(
         pipeline.wait_for_completion(timeout_s=5)
 
 
-def test_wait_for_token_says_why_a_pipeline_is_about_to_stop(service: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "wait",
+    [
+        lambda pipeline: pipeline.wait_for_token("x", timeout_s=5),
+        lambda pipeline: pipeline.wait_for_completion(timeout_s=5),
+        lambda pipeline: pipeline.wait_for_idle(idle_interval_s=0.1, timeout_s=5, poll_interval_s=0.01),
+        lambda pipeline: pipeline.checkpoint(wait=True, timeout_s=5),
+        lambda pipeline: pipeline.sync_checkpoint(wait=True, timeout_s=5),
+    ],
+    ids=["token", "completion", "idle", "checkpoint", "sync"],
+)
+def test_a_wait_says_why_a_pipeline_is_about_to_stop(
+    service: Scripted, monkeypatch: pytest.MonkeyPatch, wait: Callable[[Pipeline], Any]
+) -> None:
+    """Its host refuses requests before the pipeline's error is known."""
     monkeypatch.setattr(inputs, "STATUS_POLL_S", 0.01)
-    service.on("GET pipelines/p/completion_status", problem(410, "Terminating", "the pipeline p is being stopped"))
-    pipeline = pipeline_of(service, up("Running"), up("Stopping"), FAILED)
-    with pytest.raises(RuntimeError, match="division by zero in view v"):
-        pipeline.wait_for_token("x", timeout_s=5)
+    monkeypatch.setattr(inputs, "COMPLETION_POLL_S", 0.01)
+    ending = problem(410, "Terminating", "the pipeline p is being stopped")
+    service.on("POST pipelines/p/checkpoint", {"checkpoint_sequence_number": 1})
+    service.on("POST pipelines/p/checkpoint/sync", (202, {"checkpoint_uuid": "01900000-0000-7000-8000-000000000000"}))
+    for request in ("completion_status", "checkpoint_status", "checkpoint/sync_status"):
+        service.on(f"GET pipelines/p/{request}", ending)
+    service.on(STATS, ending, ending, NOT_DEPLOYED)
+    pipeline = pipeline_of(service, up("Running"), up("Running"), FAILED)
+    with pytest.raises(PipelineFailedError, match="division by zero in view v"):
+        wait(pipeline)
