@@ -29,6 +29,9 @@ def pipeline_asset(
     :param pipeline_conn_id: the Airflow connection
     :param extra: the extra of the asset
     :raises ValueError: if a part is empty or a template: an asset is the same for all runs
+
+    >>> pipeline_asset("orders", "revenue").uri
+    'airflow-pipelines://airflow_pipelines_default/orders/revenue'
     """
     return Asset(uri=PipelineIdentity(pipeline_conn_id, pipeline_name, relation).uri, extra=dict(extra or {}))
 

@@ -30,7 +30,12 @@ class _WireEnum(Enum):
 
 
 class BuildMode(Enum):
-    """The ways in which a builder treats an existing pipeline of its name. Kept for compatibility; no method takes it."""
+    """The ways in which a builder treats an existing pipeline of its name. Kept for compatibility; no method takes it.
+
+    >>> from airflow_pipelines import BuildMode
+    >>> BuildMode.GET_OR_CREATE.name
+    'GET_OR_CREATE'
+    """
 
     CREATE = 1
     GET = 2
@@ -39,7 +44,12 @@ class BuildMode(Enum):
 
 @unique
 class PipelineStatus(_WireEnum):
-    """The combined status of a pipeline: its resources' status, or its runtime's while resources are provisioned."""
+    """The combined status of a pipeline: its resources' status, or its runtime's while resources are provisioned.
+
+    >>> from airflow_pipelines import PipelineStatus
+    >>> PipelineStatus.from_str("AwaitingApproval") is PipelineStatus.AWAITINGAPPROVAL
+    True
+    """
 
     NOT_FOUND = "NotFound"
     """The status of a pipeline that does not exist. Known to clients only."""
@@ -66,7 +76,12 @@ class PipelineStatus(_WireEnum):
 
 @unique
 class DeploymentDesiredStatus(_WireEnum):
-    """The combined status that the pipeline should reach."""
+    """The combined status that the pipeline should reach.
+
+    >>> from airflow_pipelines import DeploymentDesiredStatus
+    >>> DeploymentDesiredStatus.from_str("Paused").name
+    'PAUSED'
+    """
 
     STOPPED = "Stopped"
     UNAVAILABLE = "Unavailable"
@@ -78,7 +93,12 @@ class DeploymentDesiredStatus(_WireEnum):
 
 @unique
 class DeploymentResourcesStatus(_WireEnum):
-    """The status of the pipeline's host."""
+    """The status of the pipeline's host.
+
+    >>> from airflow_pipelines import DeploymentResourcesStatus
+    >>> [status.name for status in DeploymentResourcesStatus]
+    ['STOPPED', 'PROVISIONING', 'PROVISIONED', 'STOPPING']
+    """
 
     STOPPED = "Stopped"
     PROVISIONING = "Provisioning"
@@ -88,7 +108,12 @@ class DeploymentResourcesStatus(_WireEnum):
 
 @unique
 class DeploymentResourcesDesiredStatus(_WireEnum):
-    """The desired status of the pipeline's host."""
+    """The desired status of the pipeline's host.
+
+    >>> from airflow_pipelines import DeploymentResourcesDesiredStatus
+    >>> DeploymentResourcesDesiredStatus.from_str("provisioned").value
+    'Provisioned'
+    """
 
     STOPPED = "Stopped"
     PROVISIONED = "Provisioned"
@@ -96,7 +121,12 @@ class DeploymentResourcesDesiredStatus(_WireEnum):
 
 @unique
 class DeploymentRuntimeStatus(_WireEnum):
-    """The status of the pipeline on its host. Meaningful only while resources are provisioned."""
+    """The status of the pipeline on its host. Meaningful only while resources are provisioned.
+
+    >>> from airflow_pipelines import DeploymentRuntimeStatus
+    >>> DeploymentRuntimeStatus.from_str("Replaying").name
+    'REPLAYING'
+    """
 
     UNAVAILABLE = "Unavailable"
     STANDBY = "Standby"
@@ -113,7 +143,12 @@ class DeploymentRuntimeStatus(_WireEnum):
 
 @unique
 class DeploymentRuntimeDesiredStatus(_WireEnum):
-    """The desired status of the pipeline on its host."""
+    """The desired status of the pipeline on its host.
+
+    >>> from airflow_pipelines import DeploymentRuntimeDesiredStatus
+    >>> DeploymentRuntimeDesiredStatus.from_str("Standby").name
+    'STANDBY'
+    """
 
     UNAVAILABLE = "Unavailable"
     STANDBY = "Standby"
@@ -124,7 +159,12 @@ class DeploymentRuntimeDesiredStatus(_WireEnum):
 
 @unique
 class StorageStatus(_WireEnum):
-    """The status of the pipeline's storage."""
+    """The status of the pipeline's storage.
+
+    >>> from airflow_pipelines import StorageStatus
+    >>> StorageStatus.from_str("InUse").name
+    'INUSE'
+    """
 
     CLEARED = "Cleared"
     """The status of a storage that was never used, or was cleared since: nothing is kept."""
@@ -136,7 +176,12 @@ class StorageStatus(_WireEnum):
 
 @unique
 class TransactionStatus(_WireEnum):
-    """The status of the pipeline's current transaction."""
+    """The status of the pipeline's current transaction.
+
+    >>> from airflow_pipelines.enums import TransactionStatus
+    >>> TransactionStatus.from_str("CommitInProgress").name
+    'CommitInProgress'
+    """
 
     NoTransaction = "NoTransaction"
     TransactionInProgress = "TransactionInProgress"
@@ -157,7 +202,12 @@ class BootstrapPolicy(_WireEnum):
 
 @unique
 class CompletionTokenStatus(Enum):
-    """The processing status of everything that a completion token stands for."""
+    """The processing status of everything that a completion token stands for.
+
+    >>> from airflow_pipelines import CompletionTokenStatus
+    >>> CompletionTokenStatus("inprogress") is CompletionTokenStatus.IN_PROGRESS
+    True
+    """
 
     COMPLETE = "complete"
     """The status once all of it was processed and every output that follows from it was delivered."""
@@ -166,7 +216,13 @@ class CompletionTokenStatus(Enum):
 
 @unique
 class FaultToleranceModel(_WireEnum):
-    """The guarantee for outputs after a crash. No model at all means explicit checkpoints only."""
+    """The guarantee for outputs after a crash. No model at all means explicit checkpoints only.
+
+    >>> from airflow_pipelines import FaultToleranceModel, RuntimeConfig
+    >>> config = RuntimeConfig(fault_tolerance_model=FaultToleranceModel.ExactlyOnce)
+    >>> config.to_dict()["fault_tolerance"]
+    {'model': 'exactly_once'}
+    """
 
     AtLeastOnce = "at_least_once"
     """The guarantee that nothing is lost; output may be repeated."""
@@ -176,7 +232,12 @@ class FaultToleranceModel(_WireEnum):
 
 @unique
 class CompilationProfile(Enum):
-    """The effort of a compilation. Programs run on Spark, so every profile gives the same program here."""
+    """The effort of a compilation. Programs run on Spark, so every profile gives the same program here.
+
+    >>> from airflow_pipelines import CompilationProfile
+    >>> CompilationProfile("dev").name
+    'DEV'
+    """
 
     SERVER_DEFAULT = None
     """The profile that leaves the choice to the service."""
@@ -188,7 +249,12 @@ class CompilationProfile(Enum):
 
 @unique
 class PipelineFieldSelector(Enum):
-    """The selection of a pipeline's fields to read."""
+    """The selection of a pipeline's fields to read.
+
+    >>> from airflow_pipelines import PipelineFieldSelector
+    >>> PipelineFieldSelector.STATUS.value
+    'status'
+    """
 
     ALL = "all"
     STATUS = "status"
@@ -225,7 +291,12 @@ class _OutcomeEnum(Enum):
 
 
 class CheckpointStatus(_OutcomeEnum):
-    """The status of a checkpoint, or of its sync. ``error`` is set for a failure."""
+    """The status of a checkpoint, or of its sync. ``error`` is set for a failure.
+
+    >>> from airflow_pipelines import CheckpointStatus
+    >>> CheckpointStatus.Success.get_error() is None
+    True
+    """
 
     Success = "success"
     Failure = "failure"
@@ -238,7 +309,12 @@ class CheckpointStatus(_OutcomeEnum):
 
 
 class ProgramStatus(_OutcomeEnum):
-    """The status of the program's compilation. ``error`` is set for the members that end in ``Error``."""
+    """The status of the program's compilation. ``error`` is set for the members that end in ``Error``.
+
+    >>> from airflow_pipelines import ProgramStatus
+    >>> ProgramStatus.from_value("Success").is_final, ProgramStatus.from_value({"SqlError": {}}).is_error
+    (True, True)
+    """
 
     Pending = "Pending"
     CompilingSql = "CompilingSql"

@@ -19,7 +19,13 @@ _ONE_AT_A_TIME = "a checkpoint is taken between two steps, so there is never mor
 
 
 class ExternalizedCheckpointCleanup(Enum):
-    """The treatment of checkpoints when a program is cancelled."""
+    """The treatment of checkpoints when a program is cancelled.
+
+    >>> from airflow_pipelines.datastream import CheckpointConfig, ExternalizedCheckpointCleanup
+    >>> config = CheckpointConfig().set_externalized_checkpoint_cleanup(ExternalizedCheckpointCleanup.RETAIN_ON_CANCELLATION)
+    >>> config.is_externalized_checkpoints_enabled()
+    True
+    """
 
     DELETE_ON_CANCELLATION = 0
     RETAIN_ON_CANCELLATION = 1
@@ -27,7 +33,13 @@ class ExternalizedCheckpointCleanup(Enum):
 
 
 class CheckpointConfig:
-    """The configuration of checkpoints. None are taken without an interval."""
+    """The configuration of checkpoints. None are taken without an interval.
+
+    >>> from airflow_pipelines.datastream import StreamExecutionEnvironment
+    >>> config = StreamExecutionEnvironment.get_execution_environment().enable_checkpointing(60_000).get_checkpoint_config()
+    >>> config.set_min_pause_between_checkpoints(5_000).set_tolerable_checkpoint_failure_number(3).get_checkpoint_interval()
+    60000
+    """
 
     DEFAULT_MODE: ClassVar[int] = CheckpointingMode.EXACTLY_ONCE.value
     DEFAULT_TIMEOUT: ClassVar[int] = 600_000

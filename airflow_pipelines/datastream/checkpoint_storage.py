@@ -12,7 +12,13 @@ _DEFAULT_WRITE_BUFFER = 4096
 
 
 class CheckpointStorage:
-    """The base class of storages of checkpoints."""
+    """The base class of storages of checkpoints.
+
+    >>> from airflow_pipelines.datastream import CheckpointConfig, CheckpointStorage
+    >>> storage = CheckpointConfig().set_checkpoint_storage_dir("/var/lib/checkpoints").get_checkpoint_storage()
+    >>> isinstance(storage, CheckpointStorage), storage.get_checkpoint_path()
+    (True, '/var/lib/checkpoints')
+    """
 
 
 class JobManagerCheckpointStorage(CheckpointStorage):
@@ -20,6 +26,11 @@ class JobManagerCheckpointStorage(CheckpointStorage):
 
     :param checkpoint_path: base folder of checkpoints, None for none
     :param max_state_size: the maximum number of bytes of one state
+
+    >>> from airflow_pipelines.datastream import CheckpointConfig, JobManagerCheckpointStorage
+    >>> config = CheckpointConfig().set_checkpoint_storage(JobManagerCheckpointStorage())
+    >>> config.get_checkpoint_storage().get_max_state_size()
+    5242880
     """
 
     DEFAULT_MAX_STATE_SIZE: ClassVar[int] = 5 * 1024 * 1024
@@ -50,6 +61,11 @@ class FileSystemCheckpointStorage(CheckpointStorage):
     :param checkpoint_path: base folder of checkpoints
     :param file_state_size_threshold: the number of bytes below which state would be stored with the metadata; kept, without effect
     :param write_buffer_size: the number of bytes to write at once, -1 for the default; kept, without effect
+
+    >>> from airflow_pipelines.datastream import CheckpointConfig, FileSystemCheckpointStorage
+    >>> config = CheckpointConfig().set_checkpoint_storage(FileSystemCheckpointStorage("/var/lib/checkpoints"))
+    >>> config.get_checkpoint_storage().get_checkpoint_path()
+    '/var/lib/checkpoints'
     """
 
     MAX_FILE_STATE_THRESHOLD: ClassVar[int] = 1024 * 1024
@@ -91,6 +107,11 @@ class CustomCheckpointStorage(CheckpointStorage):
     """A checkpoint storage written in Java.
 
     :param checkpoint_storage: any object that names it
+
+    >>> from airflow_pipelines.datastream import CheckpointConfig, CustomCheckpointStorage
+    >>> config = CheckpointConfig().set_checkpoint_storage(CustomCheckpointStorage("org.example.OurStorage"))
+    >>> config.get_checkpoint_storage().checkpoint_storage
+    'org.example.OurStorage'
     """
 
     @no_effect("classes of the JVM are not loaded")

@@ -68,6 +68,12 @@ class CloseableIterator(Iterator[Any]):
 
     :param take: the function that returns the elements that are ready, or None when there are no more
     :param close: the function that stops the program
+
+    >>> from airflow_pipelines.datastream import StreamExecutionEnvironment
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> with env.from_collection(["first", "second", "third"]).execute_and_collect() as elements:
+    ...     next(elements)
+    'first'
     """
 
     def __init__(self, take: Callable[[], deque[Any] | None], close: Callable[[], None]) -> None:

@@ -48,6 +48,17 @@ class ConnectedStreams(Generic[S]):
 
     :param stream1: the first stream
     :param stream2: the second stream
+
+    >>> from airflow_pipelines.datastream import CoMapFunction, StreamExecutionEnvironment
+    >>> class Change(CoMapFunction):
+    ...     def map1(self, deposit):
+    ...         return deposit
+    ...     def map2(self, withdrawal):
+    ...         return -withdrawal
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> deposits, withdrawals = env.from_collection([100, 50]), env.from_collection([30])
+    >>> sorted(deposits.connect(withdrawals).map(Change()).execute_and_collect())
+    [-30, 50, 100]
     """
 
     def __init__(self, stream1: Input[S], stream2: Input[S]) -> None:
@@ -128,6 +139,13 @@ class BroadcastStream(Generic[S]):
 
     :param stream: the stream
     :param descriptors: the descriptors of the states
+
+    >>> from airflow_pipelines.datastream import StreamExecutionEnvironment
+    >>> from airflow_pipelines.datastream.state import MapStateDescriptor
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> rates = env.from_collection([("EUR", 1.25)]).broadcast(MapStateDescriptor("rates"))
+    >>> [descriptor.name for descriptor in rates.descriptors]
+    ['rates']
     """
 
     def __init__(self, stream: Input[S], descriptors: tuple[MapStateDescriptor, ...]) -> None:
@@ -143,6 +161,20 @@ class BroadcastConnectedStream(Generic[S]):
 
     :param stream: the stream, with keys or without
     :param broadcast: the broadcast stream
+
+    >>> from airflow_pipelines.datastream import BroadcastProcessFunction, StreamExecutionEnvironment
+    >>> from airflow_pipelines.datastream.state import MapStateDescriptor
+    >>> LIMITS = MapStateDescriptor("limits")
+    >>> class Report(BroadcastProcessFunction):
+    ...     def process_element(self, value, ctx):
+    ...         yield f"paid {value}"
+    ...     def process_broadcast_element(self, value, ctx):
+    ...         ctx.get_broadcast_state(LIMITS).put("payment", value)
+    ...         yield f"the limit is {ctx.get_broadcast_state(LIMITS).get('payment')}"
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> connected = env.from_collection([20]).connect(env.from_collection([500]).broadcast(LIMITS))
+    >>> sorted(connected.process(Report()).execute_and_collect())
+    ['paid 20', 'the limit is 500']
     """
 
     def __init__(self, stream: Input[S], broadcast: BroadcastStream[S]) -> None:

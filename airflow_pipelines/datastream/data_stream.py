@@ -83,6 +83,12 @@ class DataStream(StreamSettings):
     :param environment: the environment of the program
     :param ports: the outputs that the elements come from; several for a union
     :param exchange: the distribution of the elements over tasks
+
+    >>> from airflow_pipelines.datastream import StreamExecutionEnvironment
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> words = env.from_collection(["to be", "or not"]).flat_map(lambda line: line.split())
+    >>> list(words.filter(lambda word: word != "or").map(str.upper).execute_and_collect())
+    ['TO', 'BE', 'NOT']
     """
 
     def __init__(self, environment: Environment, ports: tuple[Port, ...], exchange: Exchange = DEFAULT_EXCHANGE) -> None:
@@ -391,6 +397,12 @@ class KeyedStream(DataStream):
     :param origin: the stream without keys
     :param selector: the function that returns the key of an element
     :param key_type: declared type of the keys
+
+    >>> from airflow_pipelines.datastream import StreamExecutionEnvironment
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> orders = env.from_collection([("ann", 10), ("bob", 5), ("ann", 7)]).key_by(lambda order: order[0])
+    >>> sorted(orders.max(1).execute_and_collect())
+    [('ann', 10), ('ann', 10), ('bob', 5)]
     """
 
     def __init__(self, origin: DataStream, selector: Callable[[Any], Any], key_type: Any = None) -> None:

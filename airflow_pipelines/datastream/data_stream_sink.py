@@ -12,6 +12,13 @@ class DataStreamSink:
     """The end of a stream.
 
     :param node: the sink
+
+    >>> from airflow_pipelines.datastream import StreamExecutionEnvironment
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> sink = env.from_collection([7, 8]).print("order").name("orders on the terminal").uid("orders")
+    >>> result = env.execute()
+    order> 7
+    order> 8
     """
 
     def __init__(self, node: Node) -> None:

@@ -16,7 +16,21 @@ from airflow_pipelines.streams.sinks import Sink, SinkWriter, SubtaskInfo
 
 
 class SinkContext:
-    """The context of an element that a sink function can query."""
+    """The context of an element that a sink function can query.
+
+    >>> from airflow_pipelines.datastream import StreamExecutionEnvironment, WatermarkStrategy
+    >>> from airflow_pipelines.datastream.functions import SinkFunction
+    >>> class PrintWithTime(SinkFunction):
+    ...     def invoke(self, value, context):
+    ...         print(f"{context.timestamp()} ms: {value[0]}")
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> time = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda sale, _: sale[1] * 1_000)
+    >>> sales = env.from_collection([("apples", 3), ("pears", 5)]).assign_timestamps_and_watermarks(time)
+    >>> end = sales.add_sink(PrintWithTime())
+    >>> result = env.execute("sales")
+    3000 ms: apples
+    5000 ms: pears
+    """
 
     def __init__(self) -> None:
         self.element_timestamp: int | None = None
@@ -38,7 +52,18 @@ class SinkContext:
 
 
 class SinkFunction(Function):
-    """A function that consumes elements. Results that must appear exactly once have to be kept until :meth:`commit`."""
+    """A function that consumes elements. Results that must appear exactly once have to be kept until :meth:`commit`.
+
+    >>> from airflow_pipelines.datastream import SinkFunction, StreamExecutionEnvironment
+    >>> class Mail(SinkFunction):
+    ...     def invoke(self, value, context):
+    ...         print("mail to", value)
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> sink = env.from_collection(["ann", "bob"]).add_sink(Mail())
+    >>> result = env.execute()
+    mail to ann
+    mail to bob
+    """
 
     def __new__(cls, *_arguments: Any, **_named: Any) -> Self:
         """Refuse to wrap a class of the JVM, as PyFlink's class of this name does."""

@@ -19,6 +19,12 @@ class MemorySize:
     """A number of bytes.
 
     :param bytes_size: the bytes
+
+    >>> from airflow_pipelines.datastream import MemorySize
+    >>> MemorySize.of_mebi_bytes(64).get_bytes()
+    67108864
+    >>> MemorySize(5_000) < MemorySize.of_mebi_bytes(1)
+    True
     """
 
     bytes_size: int
@@ -83,6 +89,14 @@ class SlotSharingGroup:
     :param task_off_heap_memory: off-heap memory
     :param managed_memory: managed memory
     :param external_resources: other resources by name
+
+    >>> from airflow_pipelines.datastream import SlotSharingGroup, StreamExecutionEnvironment
+    >>> group = SlotSharingGroup.builder("heavy").set_cpu_cores(2).set_task_heap_memory_mb(512).build()
+    >>> group.get_name(), group.get_task_heap_memory().get_mebi_bytes()
+    ('heavy', 512)
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> list(env.from_collection([1, 2]).map(lambda number: number * 10).slot_sharing_group(group).execute_and_collect())
+    [10, 20]
     """
 
     name: str

@@ -14,17 +14,34 @@ _DEFAULT_TRANSFER_THREADS = 4
 
 
 class StateBackend:
-    """The base class of state backends."""
+    """The base class of state backends.
+
+    >>> from airflow_pipelines.datastream import HashMapStateBackend, StateBackend, StreamExecutionEnvironment
+    >>> env = StreamExecutionEnvironment.get_execution_environment().set_state_backend(HashMapStateBackend())
+    >>> isinstance(env.get_state_backend(), StateBackend)
+    True
+    """
 
 
 class HashMapStateBackend(StateBackend):
-    """A state backend in memory."""
+    """A state backend in memory.
+
+    >>> from airflow_pipelines.datastream import HashMapStateBackend, StreamExecutionEnvironment
+    >>> env = StreamExecutionEnvironment.get_execution_environment().set_state_backend(HashMapStateBackend())
+    >>> isinstance(env.get_state_backend(), HashMapStateBackend)
+    True
+    """
 
 
 class CustomStateBackend(StateBackend):
     """A state backend written in Java.
 
     :param state_backend: any object that names it
+
+    >>> from airflow_pipelines.datastream import CustomStateBackend, StreamExecutionEnvironment
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> env.set_state_backend(CustomStateBackend("org.example.OurBackend")).get_state_backend().state_backend
+    'org.example.OurBackend'
     """
 
     @no_effect("classes of the JVM are not loaded")
@@ -33,7 +50,14 @@ class CustomStateBackend(StateBackend):
 
 
 class PredefinedOptions(Enum):
-    """The predefined settings of RocksDB for kinds of disks."""
+    """The predefined settings of RocksDB for kinds of disks.
+
+    >>> from airflow_pipelines.datastream import EmbeddedRocksDBStateBackend, PredefinedOptions
+    >>> backend = EmbeddedRocksDBStateBackend()
+    >>> backend.set_predefined_options(PredefinedOptions.FLASH_SSD_OPTIMIZED)
+    >>> backend.get_predefined_options().name
+    'FLASH_SSD_OPTIMIZED'
+    """
 
     DEFAULT = 0
     SPINNING_DISK_OPTIMIZED = 1
@@ -114,6 +138,11 @@ class EmbeddedRocksDBStateBackend(_RocksDBSettings):
     """A state backend on RocksDB.
 
     :param enable_incremental_checkpointing: True if a checkpoint writes only changes
+
+    >>> from airflow_pipelines.datastream import EmbeddedRocksDBStateBackend, StreamExecutionEnvironment
+    >>> env = StreamExecutionEnvironment.get_execution_environment().set_state_backend(EmbeddedRocksDBStateBackend(True))
+    >>> env.get_state_backend().is_incremental_checkpoints_enabled()
+    True
     """
 
     def __init__(self, enable_incremental_checkpointing: bool | None = None) -> None:
@@ -144,6 +173,11 @@ class MemoryStateBackend(StateBackend):
     :param savepoint_path: base folder of savepoints, None for none
     :param max_state_size: the maximum number of bytes of one state
     :param using_asynchronous_snapshots: True to write checkpoints asynchronously
+
+    >>> from airflow_pipelines.datastream import MemoryStateBackend, StreamExecutionEnvironment
+    >>> env = StreamExecutionEnvironment.get_execution_environment().set_state_backend(MemoryStateBackend(max_state_size=1_000_000))
+    >>> env.get_state_backend().get_max_state_size()
+    1000000
     """
 
     DEFAULT_MAX_STATE_SIZE: ClassVar[int] = 5 * 1024 * 1024
@@ -184,6 +218,11 @@ class FsStateBackend(StateBackend):
     :param file_state_size_threshold: the number of bytes below which state would be stored with the metadata; kept, without effect
     :param write_buffer_size: the number of bytes to write at once; kept, without effect
     :param using_asynchronous_snapshots: True to write checkpoints asynchronously
+
+    >>> from airflow_pipelines.datastream import FsStateBackend, StreamExecutionEnvironment
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> env.set_state_backend(FsStateBackend("file:///var/lib/checkpoints")).get_state_backend().get_checkpoint_path()
+    'file:///var/lib/checkpoints'
     """
 
     def __init__(
@@ -240,6 +279,10 @@ class RocksDBStateBackend(_RocksDBSettings):
     :param checkpoint_data_uri: base folder of checkpoints
     :param enable_incremental_checkpointing: True if a checkpoint writes only changes
     :param checkpoint_stream_backend: the state backend that names the folder of checkpoints, instead of ``checkpoint_data_uri``
+
+    >>> from airflow_pipelines.datastream import RocksDBStateBackend
+    >>> RocksDBStateBackend("file:///var/lib/checkpoints").get_checkpoint_backend().get_checkpoint_path()
+    'file:///var/lib/checkpoints'
     """
 
     def __init__(

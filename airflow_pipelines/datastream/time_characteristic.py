@@ -1,4 +1,4 @@
-"""The notion of time that windows take when their assigner names none."""
+"""The notion of time of a program, which sets how often watermarks are generated; windows take that of their assigner."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ from enum import Enum
 
 
 class TimeCharacteristic(Enum):
-    """A notion of time: the machine's clock, the time of arrival at a source, or the time that elements carry."""
+    """A notion of time: the machine's clock, the time of arrival at a source, or the time that elements carry.
+
+    >>> from airflow_pipelines.datastream import StreamExecutionEnvironment, TimeCharacteristic
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> env.set_stream_time_characteristic(TimeCharacteristic.ProcessingTime)
+    >>> env.get_stream_time_characteristic().name, env.get_config().get_auto_watermark_interval()
+    ('ProcessingTime', 0)
+    """
 
     ProcessingTime = 0
     IngestionTime = 1

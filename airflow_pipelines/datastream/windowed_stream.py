@@ -38,6 +38,16 @@ class WindowedStream(Generic[S_co]):
 
     :param keyed_stream: the stream with keys
     :param window_assigner: the assigner that selects the windows of an element
+
+    >>> from airflow_pipelines.datastream import StreamExecutionEnvironment, Time, WatermarkStrategy
+    >>> from airflow_pipelines.datastream.window import TumblingEventTimeWindows
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> timed = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda sale, _: sale[2])
+    >>> sales = env.from_collection([("tea", 2, 1_000), ("tea", 3, 2_000), ("tea", 4, 11_000)])
+    >>> sales = sales.assign_timestamps_and_watermarks(timed)
+    >>> windows = sales.key_by(lambda sale: sale[0]).window(TumblingEventTimeWindows.of(Time.seconds(10)))
+    >>> list(windows.reduce(lambda first, second: (first[0], first[1] + second[1], second[2])).execute_and_collect())
+    [('tea', 5, 2000), ('tea', 4, 11000)]
     """
 
     def __init__(self, keyed_stream: KeyedElements[S_co], window_assigner: WindowAssigner) -> None:
@@ -159,6 +169,12 @@ class AllWindowedStream(WindowedStream[S_co]):
 
     :param stream: the stream, whose elements all have one key
     :param assigner: the assigner that selects the windows of an element
+
+    >>> from airflow_pipelines.datastream import StreamExecutionEnvironment
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> pairs = env.from_collection([1, 2, 3, 4]).count_window_all(2)
+    >>> list(pairs.reduce(lambda first, second: first + second).execute_and_collect())
+    [3, 7]
     """
 
     _function_kinds = (AllWindowFunction, ProcessAllWindowFunction)

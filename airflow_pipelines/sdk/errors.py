@@ -9,7 +9,15 @@ from airflow_pipelines.contract.error_codes import ErrorCode
 
 
 class PipelinesError(Exception):
-    """The base of all errors that the SDK itself raises."""
+    """The base of all errors that the SDK itself raises.
+
+    >>> from airflow_pipelines import PipelineClient, PipelinesError
+    >>> try:
+    ...     PipelineClient("http://127.0.0.1:1").version()
+    ... except PipelinesError as error:
+    ...     print(type(error).__name__)
+    PipelineUnreachableError
+    """
 
 
 class PipelineAPIError(PipelinesError):
@@ -19,6 +27,10 @@ class PipelineAPIError(PipelinesError):
     :param error_code: the contract's code, such as ``UnknownPipelineName``; empty if the answer had none
     :param message: the message of the service
     :param details: structured details, of a shape that depends on the code
+
+    >>> error = PipelineAPIError(404, "UnknownPipelineName", "there is no pipeline 'shop'")
+    >>> print(error)
+    there is no pipeline 'shop' (UnknownPipelineName, HTTP 404)
     """
 
     def __init__(self, status_code: int, error_code: str, message: str, details: Any = None) -> None:
@@ -34,7 +46,11 @@ class PipelineAPIError(PipelinesError):
 
 
 class PipelineConnectionError(PipelinesError, ConnectionError):
-    """The error of a service that could not be reached, or of a connection that broke before the answer was complete."""
+    """The error of a service that could not be reached, or of a connection that broke before the answer was complete.
+
+    >>> issubclass(PipelineConnectionError, ConnectionError)
+    True
+    """
 
 
 class PipelineUnreachableError(PipelineConnectionError):
@@ -49,6 +65,9 @@ class PipelineTimeoutError(PipelinesError, TimeoutError, RuntimeError):
     """The error of a wait or a request that timed out. The message names what was awaited and the last state seen.
 
     It is a ``RuntimeError`` too, because some waits of the reference are documented to raise that on a timeout.
+
+    >>> issubclass(PipelineTimeoutError, TimeoutError)
+    True
     """
 
 
@@ -57,6 +76,10 @@ class PipelineFailedError(PipelinesError, RuntimeError):
 
     :param deployment_error: the pipeline's deployment error (``message, error_code, details``), or None if it was stopped on
         request
+
+    >>> error = PipelineFailedError("pipeline 'shop' is stopped", {"message": "division by zero", "error_code": "x", "details": {}})
+    >>> error.deployment_error["message"]
+    'division by zero'
     """
 
     def __init__(self, message: str, deployment_error: Mapping[str, Any] | None = None) -> None:
@@ -71,6 +94,10 @@ class ProgramCompilationError(PipelinesError, RuntimeError):
     """The error of a program that does not compile. The text shows each message with the lines that it refers to.
 
     :param program_error: the pipeline's ``program_error`` as the service stores it
+
+    >>> error = ProgramCompilationError("it does not compile", {"sql_compilation": {"exit_code": 1, "messages": []}})
+    >>> error.program_error["sql_compilation"]["exit_code"]
+    1
     """
 
     def __init__(self, message: str, program_error: Mapping[str, Any]) -> None:

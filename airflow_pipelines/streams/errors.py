@@ -8,7 +8,16 @@ class ExplainedError(Exception):
 
 
 class StreamProgramError(ExplainedError):
-    """An error of a program that asks for something a stream cannot do. The message says where, and what to do instead."""
+    """An error of a program that asks for something a stream cannot do. The message says where, and what to do instead.
+
+    >>> from airflow_pipelines.datastream import StreamExecutionEnvironment, StreamProgramError
+    >>> keyed = StreamExecutionEnvironment.get_execution_environment().from_collection([1, 2]).key_by(lambda number: number % 2)
+    >>> try:
+    ...     keyed.rebalance()
+    ... except StreamProgramError as error:
+    ...     print(error)
+    rebalance is not possible on a stream with keys: elements with the same key stay together; call it before key_by().
+    """
 
 
 class NoKeyError(StreamProgramError):

@@ -25,7 +25,20 @@ for the last.
 
 
 class SourceContext:
-    """The context that a source function receives."""
+    """The context that a source function receives.
+
+    >>> from airflow_pipelines.datastream import ProcessFunction, StreamExecutionEnvironment
+    >>> from airflow_pipelines.datastream.functions import SourceFunction
+    >>> class Sales(SourceFunction):
+    ...     def run(self, ctx):
+    ...         yield ctx.with_timestamp("pears", 3_000)
+    >>> class AddTime(ProcessFunction):
+    ...     def process_element(self, value, ctx):
+    ...         yield value, ctx.timestamp()
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> list(env.add_source(Sales()).process(AddTime()).execute_and_collect())
+    [('pears', 3000)]
+    """
 
     def __init__(self) -> None:
         self.is_cancelled = False
@@ -58,9 +71,18 @@ class SourceFunction(Function):
 
     To resume after a restart, keep the position in the object: change it before each ``yield``, return it from
     :meth:`snapshot_state`, and begin there in :meth:`run` after :meth:`restore_state`. ``yield None`` says that no element is
-        available now. While the function itself waits, a program that runs in one process waits with it: no timer fires and no
-        checkpoint is taken. In a pipeline the other operators continue, and this function is notified of checkpoints when it yields
-        again.
+    available now. While the function itself waits, a program that runs in one process waits with it: no timer fires and no
+    checkpoint is taken. In a pipeline the other operators continue, and this function is notified of checkpoints when it yields
+    again.
+
+    >>> from airflow_pipelines.datastream import SourceFunction, StreamExecutionEnvironment
+    >>> class Countdown(SourceFunction):
+    ...     is_bounded = True
+    ...     def run(self, ctx):
+    ...         yield from (3, 2, 1)
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> list(env.add_source(Countdown(), "countdown").execute_and_collect())
+    [3, 2, 1]
     """
 
     is_bounded = False

@@ -15,7 +15,19 @@ from airflow_pipelines.streams.runtime import RuntimeContext
 
 
 class Function(ABC):  # noqa: B024 (what is abstract follows in its kinds)
-    """The base class of all functions. One object serves all elements of a task, and lives as long as the task."""
+    """The base class of all functions. One object serves all elements of a task, and lives as long as the task.
+
+    >>> from airflow_pipelines.datastream import StreamExecutionEnvironment
+    >>> from airflow_pipelines.datastream.functions import MapFunction
+    >>> class Discount(MapFunction):
+    ...     def open(self, runtime_context):
+    ...         self.percent = int(runtime_context.get_job_parameter("percent", "20"))
+    ...     def map(self, value):
+    ...         return value * (100 - self.percent) / 100
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> list(env.from_collection([5, 10]).map(Discount()).execute_and_collect())
+    [4.0, 8.0]
+    """
 
     def open(self, runtime_context: RuntimeContext) -> None:  # noqa: B027
         """Prepare for the first element. This is the place to ask for state.
@@ -64,7 +76,17 @@ class FilterFunction(Function):
 
 
 class ReduceFunction(Function):
-    """A function that combines two values into one."""
+    """A function that combines two values into one.
+
+    >>> from airflow_pipelines.datastream import ReduceFunction, StreamExecutionEnvironment
+    >>> class Longest(ReduceFunction):
+    ...     def reduce(self, value1, value2):
+    ...         return max(value1, value2, key=len)
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> names = env.from_collection(["ann", "alexander", "amy"]).key_by(lambda name: name[0])
+    >>> list(names.reduce(Longest()).execute_and_collect())
+    ['ann', 'alexander', 'alexander']
+    """
 
     @abstractmethod
     def reduce(self, value1: Any, value2: Any) -> Any:
@@ -114,7 +136,17 @@ class AggregateFunction(Function):
 
 
 class KeySelector(Function):
-    """A function that returns the key of an element."""
+    """A function that returns the key of an element.
+
+    >>> from airflow_pipelines.datastream import KeySelector, StreamExecutionEnvironment
+    >>> class Customer(KeySelector):
+    ...     def get_key(self, order):
+    ...         return order[0]
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> orders = env.from_collection([("ann", 10), ("bob", 5), ("ann", 7)])
+    >>> sorted(orders.key_by(Customer()).sum(1).execute_and_collect())
+    [('ann', 10), ('ann', 17), ('bob', 5)]
+    """
 
     @abstractmethod
     def get_key(self, value: Any) -> Any:
@@ -126,7 +158,14 @@ class KeySelector(Function):
 
 
 class NullByteKeySelector(KeySelector):
-    """A key selector that gives all elements the same key."""
+    """A key selector that gives all elements the same key.
+
+    >>> from airflow_pipelines.datastream import StreamExecutionEnvironment
+    >>> from airflow_pipelines.datastream.functions import NullByteKeySelector
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> list(env.from_collection([("apples", 3), ("pears", 5)]).key_by(NullByteKeySelector()).max_by(1).execute_and_collect())
+    [('apples', 3), ('pears', 5)]
+    """
 
     def get_key(self, value: Any) -> Any:
         """Return the constant key."""
@@ -134,7 +173,19 @@ class NullByteKeySelector(KeySelector):
 
 
 class Partitioner(Function):
-    """A function that chooses the task for a key."""
+    """A function that chooses the task for a key.
+
+    >>> from airflow_pipelines.datastream import Partitioner, StreamExecutionEnvironment
+    >>> class LargeOnesLast(Partitioner):
+    ...     def partition(self, key, num_partitions):
+    ...         return num_partitions - 1 if key > 1_000 else 0
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> amounts = env.from_collection([5_000, 7_000]).partition_custom(LargeOnesLast(), lambda amount: amount)
+    >>> sink = amounts.print("task").set_parallelism(4)
+    >>> result = env.execute()
+    task:4> 5000
+    task:4> 7000
+    """
 
     @abstractmethod
     def partition(self, key: Any, num_partitions: int) -> int:
@@ -147,7 +198,19 @@ class Partitioner(Function):
 
 
 class CoMapFunction(Function):
-    """A function that returns one value for each element of two streams."""
+    """A function that returns one value for each element of two streams.
+
+    >>> from airflow_pipelines.datastream import CoMapFunction, StreamExecutionEnvironment
+    >>> class InMetres(CoMapFunction):
+    ...     def map1(self, kilometres):
+    ...         return kilometres * 1000
+    ...     def map2(self, metres):
+    ...         return metres if metres >= 0 else None
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> kilometres, metres = env.from_collection([2, 3]), env.from_collection([400, -1])
+    >>> sorted(kilometres.connect(metres).map(InMetres()).execute_and_collect())
+    [400, 2000, 3000]
+    """
 
     @abstractmethod
     def map1(self, value: Any) -> Any:
@@ -159,7 +222,19 @@ class CoMapFunction(Function):
 
 
 class CoFlatMapFunction(Function):
-    """A function that returns any number of values for each element of two streams."""
+    """A function that returns any number of values for each element of two streams.
+
+    >>> from airflow_pipelines.datastream import CoFlatMapFunction, StreamExecutionEnvironment
+    >>> class Words(CoFlatMapFunction):
+    ...     def flat_map1(self, line):
+    ...         yield from line.split()
+    ...     def flat_map2(self, words):
+    ...         yield from words
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> lines, lists = env.from_collection(["to be", "or not"]), env.from_collection([["to", "be"]])
+    >>> sorted(lines.connect(lists).flat_map(Words()).execute_and_collect())
+    ['be', 'be', 'not', 'or', 'to', 'to']
+    """
 
     @abstractmethod
     def flat_map1(self, value: Any) -> Iterable[Any] | None:

@@ -11,7 +11,19 @@ from airflow_pipelines.streams.timers import TimeDomain
 
 
 class TimerService(ABC):
-    """A service that tells the time and keeps timers of the current key."""
+    """A service that tells the time and keeps timers of the current key.
+
+    >>> from airflow_pipelines.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+    >>> class Reminder(KeyedProcessFunction):
+    ...     def process_element(self, value, ctx):
+    ...         ctx.timer_service().register_event_time_timer(value[1] + 60_000)
+    ...     def on_timer(self, timestamp, ctx):
+    ...         yield f"{ctx.get_current_key()} has waited until {timestamp}"
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> orders = env.from_collection([("ann", 2_000), ("bob", 1_000)]).key_by(lambda order: order[0])
+    >>> list(orders.process(Reminder()).execute_and_collect())
+    ['bob has waited until 61000', 'ann has waited until 62000']
+    """
 
     @abstractmethod
     def current_processing_time(self) -> int:
@@ -137,7 +149,19 @@ class KeyedProcessFunction(Function):
 
 
 class CoProcessFunction(Function):
-    """A function that processes elements of two streams."""
+    """A function that processes elements of two streams.
+
+    >>> from airflow_pipelines.datastream import CoProcessFunction, StreamExecutionEnvironment
+    >>> class Booking(CoProcessFunction):
+    ...     def process_element1(self, deposit, ctx):
+    ...         yield "deposit", deposit
+    ...     def process_element2(self, withdrawal, ctx):
+    ...         yield "withdrawal", -withdrawal
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> deposits, withdrawals = env.from_collection([100, 50]), env.from_collection([30])
+    >>> sorted(deposits.connect(withdrawals).process(Booking()).execute_and_collect())
+    [('deposit', 50), ('deposit', 100), ('withdrawal', -30)]
+    """
 
     class Context(_Context):
         """The context of an element."""
@@ -205,7 +229,26 @@ class _BaseBroadcastContext(ABC):
 
 
 class BroadcastProcessFunction(Function):
-    """A function that processes elements of a stream together with state that was broadcast to all its tasks."""
+    """A function that processes elements of a stream together with state that was broadcast to all its tasks.
+
+    >>> from airflow_pipelines.datastream import BroadcastProcessFunction, StreamExecutionEnvironment
+    >>> from airflow_pipelines.datastream.state import MapStateDescriptor
+    >>> RATES = MapStateDescriptor("rates")
+    >>> class InDollars(BroadcastProcessFunction):
+    ...     def open(self, runtime_context):
+    ...         self.early = []
+    ...     def process_element(self, value, ctx):
+    ...         rate = ctx.get_broadcast_state(RATES).get("EUR")
+    ...         return self.early.append(value) if rate is None else [value * rate]
+    ...     def process_broadcast_element(self, value, ctx):
+    ...         ctx.get_broadcast_state(RATES).put("EUR", value)
+    ...         early, self.early = self.early, []
+    ...         return [euros * value for euros in early]
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> euros, rates = env.from_collection([10.0, 20.0]), env.from_collection([1.25]).broadcast(RATES)
+    >>> sorted(euros.connect(rates).process(InDollars()).execute_and_collect())
+    [12.5, 25.0]
+    """
 
     class Context(_BaseBroadcastContext):
         """The context of an element of the broadcast side."""

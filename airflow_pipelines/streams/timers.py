@@ -17,7 +17,18 @@ _SPARE = 1_000
 
 
 class TimeDomain(enum.Enum):
-    """The time domain of a timer."""
+    """The time domain of a timer.
+
+    >>> from airflow_pipelines.datastream import KeyedProcessFunction, StreamExecutionEnvironment, TimeDomain
+    >>> class Reminder(KeyedProcessFunction):
+    ...     def process_element(self, value, ctx):
+    ...         ctx.timer_service().register_event_time_timer(60_000)
+    ...     def on_timer(self, timestamp, ctx):
+    ...         yield ctx.time_domain() is TimeDomain.EVENT_TIME
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> list(env.from_collection(["order"]).key_by(lambda value: value).process(Reminder()).execute_and_collect())
+    [True]
+    """
 
     EVENT_TIME = EVENT_TIME
     PROCESSING_TIME = PROCESSING_TIME

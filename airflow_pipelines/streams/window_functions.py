@@ -64,7 +64,17 @@ class WindowFunction(Function):
 
 
 class AllWindowFunction(Function):
-    """A function that computes results from the elements of a window over a stream without keys."""
+    """A function that computes results from the elements of a window over a stream without keys.
+
+    >>> from airflow_pipelines.datastream import AllWindowFunction, StreamExecutionEnvironment
+    >>> class Spread(AllWindowFunction):
+    ...     def apply(self, window, inputs):
+    ...         yield max(inputs) - min(inputs)
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> prices = env.from_collection([20, 23, 21, 30, 30, 35])
+    >>> list(prices.count_window_all(3).apply(Spread()).execute_and_collect())
+    [3, 5]
+    """
 
     @abstractmethod
     def apply(self, window: Any, inputs: Iterable[Any]) -> Iterable[Any] | None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 import json
 import time
 from pathlib import Path
@@ -247,3 +248,9 @@ def test_a_bootstrap_that_says_nothing_of_itself_is_waited_for(scripted: Scripte
     refused = (503, {"error_code": "BootstrapInProgress", "message": "later", "details": {}})
     scripted.answers["GET", "stats"] = [refused, {}]
     PipelineHook().wait("p", StartedCondition(("RUNNING",)), timeout_s=5, poll_interval_s=0.01)
+
+
+def test_the_page_names_every_method_of_the_hook(repository: Path) -> None:
+    table = (repository / "docs" / "airflow.md").read_text().partition("## The hook")[2].partition("\n## ")[0]
+    methods = {name for name, value in vars(PipelineHook).items() if not name.startswith("_") and inspect.isfunction(value)}
+    assert sorted(name for name in methods if f"`{name}()`" not in table) == []

@@ -18,7 +18,18 @@ _FRAMED = (
 
 
 class AvroNotAvailableError(ExplainedError, ImportError):
-    """A missing library: a program reads or writes Avro, and the library for it is not installed."""
+    """A missing library: a program reads or writes Avro, and the library for it is not installed.
+
+    >>> import sys
+    >>> from unittest.mock import patch
+    >>> from airflow_pipelines.datastream.common import AvroNotAvailableError, AvroRowSerializationSchema
+    >>> with patch.dict(sys.modules, fastavro=None):  # as if the library was not installed
+    ...     try:
+    ...         AvroRowSerializationSchema(avro_schema_string='{"type": "record", "name": "Sale", "fields": []}')
+    ...     except AvroNotAvailableError as error:
+    ...         print(error)
+    AvroRowSerializationSchema needs fastavro: pip install 'airflow-pipelines[avro]'
+    """
 
 
 class AvroRowDeserializationSchema(DeserializationSchema):
@@ -28,6 +39,12 @@ class AvroRowDeserializationSchema(DeserializationSchema):
     :param avro_schema_string: the schema of a record as JSON
     :raises ValueError: if the schema is missing or invalid
     :raises AvroNotAvailableError: if ``fastavro`` is not installed
+
+    >>> from airflow_pipelines.datastream.common import AvroRowDeserializationSchema
+    >>> fields = '[{"name": "fruit", "type": "string"}, {"name": "number", "type": "int"}]'
+    >>> schema = AvroRowDeserializationSchema(avro_schema_string=f'{{"type": "record", "name": "Sale", "fields": {fields}}}')
+    >>> schema.deserialize(bytes.fromhex("0a 7065617273 06"))
+    Row(fruit='pears', number=3)
     """
 
     def __init__(self, record_class: str | None = None, avro_schema_string: str | None = None) -> None:
@@ -49,6 +66,12 @@ class AvroRowSerializationSchema(SerializationSchema):
     :param avro_schema_string: the schema of a record as JSON
     :raises ValueError: if the schema is missing or invalid
     :raises AvroNotAvailableError: if ``fastavro`` is not installed
+
+    >>> from airflow_pipelines.datastream.common import AvroRowSerializationSchema, Row
+    >>> fields = '[{"name": "fruit", "type": "string"}, {"name": "number", "type": "int"}]'
+    >>> schema = AvroRowSerializationSchema(avro_schema_string=f'{{"type": "record", "name": "Sale", "fields": {fields}}}')
+    >>> schema.serialize(Row(fruit="pears", number=3)).hex()
+    '0a706561727306'
     """
 
     def __init__(self, record_class: str | None = None, avro_schema_string: str | None = None) -> None:

@@ -11,7 +11,15 @@ R = TypeVar("R")
 
 
 class CompletableFuture(Future[T]):
-    """A future of a result: ``result()`` waits for it, and ``done()`` returns True if it is available."""
+    """A future of a result: ``result()`` waits for it, and ``done()`` returns True if it is available.
+
+    >>> from airflow_pipelines.datastream.common import CompletableFuture
+    >>> savepoint = CompletableFuture()
+    >>> name = CompletableFuture.of(savepoint, lambda path: path.rpartition("/")[2])
+    >>> savepoint.set_result("/savepoints/monday")
+    >>> name.done(), name.result(timeout=10)
+    (True, 'monday')
+    """
 
     @staticmethod
     def completed(value: R) -> CompletableFuture[R]:

@@ -139,6 +139,13 @@ class RowTypeInfo(TypeInformation):
 
     :param field_types: the types of the fields
     :param field_names: the names of the fields; ``f0``, ``f1`` and so on if None
+
+    >>> from airflow_pipelines.datastream.common import Types
+    >>> sale = Types.ROW_NAMED(["fruit", "price"], [Types.STRING(), Types.DOUBLE()])
+    >>> sale.convert(("pears", 3)), sale.convert({"price": 2})
+    (Row(fruit='pears', price=3.0), Row(fruit=None, price=2.0))
+    >>> sale.to_text(sale.convert(("pears", 3)))
+    '+I[pears, 3.0]'
     """
 
     def __init__(self, field_types: Iterable[TypeInformation], field_names: Iterable[str] | None = None) -> None:
@@ -209,6 +216,11 @@ class TupleTypeInfo(TypeInformation):
     """The type of a tuple of a fixed number of fields.
 
     :param field_types: the types of the fields
+
+    >>> from airflow_pipelines.datastream.common import Types
+    >>> sale = Types.TUPLE([Types.STRING(), Types.DOUBLE()])
+    >>> sale.convert(["pears", 3]), sale.to_text(("pears", 3.0)), sale.get_field_names()
+    (('pears', 3.0), '(pears,3.0)', ['f0', 'f1'])
     """
 
     field_types: tuple[TypeInformation, ...]

@@ -15,6 +15,13 @@ class Configuration:
     """Settings by name. A value that was set as one type can be read as another if its text allows it.
 
     :param values: settings to begin with
+
+    >>> from airflow_pipelines.datastream import Configuration, StreamExecutionEnvironment
+    >>> config = Configuration({"pipeline.name": "orders"}).set_string("parallelism.default", "4")
+    >>> config.get_integer("parallelism.default", 1)
+    4
+    >>> StreamExecutionEnvironment.get_execution_environment(config).get_parallelism()
+    4
     """
 
     def __init__(self, values: Mapping[str, Any] | None = None) -> None:

@@ -110,6 +110,12 @@ class CsvRowDeserializationSchema(DeserializationSchema):
     :param row_type: the type of the rows: basic types, and lists of them
     :param dialect: the dialect of the lines
     :param ignore_parse_errors: True to skip a line that cannot be read
+
+    >>> from airflow_pipelines.datastream.common import CsvRowDeserializationSchema, Types
+    >>> sale = Types.ROW_NAMED(["fruit", "number", "price"], [Types.STRING(), Types.INT(), Types.DOUBLE()])
+    >>> schema = CsvRowDeserializationSchema.Builder(sale).set_field_delimiter(";").build()
+    >>> schema.deserialize(b'"pears; green";3;')
+    Row(fruit='pears; green', number=3, price=None)
     """
 
     class Builder(_Builder["CsvRowDeserializationSchema"]):
@@ -182,6 +188,12 @@ class CsvRowSerializationSchema(SerializationSchema):
 
     :param row_type: the type of the rows: basic types, and lists of them
     :param dialect: the dialect of the lines
+
+    >>> from airflow_pipelines.datastream.common import CsvRowSerializationSchema, Types
+    >>> sale = Types.ROW_NAMED(["fruit", "number", "price"], [Types.STRING(), Types.INT(), Types.DOUBLE()])
+    >>> schema = CsvRowSerializationSchema.Builder(sale).set_line_terminator("").set_null_literal("-").build()
+    >>> schema.serialize(("pears, green", 3, None))
+    b'"pears, green",3,-'
     """
 
     class Builder(_Builder["CsvRowSerializationSchema"]):

@@ -15,7 +15,12 @@ _NO_TASK_THREADS = "there are no threads of tasks to interrupt"
 
 
 class ExecutionMode(Enum):
-    """The exchange of elements between operators in a program of final results."""
+    """The exchange of elements between operators in a program of final results.
+
+    >>> from airflow_pipelines.datastream.common import ExecutionConfig, ExecutionMode
+    >>> ExecutionConfig().set_execution_mode(ExecutionMode.BATCH).get_execution_mode()
+    <ExecutionMode.BATCH: 2>
+    """
 
     PIPELINED = 0
     PIPELINED_FORCED = 1
@@ -53,7 +58,14 @@ class KryoRegistrations:
 
 
 class ExecutionConfig:
-    """The settings of the execution of a program, from ``StreamExecutionEnvironment.get_config()``."""
+    """The settings of the execution of a program, from ``StreamExecutionEnvironment.get_config()``.
+
+    >>> from airflow_pipelines.datastream import StreamExecutionEnvironment
+    >>> config = StreamExecutionEnvironment.get_execution_environment().get_config()
+    >>> config = config.set_global_job_parameters({"percent": 20}).set_auto_watermark_interval(50)
+    >>> config.get_global_job_parameters(), config.get_auto_watermark_interval()
+    ({'percent': '20'}, 50)
+    """
 
     PARALLELISM_DEFAULT: ClassVar[int] = -1
     PARALLELISM_UNKNOWN: ClassVar[int] = -2

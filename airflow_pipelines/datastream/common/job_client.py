@@ -40,6 +40,14 @@ class JobClient:
     """The client for a run that a program started with ``execute_async``.
 
     :param job: the run
+
+    >>> from airflow_pipelines.datastream import StreamExecutionEnvironment
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> alerts = env.from_collection([21.5, 22.0]).filter(lambda celsius: celsius > 30).print("alert")
+    >>> job = env.execute_async("temperatures")
+    >>> result = job.get_job_execution_result().result(timeout=60)
+    >>> job.get_job_status().result(), result.get_job_id() == job.get_job_id()
+    (<JobStatus.FINISHED: 7>, True)
     """
 
     def __init__(self, job: StartedJob) -> None:

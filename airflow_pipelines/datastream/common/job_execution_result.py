@@ -16,6 +16,15 @@ class JobExecutionResult:
     :param job_id: id of the run
     :param net_runtime: the duration of the run, in milliseconds
     :param accumulators: the values of its accumulators by name
+
+    >>> from airflow_pipelines.datastream import StreamExecutionEnvironment
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> fruits = env.from_collection(["apples", "pears"]).print("fruit")
+    >>> result = env.execute("fruits")
+    fruit> apples
+    fruit> pears
+    >>> result.get_net_runtime() >= 0, result.get_all_accumulator_results()
+    (True, {})
     """
 
     job_id: JobID

@@ -11,6 +11,11 @@ class JobID:
     """The id of a run of a program.
 
     :param text: 32 hexadecimal digits
+
+    >>> from airflow_pipelines.datastream.common import JobID
+    >>> monday, tuesday = JobID.generate(), JobID.generate()
+    >>> monday == tuesday, monday == JobID(str(monday)), len(str(monday))
+    (False, True, 32)
     """
 
     text: str

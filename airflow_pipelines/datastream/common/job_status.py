@@ -6,7 +6,12 @@ from enum import Enum
 
 
 class JobStatus(Enum):
-    """The status of a program that was started."""
+    """The status of a program that was started.
+
+    >>> from airflow_pipelines.datastream.common import JobStatus
+    >>> [status.name for status in JobStatus if status.is_globally_terminal_state()]
+    ['FAILED', 'CANCELED', 'FINISHED']
+    """
 
     INITIALIZING = 0
     CREATED = 1

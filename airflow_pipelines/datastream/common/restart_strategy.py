@@ -11,7 +11,15 @@ from airflow_pipelines.streams.restarts import RestartPolicy
 
 
 class RestartStrategyConfiguration(ABC):
-    """The base class of restart strategies."""
+    """The base class of restart strategies.
+
+    >>> from airflow_pipelines.datastream import StreamExecutionEnvironment
+    >>> from airflow_pipelines.datastream.common import RestartStrategies
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> env.set_restart_strategy(RestartStrategies.fixed_delay_restart(3, 10_000))
+    >>> env.get_restart_strategy().get_description()
+    'Restart with fixed delay (10000 ms). #3 restart attempts.'
+    """
 
     @abstractmethod
     def get_description(self) -> str:

@@ -12,11 +12,28 @@ from airflow_pipelines.streams.errors import ExplainedError
 
 
 class SerializationError(ExplainedError, ValueError):
-    """A failure to read or write a message."""
+    """A failure to read or write a message.
+
+    >>> from airflow_pipelines.datastream.common import SerializationError, SimpleStringSchema
+    >>> try:
+    ...     SimpleStringSchema("ascii").serialize("käse")
+    ... except SerializationError as error:
+    ...     print(error)
+    'käse' cannot be written in ascii: ordinal not in range(128)
+    """
 
 
 class SerializationSchema(ABC):
-    """A schema that converts an element to the bytes of a message."""
+    """A schema that converts an element to the bytes of a message.
+
+    >>> from airflow_pipelines.datastream.common import SerializationSchema
+    >>> class NameAndNumber(SerializationSchema):
+    ...     def serialize(self, element):
+    ...         name, number = element
+    ...         return f"{name}={number}".encode()
+    >>> NameAndNumber().serialize(("pears", 3))
+    b'pears=3'
+    """
 
     @abstractmethod
     def serialize(self, element: Any) -> bytes:
@@ -29,7 +46,17 @@ class SerializationSchema(ABC):
 
 
 class DeserializationSchema(ABC):
-    """A schema that converts the bytes of a message to an element."""
+    """A schema that converts the bytes of a message to an element.
+
+    >>> from airflow_pipelines.datastream.common import DeserializationSchema, Types
+    >>> class Words(DeserializationSchema):
+    ...     def deserialize(self, message):
+    ...         return message.decode().split() or None
+    ...     def get_produced_type(self):
+    ...         return Types.LIST(Types.STRING())
+    >>> Words().deserialize(b"to be"), Words().deserialize(b" ")
+    (['to', 'be'], None)
+    """
 
     @abstractmethod
     def deserialize(self, message: bytes) -> Any:
@@ -52,6 +79,12 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
     """A schema for text and its bytes in a character set.
 
     :param charset: the character set
+
+    >>> from airflow_pipelines.datastream.common import SimpleStringSchema
+    >>> SimpleStringSchema().serialize("pears"), SimpleStringSchema().deserialize(b"pears")
+    (b'pears', 'pears')
+    >>> SimpleStringSchema("latin-1").deserialize(bytes.fromhex("6be47365"))
+    'käse'
     """
 
     def __init__(self, charset: str = "UTF-8") -> None:

@@ -176,6 +176,11 @@ class Instant:
 
     :param seconds: seconds since 1970-01-01T00:00:00Z
     :param nanos: nanoseconds after that, 0 to 999,999,999
+
+    >>> from airflow_pipelines.datastream.common import Instant
+    >>> opened, closed = Instant.of_epoch_milli(1_700_000_000_500), Instant(1_700_003_600)
+    >>> print(opened, opened < closed, closed.to_epoch_milli())
+    2023-11-14T22:13:20.500Z True 1700003600000
     """
 
     seconds: int

@@ -41,6 +41,15 @@ class TypeInformation(ABC):
 
     No type has to be declared. A declared type coerces values (a tuple becomes the declared row, an ``int`` the ``float``), reports
     values that do not fit, and decides how results are printed.
+
+    >>> from airflow_pipelines.datastream import StreamExecutionEnvironment
+    >>> from airflow_pipelines.datastream.common import Types
+    >>> prices = Types.MAP(Types.STRING(), Types.DOUBLE())
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> stream = env.from_collection([{"pears": 3}, None], prices).print("prices")
+    >>> result = env.execute()
+    prices> {pears=3.0}
+    prices> null
     """
 
     @abstractmethod

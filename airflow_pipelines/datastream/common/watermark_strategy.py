@@ -15,7 +15,20 @@ from airflow_pipelines.streams.watermarks import BoundedOutOfOrderness, NoWaterm
 
 
 class TimestampAssigner(ABC):
-    """An assigner of timestamps to elements."""
+    """An assigner of timestamps to elements.
+
+    >>> from airflow_pipelines.datastream import StreamExecutionEnvironment, Time, TimestampAssigner, WatermarkStrategy
+    >>> from airflow_pipelines.datastream.window import TumblingEventTimeWindows
+    >>> class SoldAt(TimestampAssigner):
+    ...     def extract_timestamp(self, value, record_timestamp):
+    ...         return value[1]
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(SoldAt())
+    >>> sales = env.from_collection([(5, 1_000), (7, 2_000), (9, 11_000)]).assign_timestamps_and_watermarks(strategy)
+    >>> windows = sales.window_all(TumblingEventTimeWindows.of(Time.seconds(10)))
+    >>> list(windows.reduce(lambda first, second: (first[0] + second[0], second[1])).execute_and_collect())
+    [(12, 2000), (9, 11000)]
+    """
 
     @abstractmethod
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:

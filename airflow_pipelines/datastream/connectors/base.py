@@ -20,7 +20,22 @@ class Source(sources.Source):
 
 
 class Sink(sinks.Sink):
-    """A sink for elements. Derive custom sinks from this class."""
+    """A sink for elements. Derive custom sinks from this class.
+
+    >>> from airflow_pipelines.datastream import StreamExecutionEnvironment
+    >>> from airflow_pipelines.datastream.connectors import Sink
+    >>> from airflow_pipelines.streams.sinks import SinkWriter
+    >>> class Sales(Sink):
+    ...     def open(self, subtask):
+    ...         return SalesOfTask()
+    >>> class SalesOfTask(SinkWriter):
+    ...     def write(self, batch):
+    ...         print("sold:", *batch.values)
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> end = env.from_collection(["apples", "pears"]).sink_to(Sales())
+    >>> result = env.execute("sales")
+    sold: apples pears
+    """
 
     def for_type(self, type_info: TypeInformation | None) -> Self:
         """Return the sink for a stream of a type.

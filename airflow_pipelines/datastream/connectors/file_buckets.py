@@ -22,6 +22,13 @@ class BucketContext:
     :param timestamp: the event time in ms, None for none
     :param processing_time: the current time in ms
     :param watermark: the current watermark in ms
+
+    >>> from airflow_pipelines.datastream.connectors import BucketAssigner, BucketContext
+    >>> class ByHour(BucketAssigner):
+    ...     def get_bucket_id(self, element, context):
+    ...         return "untimed" if context.timestamp is None else f"hour={context.timestamp // 3_600_000}"
+    >>> ByHour().get_bucket_id("pears", BucketContext(timestamp=7_300_000, processing_time=9_000_000, watermark=7_000_000))
+    'hour=2'
     """
 
     timestamp: int | None
@@ -113,6 +120,12 @@ class RollingPolicy:
     :param part_size: the maximum number of bytes; None for any size
     :param rollover_interval: the maximum age in milliseconds; None for any age
     :param inactivity_interval: the maximum number of milliseconds without an element; None for any time
+
+    >>> from airflow_pipelines.datastream.connectors import RollingPolicy
+    >>> RollingPolicy.default_rolling_policy(part_size=1024 * 1024, rollover_interval=10_000)
+    RollingPolicy(part_size=1048576, rollover_interval=10000, inactivity_interval=60000)
+    >>> RollingPolicy.on_checkpoint_rolling_policy()
+    RollingPolicy(part_size=None, rollover_interval=None, inactivity_interval=None)
     """
 
     part_size: int | None = None
@@ -166,6 +179,10 @@ class OutputFileConfig:
 
     :param part_prefix: beginning of the name
     :param part_suffix: end of the name
+
+    >>> from airflow_pipelines.datastream.connectors import OutputFileConfig
+    >>> OutputFileConfig.builder().with_part_prefix("sales").with_part_suffix(".csv").build()
+    OutputFileConfig(part_prefix='sales', part_suffix='.csv')
     """
 
     part_prefix: str = "part"

@@ -147,7 +147,20 @@ class FileSink(RowFileSink):
 
 
 class StreamingFileSink(RowFileSink):
-    """A sink that writes files, for ``add_sink``. Use :meth:`for_row_format` to make one."""
+    """A sink that writes files, for ``add_sink``. Use :meth:`for_row_format` to make one.
+
+    >>> import tempfile
+    >>> from airflow_pipelines.datastream import StreamExecutionEnvironment
+    >>> from airflow_pipelines.datastream.common import Encoder
+    >>> from airflow_pipelines.datastream.connectors import StreamingFileSink
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     builder = StreamingFileSink.for_row_format(folder, Encoder.simple_string_encoder())
+    ...     end = env.from_collection(["apples", "pears"]).add_sink(builder.build())
+    ...     result = env.execute("fruits")
+    ...     list(env.read_text_file(folder).execute_and_collect())
+    ['apples', 'pears']
+    """
 
     class DefaultRowFormatBuilder(_RowFormatBuilder):
         """A builder of file sinks."""

@@ -33,6 +33,13 @@ class FileEnumeratorProvider:
     """The enumeration of files of a source, and whether several tasks can read one file. It is kept without effect.
 
     :param splittable: True if several tasks may read one file
+
+    >>> from airflow_pipelines.datastream.connectors import FileEnumeratorProvider, FileSource, StreamFormat
+    >>> enumerator = FileEnumeratorProvider.default_non_splittable_file_enumerator()
+    >>> builder = FileSource.for_record_stream_format(StreamFormat.text_line_format(), "/data/sales")
+    >>> builder = builder.set_file_enumerator(enumerator)
+    >>> enumerator
+    FileEnumeratorProvider(splittable=False)
     """
 
     splittable: bool
@@ -59,6 +66,13 @@ class FileSplitAssignerProvider:
     """The assignment of files to tasks. It is kept without effect.
 
     :param by_locality: True if a task reads files that are near to it
+
+    >>> from airflow_pipelines.datastream.connectors import FileSource, FileSplitAssignerProvider, StreamFormat
+    >>> assigner = FileSplitAssignerProvider.locality_aware_split_assigner()
+    >>> builder = FileSource.for_record_stream_format(StreamFormat.text_line_format(), "/data/sales")
+    >>> builder = builder.set_split_assigner(assigner)
+    >>> assigner
+    FileSplitAssignerProvider(by_locality=True)
     """
 
     by_locality: bool
@@ -148,6 +162,16 @@ class FileSourceBuilder:
 
     :param stream_format: the format of the files
     :param paths: files and folders
+
+    >>> import pathlib, tempfile
+    >>> from airflow_pipelines.datastream import StreamExecutionEnvironment, WatermarkStrategy
+    >>> from airflow_pipelines.datastream.connectors import FileSource, StreamFormat
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     sizes = [pathlib.Path(folder, day).write_text(f"sales of {day}") for day in ("monday", "tuesday")]
+    ...     source = FileSource.for_record_stream_format(StreamFormat.text_line_format(), folder).process_static_file_set().build()
+    ...     sorted(env.from_source(source, WatermarkStrategy.no_watermarks(), "sales").execute_and_collect())
+    ['sales of monday', 'sales of tuesday']
     """
 
     def __init__(self, stream_format: StreamFormat, paths: Sequence[str]) -> None:

@@ -128,6 +128,10 @@ class JdbcExecutionOptions:
     :param batch_interval_ms: milliseconds after which elements are written, checked when an element arrives; 0 for any time
     :param batch_size: the number of elements after which they are written
     :param max_retries: the maximum number of retries of a transaction that failed because of the connection or a lock
+
+    >>> from airflow_pipelines.datastream.connectors import JdbcExecutionOptions
+    >>> JdbcExecutionOptions.builder().with_batch_size(100).with_batch_interval_ms(200).build()
+    JdbcExecutionOptions(batch_interval_ms=200, batch_size=100, max_retries=3)
     """
 
     batch_interval_ms: int = 0
@@ -199,6 +203,19 @@ class JdbcSink(Sink):
     :param type_info: type of the rows
     :param connection: the options of the connection
     :param execution: the batching and retries of writes
+
+    >>> import sqlite3, tempfile
+    >>> from airflow_pipelines.datastream import StreamExecutionEnvironment, Types
+    >>> from airflow_pipelines.datastream.connectors import JdbcConnectionOptions, JdbcSink
+    >>> env, sale = StreamExecutionEnvironment.get_execution_environment(), Types.ROW([Types.STRING(), Types.INT()])
+    >>> with tempfile.TemporaryDirectory() as folder, sqlite3.connect(f"{folder}/shop.db") as shop:
+    ...     table = shop.execute("CREATE TABLE sales (fruit TEXT, number INT)")
+    ...     options = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url(f"jdbc:sqlite:{folder}/shop.db").build()
+    ...     sink = JdbcSink.sink("INSERT INTO sales VALUES (?, ?)", sale, options)
+    ...     end = env.from_collection([("pears", 3)], sale).add_sink(sink)
+    ...     result = env.execute("sales")
+    ...     shop.execute("SELECT * FROM sales").fetchall()
+    [('pears', 3)]
     """
 
     statement: str

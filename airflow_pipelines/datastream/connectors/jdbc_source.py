@@ -123,7 +123,17 @@ class JdbcSource(Source):
 
 
 class JdbcSourceBuilder:
-    """A builder of sources that read a database."""
+    """A builder of sources that read a database.
+
+    >>> from airflow_pipelines.datastream import Types
+    >>> from airflow_pipelines.datastream.connectors import JdbcConnectionOptions, JdbcSource
+    >>> options = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url("jdbc:sqlite:shop.db").build()
+    >>> sale = Types.ROW_NAMED(["id", "fruit"], [Types.LONG(), Types.STRING()])
+    >>> builder = JdbcSource.builder().set_connection_options(options).set_table("sales").set_type_info(sale)
+    >>> source = builder.set_order_columns("id").start_after(1000).build()
+    >>> source.is_bounded, source.get_produced_type() == sale
+    (True, True)
+    """
 
     def __init__(self) -> None:
         self._connection: JdbcConnectionOptions | None = None

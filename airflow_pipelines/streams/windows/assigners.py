@@ -11,7 +11,16 @@ from airflow_pipelines.streams.windows.trigger import Trigger
 
 
 class WindowAssigner(ABC):
-    """An assigner of elements to windows."""
+    """An assigner of elements to windows.
+
+    >>> from airflow_pipelines.datastream import Time, WindowAssigner
+    >>> from airflow_pipelines.datastream.window import SlidingEventTimeWindows
+    >>> assigner = SlidingEventTimeWindows.of(Time.seconds(60), Time.seconds(30))
+    >>> isinstance(assigner, WindowAssigner), assigner.is_event_time()
+    (True, True)
+    >>> assigner.assign_windows("click", 45_000, None)
+    [TimeWindow(start=30000, end=90000), TimeWindow(start=0, end=60000)]
+    """
 
     class WindowAssignerContext(ABC):
         """The context of an assigner."""
@@ -64,7 +73,20 @@ class WindowAssigner(ABC):
 
 
 class MergingWindowAssigner(WindowAssigner):
-    """An assigner whose windows may be merged."""
+    """An assigner whose windows may be merged.
+
+    >>> from airflow_pipelines.datastream import MergingWindowAssigner, StreamExecutionEnvironment, Time, WatermarkStrategy
+    >>> from airflow_pipelines.datastream.window import EventTimeSessionWindows
+    >>> sessions = EventTimeSessionWindows.with_gap(Time.seconds(10))
+    >>> isinstance(sessions, MergingWindowAssigner)
+    True
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> timed = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda click, _: click[1])
+    >>> clicks = env.from_collection([("home", 0), ("cart", 8_000), ("help", 60_000)]).assign_timestamps_and_watermarks(timed)
+    >>> visits = clicks.window_all(sessions).reduce(lambda first, second: (first[0] + ", " + second[0], second[1]))
+    >>> list(visits.execute_and_collect())
+    [('home, cart', 8000), ('help', 60000)]
+    """
 
     class MergeCallback(ABC):
         """A callback that receives the windows to merge."""

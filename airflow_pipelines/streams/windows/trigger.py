@@ -11,7 +11,12 @@ from airflow_pipelines.streams.state.descriptors import StateDescriptor
 
 
 class TriggerResult(enum.Enum):
-    """The decision about a window: (evaluate it, drop its contents)."""
+    """The decision about a window: (evaluate it, drop its contents).
+
+    >>> from airflow_pipelines.datastream import TriggerResult
+    >>> TriggerResult.FIRE_AND_PURGE.is_fire(), TriggerResult.FIRE_AND_PURGE.is_purge(), TriggerResult.FIRE.is_purge()
+    (True, True, False)
+    """
 
     CONTINUE = (False, False)
     FIRE_AND_PURGE = (True, True)
@@ -37,6 +42,16 @@ class Trigger(ABC):
     """A trigger, which decides when a window is evaluated.
 
     One object serves all windows of a task, so its knowledge about a single window must be state.
+
+    >>> from airflow_pipelines.datastream import StreamExecutionEnvironment, TriggerResult
+    >>> from airflow_pipelines.datastream.window import GlobalWindows, NeverTrigger
+    >>> class AtTheStop(NeverTrigger):
+    ...     def on_element(self, element, timestamp, window, ctx):
+    ...         return TriggerResult.FIRE_AND_PURGE if element.endswith(".") else TriggerResult.CONTINUE
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> sentences = env.from_collection(["It", "rains.", "Stay", "in."]).window_all(GlobalWindows.create()).trigger(AtTheStop())
+    >>> list(sentences.reduce(lambda text, word: text + " " + word).execute_and_collect())
+    ['It rains.', 'Stay in.']
     """
 
     class TriggerContext(ABC):

@@ -9,7 +9,13 @@ from airflow_pipelines.streams.elements import MAX_TIMESTAMP
 
 
 class Window:
-    """A finite part of a stream. Windows that are equal are the same window."""
+    """A finite part of a stream. Windows that are equal are the same window.
+
+    >>> from airflow_pipelines.datastream import TimeWindow, Window
+    >>> minute = TimeWindow(0, 60_000)
+    >>> isinstance(minute, Window), minute == TimeWindow(0, 60_000), minute.max_timestamp()
+    (True, True, 59999)
+    """
 
     __slots__ = ()
 
@@ -26,6 +32,13 @@ class TimeWindow(tuple[int, int], Window):
 
     :param start: its first timestamp in ms
     :param end: the first timestamp after it
+
+    >>> from airflow_pipelines.datastream import TimeWindow
+    >>> minute = TimeWindow(0, 60_000)
+    >>> minute.max_timestamp(), minute.intersects(TimeWindow(30_000, 90_000))
+    (59999, True)
+    >>> minute.cover(TimeWindow(30_000, 90_000))
+    TimeWindow(start=0, end=90000)
     """
 
     __slots__ = ()
@@ -111,6 +124,15 @@ class CountWindow(tuple[int], Window):
     """A window with a number of elements.
 
     :param id: the number of the window
+
+    >>> from airflow_pipelines.datastream import StreamExecutionEnvironment, WindowFunction
+    >>> class Numbered(WindowFunction):
+    ...     def apply(self, key, window, inputs):
+    ...         yield window.id, list(inputs)
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> parcels = env.from_collection([1, 2, 3, 4]).key_by(lambda parcel: "truck")
+    >>> list(parcels.count_window(2).apply(Numbered()).execute_and_collect())
+    [(0, [1, 2]), (1, [3, 4])]
     """
 
     __slots__ = ()

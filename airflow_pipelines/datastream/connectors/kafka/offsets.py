@@ -15,6 +15,10 @@ class KafkaTopicPartition:
 
     :param topic: the topic
     :param partition: the number of the partition, from 0
+
+    >>> from airflow_pipelines.datastream.connectors import KafkaTopicPartition
+    >>> sorted([KafkaTopicPartition("sales", 1), KafkaTopicPartition("sales", 0)])
+    [KafkaTopicPartition(topic='sales', partition=0), KafkaTopicPartition(topic='sales', partition=1)]
     """
 
     topic: str
@@ -26,7 +30,12 @@ class KafkaTopicPartition:
 
 
 class KafkaOffsetResetStrategy(Enum):
-    """The strategy for a missing offset."""
+    """The strategy for a missing offset.
+
+    >>> from airflow_pipelines.datastream.connectors import KafkaOffsetResetStrategy, KafkaOffsetsInitializer
+    >>> KafkaOffsetsInitializer.committed_offsets(KafkaOffsetResetStrategy.EARLIEST).reset_strategy
+    <KafkaOffsetResetStrategy.EARLIEST: 1>
+    """
 
     LATEST = 0
     EARLIEST = 1
@@ -51,6 +60,12 @@ class KafkaOffsetsInitializer:
     :param at: the timestamp in ms, for the kind ``TIMESTAMP``
     :param given: the offsets, for the kind ``OFFSETS``
     :param reset_strategy: the strategy for a partition without an offset
+
+    >>> from airflow_pipelines.datastream.connectors import KafkaOffsetsInitializer, KafkaSource, KafkaTopicPartition
+    >>> start = KafkaOffsetsInitializer.offsets({KafkaTopicPartition("sales", 0): 500})
+    >>> builder = KafkaSource.builder().set_starting_offsets(start).set_bounded(KafkaOffsetsInitializer.latest())
+    >>> start.given
+    ((KafkaTopicPartition(topic='sales', partition=0), 500),)
     """
 
     kind: Start

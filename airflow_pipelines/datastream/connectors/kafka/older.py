@@ -34,7 +34,14 @@ _TRANSACTIONAL_ID = "transactional.id"
 
 
 class ProducerSemantic(Enum):
-    """The delivery guarantee of a producer."""
+    """The delivery guarantee of a producer.
+
+    >>> from airflow_pipelines.datastream.common import SimpleStringSchema
+    >>> from airflow_pipelines.datastream.connectors import KafkaProducer, Semantic
+    >>> properties = {"bootstrap.servers": "kafka:9092", "transactional.id": "shop-sales"}
+    >>> KafkaProducer("sales", SimpleStringSchema(), properties, semantic=Semantic.EXACTLY_ONCE).semantic
+    <ProducerSemantic.EXACTLY_ONCE: 0>
+    """
 
     EXACTLY_ONCE = 0
     AT_LEAST_ONCE = 1
@@ -58,6 +65,14 @@ class KafkaConsumer(Source):
     :param topics: a topic, or a list of topics
     :param deserialization_schema: the schema that converts a value to an element
     :param properties: the properties of the client, at least ``bootstrap.servers``
+
+    >>> from airflow_pipelines.datastream import StreamExecutionEnvironment
+    >>> from airflow_pipelines.datastream.common import SimpleStringSchema
+    >>> from airflow_pipelines.datastream.connectors import KafkaConsumer
+    >>> consumer = KafkaConsumer("sales", SimpleStringSchema(), {"bootstrap.servers": "kafka:9092", "group.id": "shop"})
+    >>> sales = StreamExecutionEnvironment.get_execution_environment().add_source(consumer.set_start_from_earliest())
+    >>> sales.get_type()
+    Types.STRING()
     """
 
     def __init__(
@@ -201,6 +216,13 @@ class KafkaProducer(Sink):
     :param producer_config: the properties of the client, at least ``bootstrap.servers``
     :param kafka_producer_pool_size: kept, without effect: each task has one producer
     :param semantic: the delivery guarantee
+
+    >>> from airflow_pipelines.datastream.common import SimpleStringSchema
+    >>> from airflow_pipelines.datastream.connectors import KafkaProducer
+    >>> properties = {"bootstrap.servers": "kafka:9092", "sasl.password": "${env:KEY}"}
+    >>> producer = KafkaProducer("sales", SimpleStringSchema(), properties)
+    >>> producer.set_write_timestamp_to_kafka(True), producer.semantic.name, producer.references()
+    (KafkaProducer(sales), 'AT_LEAST_ONCE', ('${env:KEY}',))
     """
 
     Semantic = ProducerSemantic

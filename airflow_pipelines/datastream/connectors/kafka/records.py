@@ -24,6 +24,12 @@ class ConsumerRecord:
     :param key: the key's bytes; None for none
     :param value: the value's bytes; None for none
     :param headers: names and values, in order
+
+    >>> from airflow_pipelines.datastream.common import SimpleStringSchema
+    >>> from airflow_pipelines.datastream.connectors import ConsumerRecord, KafkaRecordDeserializationSchema
+    >>> record = ConsumerRecord("sales", partition=0, offset=5, timestamp=1_000, key=b"shop 1", value=b"pears")
+    >>> KafkaRecordDeserializationSchema.value_only(SimpleStringSchema()).deserialize(record)
+    'pears'
     """
 
     topic: str
@@ -36,7 +42,15 @@ class ConsumerRecord:
 
 
 class KafkaRecordDeserializationSchema(ABC):
-    """A schema that converts a whole record to an element."""
+    """A schema that converts a whole record to an element.
+
+    >>> from airflow_pipelines.datastream.connectors import ConsumerRecord, KafkaRecordDeserializationSchema
+    >>> class KeyAndOffset(KafkaRecordDeserializationSchema):
+    ...     def deserialize(self, record):
+    ...         return None if record.key is None else (record.key.decode(), record.offset)
+    >>> KeyAndOffset().deserialize(ConsumerRecord("sales", partition=0, offset=5, timestamp=1_000, key=b"shop 1", value=b"pears"))
+    ('shop 1', 5)
+    """
 
     @staticmethod
     def value_only(value_deserialization_schema: DeserializationSchema) -> KafkaRecordDeserializationSchema:

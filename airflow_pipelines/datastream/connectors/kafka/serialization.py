@@ -23,6 +23,14 @@ class ProducerRecord:
     :param partition: number of the partition; None to derive it from the key
     :param timestamp: milliseconds since 1970; None for the time of writing
     :param headers: names and values, in order
+
+    >>> from airflow_pipelines.datastream.connectors import KafkaRecordSerializationSchema, ProducerRecord
+    >>> class Sales(KafkaRecordSerializationSchema):
+    ...     def serialize(self, element, timestamp):
+    ...         shop, fruit = element
+    ...         return ProducerRecord("sales", fruit.encode(), key=shop.encode(), timestamp=timestamp)
+    >>> Sales().serialize(("shop 1", "pears"), 1_000).key
+    b'shop 1'
     """
 
     topic: str
@@ -34,7 +42,17 @@ class ProducerRecord:
 
 
 class KafkaTopicSelector(ABC):
-    """A selector of the topic of an element."""
+    """A selector of the topic of an element.
+
+    >>> from airflow_pipelines.datastream.common import SimpleStringSchema
+    >>> from airflow_pipelines.datastream.connectors import KafkaRecordSerializationSchema, KafkaTopicSelector
+    >>> class ByLevel(KafkaTopicSelector):
+    ...     def apply(self, data):
+    ...         return "alerts" if data.startswith("error") else "log"
+    >>> builder = KafkaRecordSerializationSchema.builder().set_topic_selector(ByLevel())
+    >>> builder.set_value_serialization_schema(SimpleStringSchema()).build().serialize("error: disk is full", None).topic
+    'alerts'
+    """
 
     @abstractmethod
     def apply(self, data: Any) -> str:
@@ -67,7 +85,15 @@ class KafkaRecordSerializationSchema(ABC):
 
 
 class KafkaRecordSerializationSchemaBuilder:
-    """A builder of :class:`KafkaRecordSerializationSchema`."""
+    """A builder of :class:`KafkaRecordSerializationSchema`.
+
+    >>> from airflow_pipelines.datastream.common import SimpleStringSchema
+    >>> from airflow_pipelines.datastream.connectors import KafkaRecordSerializationSchema
+    >>> builder = KafkaRecordSerializationSchema.builder().set_topic("fruits").set_key_serialization_schema(SimpleStringSchema())
+    >>> record = builder.set_value_serialization_schema(SimpleStringSchema()).build().serialize("pears", 1_000)
+    >>> record.topic, record.key, record.value, record.timestamp
+    ('fruits', b'pears', b'pears', 1000)
+    """
 
     def __init__(self) -> None:
         self._topic: str | None = None

@@ -78,7 +78,16 @@ class KafkaSink(Sink):
 
 
 class KafkaSinkBuilder:
-    """A builder of :class:`KafkaSink`."""
+    """A builder of :class:`KafkaSink`.
+
+    >>> from airflow_pipelines.datastream.common import SimpleStringSchema
+    >>> from airflow_pipelines.datastream.connectors import DeliveryGuarantee, KafkaRecordSerializationSchema, KafkaSink
+    >>> record = KafkaRecordSerializationSchema.builder().set_topic("sales").set_value_serialization_schema(SimpleStringSchema())
+    >>> builder = KafkaSink.builder().set_bootstrap_servers("kafka:9092").set_record_serializer(record.build())
+    >>> builder = builder.set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE).set_transactional_id_prefix("shop-sales")
+    >>> builder.set_property("sasl.password", "${secret:kafka/password}").build().references()
+    ('${secret:kafka/password}',)
+    """
 
     def __init__(self) -> None:
         self._properties: dict[str, str] = {}

@@ -123,7 +123,16 @@ class KafkaSource(Source):
 
 
 class KafkaSourceBuilder:
-    """A builder of :class:`KafkaSource`."""
+    """A builder of :class:`KafkaSource`.
+
+    >>> from airflow_pipelines.datastream.common import SimpleStringSchema
+    >>> from airflow_pipelines.datastream.connectors import KafkaOffsetsInitializer, KafkaSource
+    >>> builder = KafkaSource.builder().set_bootstrap_servers("kafka:9092").set_topics("sales", "returns").set_group_id("shop")
+    >>> builder = builder.set_value_only_deserializer(SimpleStringSchema()).set_bounded(KafkaOffsetsInitializer.latest())
+    >>> source = builder.build()
+    >>> source.is_bounded, source.get_produced_type()
+    (True, Types.STRING())
+    """
 
     def __init__(self) -> None:
         self._properties: dict[str, str] = {}
