@@ -19,7 +19,6 @@ from airflow_pipelines.connectors.transports.delta_table.ledger import LAST_TS
 from airflow_pipelines.connectors.transports.lake.change_log import ChangeLogRows
 from airflow_pipelines.connectors.transports.lake.columns import table_rows
 from airflow_pipelines.connectors.transports.lake.readable_texts import check_texts, drop_unreadable, drop_unreadable_deletes
-from airflow_pipelines.connectors.transports.lake.signs import come_and_gone
 from airflow_pipelines.connectors.updates import equal_neighbours
 from airflow_pipelines.rows.formats.delta import with_operations
 from airflow_pipelines.rows.schema import Column
@@ -191,7 +190,7 @@ class MergedByRowWriter(_MergedWriter):
         if _only_adds(changes):
             return self._append(table, changes, properties)
         names = self.table_schema.names
-        comes, goes = come_and_gone(changes, lambda rows: table_rows(rows, self._columns, self.table_schema), self.table_schema)
+        comes, goes = _come_and_gone(changes, lambda rows: table_rows(rows, self._columns, self.table_schema), self.table_schema)
         check_texts(comes)
         gone = drop_unreadable(goes).group_by(names).aggregate([([], "count_all")]).rename_columns([*names, _COUNT])
         puts = [comes, _find_remaining(table, gone, names)]
@@ -256,3 +255,19 @@ def _build_same_condition(source: pa.Table, names: Sequence[str]) -> str:
 
 def _quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+def _come_and_gone(changes: Changes, shaped: Callable[[pa.Table], pa.Table], schema: pa.Schema) -> tuple[pa.Table, pa.Table]:
+    """Return the inserted rows and the deleted rows, each in their order.
+
+    :param changes: the rows with weights
+    :param shaped: a function that turns rows of changes into rows of a table
+    :param schema: the schema of that table
+    """
+    comes, goes = [schema.empty_table()], [schema.empty_table()]
+    for rows in changes.tables():
+        plain = shaped(rows)
+        more = pc.greater(rows.column(WEIGHT), 0)
+        comes.append(plain.filter(more))
+        goes.append(plain.filter(pc.invert(more)))
+    return pa.concat_tables(comes), pa.concat_tables(goes)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_pipelines.sql.values.constants import constant_text
+from airflow_pipelines.compiler.literal_defaults import constant_text
 
 
 @pytest.mark.parametrize(
