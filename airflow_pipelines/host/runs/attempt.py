@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
 from uuid import UUID, uuid5
 
-from airflow_pipelines.common.references import References
-from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.problems import Problem
-from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.storage.errors import within_storage
-from airflow_pipelines.host.changes.approval import Approval
-from airflow_pipelines.host.checkpoints.checkpoint_requests import CheckpointRequests
 from airflow_pipelines.host.inputs.intake import Intake
 from airflow_pipelines.host.metrics.pipeline_metrics import PipelineMetrics
 from airflow_pipelines.host.queries.first_queries import FirstQueries
 from airflow_pipelines.host.runs.checkpointer import Checkpointer
+from airflow_pipelines.host.runs.incarnation import Incarnation
 from airflow_pipelines.host.runs.opening import Opening
 from airflow_pipelines.host.runs.pipeline_requests import PipelineRequests
 from airflow_pipelines.host.runs.step_loop import StepLoop
-from airflow_pipelines.host.state.fence_watch import FenceWatch
-from airflow_pipelines.host.state.pipeline_log import PipelineLog
-from airflow_pipelines.host.state.run_state import RunState
 from airflow_pipelines.host.steps.transactions import IncarnationTransactions
 from airflow_pipelines.program.streams import StreamProgram
 
@@ -33,42 +24,24 @@ class Attempt:
     ``requests`` answers requests to the running pipeline, ``opening`` has the opened parts.
     """
 
-    def __init__(
-        self,
-        number: int,
-        deployment: Deployment,
-        sessions: SparkSessions,
-        references: References,
-        state: RunState,
-        approval: Approval,
-        fence: FenceWatch,
-        checkpoints: CheckpointRequests,
-        log: PipelineLog,
-        failed: Mapping[UUID, str],
-    ) -> None:
+    def __init__(self, incarnation: Incarnation, number: int) -> None:
         """Create the parts; nothing is opened yet.
 
+        :param incarnation: the incarnation
         :param number: the number of the attempt, from 1
-        :param checkpoints: the requests for checkpoints of all attempts
-        :param failed: the reason for the end of each earlier attempt, by its :func:`run_id`
         """
-        self._state = state
-        self._fence = fence
+        self._incarnation = incarnation
+        self._state = state = incarnation.state
         self._has_ended = False
-        run = run_id(deployment.deployment_id, number)
-        self._storage = Path(deployment.storage)
-        self._metrics = PipelineMetrics(run, self._storage)
+        deployment_id = incarnation.deployment.deployment_id
+        self._metrics = PipelineMetrics(run_id(deployment_id, number), incarnation.storage)
         self._intake = Intake(state.condition, self._count_received)
-        self.opening = opening = Opening(
-            deployment, sessions, references, state, approval, fence, self._metrics, log, self._note_arrival, number
-        )
+        self.opening = opening = Opening(incarnation, self._metrics, self._note_arrival, number)
         self._transactions = IncarnationTransactions(state.condition, self._intake, lambda: self._metrics.counters().transactions)
-        self._checkpointer = Checkpointer(deployment, state, opening, self._intake, self._transactions, checkpoints, log)
-        self.requests = PipelineRequests(
-            deployment, state, opening, self._intake, self._transactions, self._checkpointer, self._metrics, failed
-        )
-        group = f"{deployment.deployment_id}-first-queries"
-        self._first_queries = FirstQueries(sessions.small.sparkContext, group, log)
+        self._checkpointer = Checkpointer(incarnation, opening, self._intake, self._transactions)
+        self.requests = PipelineRequests(incarnation, opening, self._intake, self._transactions, self._checkpointer, self._metrics)
+        group = f"{deployment_id}-first-queries"
+        self._first_queries = FirstQueries(incarnation.sessions.small.sparkContext, group, incarnation.log)
 
     @property
     def stream_program(self) -> StreamProgram | None:
@@ -80,12 +53,10 @@ class Attempt:
 
         :raises Exception: if it ends in another way
         """
-        with within_storage(self._storage):
+        with within_storage(self._incarnation.storage):
             live = self.opening.open()
             self.requests.begin_activity(live)
-            StepLoop(
-                live, self._state, self._intake, self._transactions, self._checkpointer, self._fence, self._first_queries
-            ).run()
+            StepLoop(self._incarnation, live, self._intake, self._transactions, self._checkpointer, self._first_queries).run()
 
     def keep_last_step(self) -> None:
         """Save the steps before one that failed, if no journal has them."""

@@ -5,19 +5,16 @@ from __future__ import annotations
 import threading
 import time
 
-from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.spark.failures import failure_text
 from airflow_pipelines.engine.storage.fence import OvertakenError
 from airflow_pipelines.engine.storage.problems import STORAGE_CODES
 from airflow_pipelines.engine.streams.runtime import StreamProgramFailure
-from airflow_pipelines.host.checkpoints.checkpoint_requests import CheckpointRequests
 from airflow_pipelines.host.inputs.intake import Intake
+from airflow_pipelines.host.runs.incarnation import Incarnation
 from airflow_pipelines.host.runs.opening import Opening
 from airflow_pipelines.host.state.failures import as_problem
-from airflow_pipelines.host.state.pipeline_log import PipelineLog
-from airflow_pipelines.host.state.run_state import RunState
 from airflow_pipelines.host.steps.checkpointing import save_checkpoint, save_recovery_point, show_end_of_streams
 from airflow_pipelines.host.steps.live import LivePipeline
 from airflow_pipelines.host.steps.transactions import IncarnationTransactions
@@ -32,22 +29,13 @@ TRANSACTION_IN_PROGRESS = "TransactionInProgress"
 class Checkpointer:
     """The schedule of checkpoints, and their results; ``requests`` has them by number."""
 
-    def __init__(
-        self,
-        deployment: Deployment,
-        state: RunState,
-        opening: Opening,
-        intake: Intake,
-        transactions: IncarnationTransactions,
-        requests: CheckpointRequests,
-        log: PipelineLog,
-    ) -> None:
-        self.requests = requests
-        self._pipeline = deployment.pipeline_name
-        self._state = state
+    def __init__(self, incarnation: Incarnation, opening: Opening, intake: Intake, transactions: IncarnationTransactions) -> None:
+        self.requests = incarnation.checkpoints
+        self._pipeline = incarnation.deployment.pipeline_name
+        self._state = incarnation.state
         self._opening = opening
         self._intake = intake
-        self._log = log
+        self._log = incarnation.log
         self._transactions = transactions
         self._delayed: list[int] = []
         self._lock = threading.Lock()
@@ -64,7 +52,7 @@ class Checkpointer:
         :returns: the number of the request
         :raises Problem: if storage is switched off, or no checkpoint could go on from the position of an input
         """
-        self._opening.require_storage()
+        self._opening.options.require_storage()
         _require_positions(live)
         number = self.requests.request()
         if self._transactions.current is not None:
@@ -144,7 +132,7 @@ class Checkpointer:
         :raises StreamProgramFailure: if the stream program fails at it
         """
         live.endpoints.inputs.set_active(False)
-        self._opening.require_storage()
+        self._opening.options.require_storage()
         _require_positions(live)
         self._wait_for_outputs(live)
         if not self._opening.options.checkpoint_during_suspend:

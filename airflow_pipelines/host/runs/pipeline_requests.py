@@ -6,12 +6,10 @@ Any thread may call all methods. Work that has to be done between two steps is h
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
-from uuid import UUID
 
-from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.dataflow import dataflow
@@ -30,12 +28,12 @@ from airflow_pipelines.host.metrics.stream_statistics import statistics_to_wire
 from airflow_pipelines.host.metrics.time_series import TimeSeries
 from airflow_pipelines.host.outputs.listeners import Listener
 from airflow_pipelines.host.runs.checkpointer import TRANSACTION_IN_PROGRESS, Checkpointer
+from airflow_pipelines.host.runs.incarnation import Incarnation
 from airflow_pipelines.host.runs.opening import Opening
 from airflow_pipelines.host.runs.sampled_metrics import counters, figures
 from airflow_pipelines.host.state.clock import describe_time
 from airflow_pipelines.host.state.failures import as_problem
 from airflow_pipelines.host.state.front_ends import front_end_for
-from airflow_pipelines.host.state.run_state import RunState
 from airflow_pipelines.host.steps.live import LivePipeline
 from airflow_pipelines.host.steps.transactions import IncarnationTransactions
 from airflow_pipelines.program.sources import ProgramSource
@@ -50,27 +48,22 @@ class PipelineRequests:
 
     def __init__(
         self,
-        deployment: Deployment,
-        state: RunState,
+        incarnation: Incarnation,
         opening: Opening,
         intake: Intake,
         transactions: IncarnationTransactions,
         checkpointer: Checkpointer,
         metrics: PipelineMetrics,
-        failed_attempts: Mapping[UUID, str],
     ) -> None:
-        """Answer for one attempt to run the incarnation.
-
-        :param failed_attempts: the reason for the end of each earlier attempt, by the id of its counters
-        """
-        self._deployment = deployment
-        self._state = state
+        """Answer for one attempt to run the incarnation."""
+        self._deployment = incarnation.deployment
+        self._state = incarnation.state
         self._opening = opening
         self._intake = intake
         self._transactions = transactions
         self._checkpointer = checkpointer
         self._metrics = metrics
-        self._failed_attempts = failed_attempts
+        self._failed_attempts = incarnation.failed
         self.series = TimeSeries()
         self.activity = Activity()
 

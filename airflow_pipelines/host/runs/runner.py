@@ -21,6 +21,7 @@ from airflow_pipelines.host.changes.approval import Approval
 from airflow_pipelines.host.checkpoints.checkpoint_requests import CheckpointRequests
 from airflow_pipelines.host.queries.queries import Queries
 from airflow_pipelines.host.runs.attempt import Attempt, run_id
+from airflow_pipelines.host.runs.incarnation import Incarnation
 from airflow_pipelines.host.runs.pipeline_requests import PipelineRequests
 from airflow_pipelines.host.runs.restarts import Restart, Restarts
 from airflow_pipelines.host.runs.spark_health import spark_problem
@@ -53,10 +54,12 @@ class PipelineRunner:
         self._fence = FenceWatch(self.log)
         self.approval = Approval(deployment, state, self._fence, self.log)
         self.checkpoints = CheckpointRequests(deployment.deployment_id)
-        self._references = references
         self._restarts = Restarts()
         self._failed: dict[UUID, str] = {}
-        self._attempt = self._next_attempt()
+        self._incarnation = Incarnation(
+            deployment, sessions, references, state, self.approval, self._fence, self.checkpoints, self.log, self._failed
+        )
+        self._attempt = Attempt(self._incarnation, self._restarts.attempt)
         self._thread = threading.Thread(target=self._run, name=f"pipeline {deployment.pipeline_name}", daemon=True)
 
     def start(self) -> None:
@@ -187,7 +190,7 @@ class PipelineRunner:
         self._attempt.end(problem)
         self._wait(restart.delay_s)
         self._attempt.close()
-        self._attempt = self._next_attempt()
+        self._attempt = Attempt(self._incarnation, self._restarts.attempt)
 
     def _wait(self, delay_s: float) -> None:
         """Wait for the next attempt. Hold the storage meanwhile: if a later run has taken it, this run must end."""
@@ -203,20 +206,6 @@ class PipelineRunner:
 
     def _has_to_end(self) -> bool:
         return self._state.taken_down or self._state.desired is RuntimeStatus.SUSPENDED
-
-    def _next_attempt(self) -> Attempt:
-        return Attempt(
-            self._restarts.attempt,
-            self.deployment,
-            self._sessions,
-            self._references,
-            self._state,
-            self.approval,
-            self._fence,
-            self.checkpoints,
-            self.log,
-            self._failed,
-        )
 
     def _problem(self, failure: Exception) -> Problem | None:
         """Log the failure that ended the incarnation, and return its deployment error.

@@ -7,8 +7,7 @@ from airflow_pipelines.host.inputs.intake import Intake
 from airflow_pipelines.host.inputs.step_input import StepInput
 from airflow_pipelines.host.queries.first_queries import FirstQueries
 from airflow_pipelines.host.runs.checkpointer import Checkpointer
-from airflow_pipelines.host.state.fence_watch import FenceWatch
-from airflow_pipelines.host.state.run_state import RunState
+from airflow_pipelines.host.runs.incarnation import Incarnation
 from airflow_pipelines.host.steps.live import LivePipeline
 from airflow_pipelines.host.steps.transactions import IncarnationTransactions, Transaction
 
@@ -18,20 +17,19 @@ class StepLoop:
 
     def __init__(
         self,
+        incarnation: Incarnation,
         live: LivePipeline,
-        state: RunState,
         intake: Intake,
         transactions: IncarnationTransactions,
         checkpointer: Checkpointer,
-        fence: FenceWatch,
         first_queries: FirstQueries,
     ) -> None:
         self._live = live
-        self._state = state
+        self._state = incarnation.state
         self._intake = intake
         self._transactions = transactions
         self._checkpointer = checkpointer
-        self._fence = fence
+        self._fence = incarnation.fence
         self._first_queries = first_queries
 
     def run(self) -> None:

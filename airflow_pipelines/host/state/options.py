@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from airflow_pipelines.common.references import NO_REFERENCES, References
+from airflow_pipelines.contract.error_codes import ErrorCode
+from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.runtime_config import DevTweaks, RuntimeConfig, Sync
 from airflow_pipelines.contract.statuses import CrashGuarantee
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
@@ -79,6 +81,18 @@ class RuntimeOptions:
             variables={name: references.value(f"${{env:{name}}}") for name in config.env},
             memory_limit=_memory_limit(config),
         )
+
+    def require_storage(self) -> None:
+        """Refuse operations that need storage if there is none.
+
+        :raises Problem: if storage is switched off
+        """
+        if not self.storage:
+            raise Problem(
+                ErrorCode.STORAGE_REQUIRED,
+                "Checkpoints and a graceful stop need storage, which is switched off for this pipeline ('storage': false). "
+                "Stop it with force, or switch storage on.",
+            )
 
     def completed(self, run: StreamRun) -> RuntimeOptions:
         """Return the options with the stream program's checkpoint interval, unless an interval is configured.
