@@ -100,23 +100,11 @@ class OutputEndpoint:
         self._resumed_step: int | None = None
         self._sink: Sink
         if delivery is Delivery.IN_STEP:
-            self._sink = InStepSink(open_transport, self._count_written, self._fail)
+            self._sink = InStepSink(open_transport, self)
         else:
             limits = QueueLimits(options.max_queued_records, options.queued_bytes)
             self._queue = DeliveryQueue(limits, services.store)
-            self._sink = QueuedSink(
-                self.name,
-                key,
-                self._queue,
-                services.session,
-                lambda: ThreadProperties.of_this_thread(services.session.sparkContext).apply,
-                open_transport,
-                self._opening.write,
-                self._count_written,
-                self._fail,
-                self._trouble,
-                services.wake,
-            )
+            self._sink = QueuedSink(self.name, key, self._queue, services.session, open_transport, self)
 
     def open(self, resumed_step: int | None, begun: float) -> None:
         """Open the sink.
@@ -385,7 +373,22 @@ class OutputEndpoint:
             then = "A restart loses all rows, for there is no storage: put the target right, restart, and push them again."
         return f"output {self.name} has failed: {self.health.fatal}. {then}"
 
-    def _count_written(self, records: int, size_bytes: int) -> None:
+    # What its sink tells it.
+
+    def inherit_properties(self) -> Callable[[], None]:
+        """See :meth:`SinkOwner.inherit_properties`."""
+        return ThreadProperties.of_this_thread(self._services.session.sparkContext).apply
+
+    def note_opened(self) -> None:
+        """See :meth:`SinkOwner.note_opened`."""
+        self._opening.write()
+
+    def wake(self) -> None:
+        """See :meth:`SinkOwner.wake`."""
+        self._services.wake()
+
+    def count_written(self, records: int, size_bytes: int) -> None:
+        """See :meth:`SinkOwner.count_written`."""
         self.metrics.transmitted_records += records
         self.metrics.transmitted_bytes += size_bytes
         errors, count = self._left_out.take()
@@ -396,13 +399,15 @@ class OutputEndpoint:
             known.extend(listed, count)
             self._log.warn_limited(self.name, "output %s: %d rows are left out, the last: %s", self.name, count, listed[-1].message)
 
-    def _fail(self, error: Exception) -> None:
+    def fail(self, error: Exception) -> None:
+        """See :meth:`SinkOwner.fail`."""
         self._left_out.clear()
         self.health.fatal = self._log.redact(str(error)) or type(error).__name__
         self.metrics.transport_errors.add(CountedError("transport", self.health.fatal))
         self._log.failure("output %s cannot go on: %s", self.name, "".join(traceback.format_exception(error)).rstrip())
 
-    def _trouble(self, failure: TransientConnectorFailure | None, wait_s: float) -> None:
+    def note_trouble(self, failure: TransientConnectorFailure | None, wait_s: float) -> None:
+        """See :meth:`SinkOwner.note_trouble`."""
         if failure is None:
             if self.health.trouble is not None:
                 self.health.trouble = None

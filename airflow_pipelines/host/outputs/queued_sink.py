@@ -21,7 +21,7 @@ from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.engine.storage.errors import StorageError
 from airflow_pipelines.host.inputs.backoff import BackOff
 from airflow_pipelines.host.outputs.delivery_queue import DeliveryQueue
-from airflow_pipelines.host.outputs.sinks import Failed, ResumedOutput, Written
+from airflow_pipelines.host.outputs.sinks import ResumedOutput, SinkOwner
 from airflow_pipelines.host.outputs.step_changes import StepChanges, shown_number
 
 CLOSE_S: Final = 5.0
@@ -42,13 +42,8 @@ class QueuedSink:
         key: tuple[str, ...],
         queue: DeliveryQueue,
         session: SparkSession,
-        inherit: Callable[[], Callable[[], None]],
         open_transport: Callable[[], OutputTransport],
-        was_opened: Callable[[], None],
-        written: Written,
-        failed: Failed,
-        troubled: Callable[[TransientConnectorFailure | None, float], None],
-        wake: Callable[[], None],
+        owner: SinkOwner,
     ) -> None:
         """Create the sink; nothing is opened yet.
 
@@ -56,14 +51,8 @@ class QueuedSink:
         :param key: the columns of its index
         :param queue: the changes to write
         :param session: the session that sorts large deltas
-        :param inherit: called by the thread that starts the output; returns a function with which the output's thread takes over
-            its job properties
         :param open_transport: makes the target's transport
-        :param was_opened: called when the target was opened for the first time
-        :param written: called with the numbers of records and bytes that were written
-        :param failed: called when the output cannot go on
-        :param troubled: called with a transient failure and the seconds until the next try, and with None once the output works
-        :param wake: called when something was delivered, or when the output cannot go on
+        :param owner: the output that it belongs to
         """
         self.failure: StorageError | FatalConnectorFailure | None = None
         """The error for which the pipeline cannot go on."""
@@ -76,13 +65,8 @@ class QueuedSink:
         self._key = key
         self._queue = queue
         self._session = session
-        self._inherit = inherit
         self._open_transport = open_transport
-        self._was_opened = was_opened
-        self._written = written
-        self._failed = failed
-        self._troubled = troubled
-        self._wake = wake
+        self._owner = owner
         self._resumed: ResumedOutput | None = None
         self._opened = False
         self._transport: OutputTransport | None = None
@@ -95,7 +79,9 @@ class QueuedSink:
 
     def start(self) -> None:
         """Start the thread that writes."""
-        self._thread = threading.Thread(target=self._run, args=(self._inherit(),), name=f"output {self._name}", daemon=True)
+        self._thread = threading.Thread(
+            target=self._run, args=(self._owner.inherit_properties(),), name=f"output {self._name}", daemon=True
+        )
         self._thread.start()
 
     def write(self, part: StepChanges, changes: Callable[[], Changes]) -> None:  # noqa: ARG002 - the protocol's signature
@@ -125,10 +111,10 @@ class QueuedSink:
         except Exception as error:  # noqa: BLE001  whatever a sink raises ends this output only
             if not self._queue.wait_closed(0):
                 # Waiting changes stay in the queue, for a start with a repaired target.
-                self._failed(error)
+                self._owner.fail(error)
         finally:
             self._close_transport()
-            self._wake()
+            self._owner.wake()
 
     def _write_all(self) -> None:
         while not self._queue.wait_closed(0):
@@ -138,7 +124,7 @@ class QueuedSink:
             except TransientConnectorFailure as failure:
                 self._close_transport()
                 wait_s = self._back_off.next_s()
-                self._troubled(failure, wait_s)
+                self._owner.note_trouble(failure, wait_s)
                 self._queue.wait_closed(wait_s)
 
     def _write_on(self) -> None:
@@ -150,16 +136,16 @@ class QueuedSink:
             self._go_on(transport, committed, self._resumed)
         if not self._opened:
             self._opened = True
-            self._was_opened()
+            self._owner.note_opened()
         self._works()
         while (part := self._next(transport, committed)) is not None:
             if committed is None or part.number > committed:
                 number = part.number if isinstance(transport, CommitsSteps) else part.step
                 records, size = transport.write(number, part.in_order(self._session, self._key))
-                self._written(records, size)
+                self._owner.count_written(records, size)
             self._queue.delivered_first(part.number)
             self._works()
-            self._wake()
+            self._owner.wake()
 
     def _next(self, transport: OutputTransport, committed: int | None) -> StepChanges | None:
         """Wait for the oldest changes and return them, or None after the end."""
@@ -212,7 +198,7 @@ class QueuedSink:
 
     def _works(self) -> None:
         self._back_off.reset()
-        self._troubled(None, 0.0)
+        self._owner.note_trouble(None, 0.0)
 
     def _close_transport(self) -> None:
         transport, self._transport = self._transport, None
@@ -225,4 +211,4 @@ class QueuedSink:
         except StorageError as error:
             self.failure = error
         except Exception as error:  # noqa: BLE001  all that was acknowledged is in the target, and the rest is kept
-            self._troubled(TransientConnectorFailure(f"while closing: {error}"), 0.0)
+            self._owner.note_trouble(TransientConnectorFailure(f"while closing: {error}"), 0.0)

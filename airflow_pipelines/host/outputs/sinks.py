@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from airflow_pipelines.connectors.base import FatalConnectorFailure, OutputTransport, Rewindable
+from airflow_pipelines.connectors.base import FatalConnectorFailure, OutputTransport, Rewindable, TransientConnectorFailure
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.engine.storage.errors import StorageError
 from airflow_pipelines.host.outputs.step_changes import StepChanges
@@ -51,10 +51,26 @@ class Sink(Protocol):
         """Close the target."""
 
 
-Written = Callable[[int, int], None]
-"""A callback that gets the numbers of records and bytes that were written."""
-Failed = Callable[[Exception], None]
-"""A callback that gets the error after which a sink cannot go on."""
+class SinkOwner(Protocol):
+    """The output that a sink belongs to, which notes what becomes of it. The sink's thread calls all methods."""
+
+    def inherit_properties(self) -> Callable[[], None]:
+        """Return a function with which the thread of the sink takes over the job properties of the calling thread."""
+
+    def note_opened(self) -> None:
+        """Note that the target was opened for the first time."""
+
+    def count_written(self, records: int, size_bytes: int) -> None:
+        """Count what was written."""
+
+    def fail(self, error: Exception) -> None:
+        """Note the error after which the sink cannot go on."""
+
+    def note_trouble(self, failure: TransientConnectorFailure | None, wait_s: float) -> None:
+        """Note a transient failure and the seconds until the next try, or with None that the sink works."""
+
+    def wake(self) -> None:
+        """Wake those who wait for deliveries: something was delivered, or the sink cannot go on."""
 
 
 class InStepSink:
@@ -62,11 +78,14 @@ class InStepSink:
 
     is_queue = False
 
-    def __init__(self, open_transport: Callable[[], OutputTransport], written: Written, failed: Failed) -> None:
-        """Create the sink; nothing is opened yet."""
+    def __init__(self, open_transport: Callable[[], OutputTransport], owner: SinkOwner) -> None:
+        """Create the sink; nothing is opened yet.
+
+        :param open_transport: makes the target's transport
+        :param owner: the output that it belongs to
+        """
         self._open_transport = open_transport
-        self._written = written
-        self._failed = failed
+        self._owner = owner
         self._transport: OutputTransport | None = None
 
     def open(self, resumed: ResumedOutput | None) -> None:
@@ -84,7 +103,7 @@ class InStepSink:
             # The run fails, not this output.
             raise
         except Exception as error:  # noqa: BLE001  whatever a sink raises ends this output only
-            self._failed(error)
+            self._owner.fail(error)
 
     def start(self) -> None:
         """Do nothing: no changes wait."""
@@ -101,9 +120,9 @@ class InStepSink:
         except (StorageError, FatalConnectorFailure):
             raise
         except Exception as error:  # noqa: BLE001  whatever a sink raises ends this output only
-            self._failed(error)
+            self._owner.fail(error)
             return
-        self._written(records, size)
+        self._owner.count_written(records, size)
 
     def close(self) -> None:
         """Close the target."""
@@ -113,4 +132,4 @@ class InStepSink:
         try:
             transport.close()
         except Exception as error:  # noqa: BLE001  whatever a sink raises ends this output only
-            self._failed(error)
+            self._owner.fail(error)

@@ -140,19 +140,23 @@ class Run:
         self.failures: list[Exception] = []
         self.troubles: list[str] = []
         self.written = Counter[str]()
-        self.sink = QueuedSink(
-            "v.out",
-            case.key,
-            self.queue,
-            cast(SparkSession, None),
-            lambda: lambda: None,
-            case.new,
-            lambda: None,
-            self._count,
-            self.failures.append,
-            lambda failure, _: None if failure is None else self.troubles.append(str(failure)),
-            lambda: None,
-        )
+        self.sink = QueuedSink("v.out", case.key, self.queue, cast(SparkSession, None), case.new, self)
+
+    def inherit_properties(self) -> Callable[[], None]:
+        return lambda: None
+
+    def note_opened(self) -> None:
+        pass
+
+    def fail(self, error: Exception) -> None:
+        self.failures.append(error)
+
+    def note_trouble(self, failure: TransientConnectorFailure | None, wait_s: float) -> None:
+        if failure is not None:
+            self.troubles.append(str(failure))
+
+    def wake(self) -> None:
+        pass
 
     def start(self, *parts: StepChanges, resumed: ResumedOutput | None = None) -> Run:
         for each in parts:
@@ -175,8 +179,8 @@ class Run:
     def end(self) -> None:
         self.sink.close()
 
-    def _count(self, records: int, size: int) -> None:
-        self.written.update(records=records, bytes=size)
+    def count_written(self, records: int, size_bytes: int) -> None:
+        self.written.update(records=records, bytes=size_bytes)
 
 
 class OutputConformance:

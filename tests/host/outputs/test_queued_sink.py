@@ -48,22 +48,25 @@ class Output:
         self.troubles: list[str | None] = []
         self.woken = threading.Event()
         self.opened = threading.Event()
-        self.sink = QueuedSink(
-            "v.out",
-            (),
-            self.queue,
-            NO_SESSION,
-            lambda: lambda: None,
-            open_transport,
-            self.opened.set,
-            self._count,
-            lambda error: self.failures.append(str(error)),
-            lambda failure, _: self.troubles.append(None if failure is None else str(failure)),
-            self.woken.set,
-        )
+        self.sink = QueuedSink("v.out", (), self.queue, NO_SESSION, open_transport, self)
 
-    def _count(self, records: int, size: int) -> None:
-        self.written = [self.written[0] + records, self.written[1] + size]
+    def inherit_properties(self) -> Callable[[], None]:
+        return lambda: None
+
+    def note_opened(self) -> None:
+        self.opened.set()
+
+    def count_written(self, records: int, size_bytes: int) -> None:
+        self.written = [self.written[0] + records, self.written[1] + size_bytes]
+
+    def fail(self, error: Exception) -> None:
+        self.failures.append(str(error))
+
+    def note_trouble(self, failure: TransientConnectorFailure | None, wait_s: float) -> None:
+        self.troubles.append(None if failure is None else str(failure))
+
+    def wake(self) -> None:
+        self.woken.set()
 
     def run(self, resumed: ResumedOutput | None = None) -> Output:
         self.sink.open(resumed)
