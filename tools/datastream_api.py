@@ -29,7 +29,7 @@ MODULES = (
     "datastream.common",
 )
 
-_KEPT = "kept, no effect: "
+_ACCEPTED = "accepted, no effect: "
 SAME_AS = "The same as "
 
 
@@ -118,7 +118,7 @@ def _names(signature: inspect.Signature, *, skip: bool) -> tuple[str, ...]:
 def _remark(function: Any) -> str:
     why = why_no_effect(function)
     if why is not None:
-        return f"{_KEPT}{why}"
+        return f"{_ACCEPTED}{why}"
     plain = inspect.unwrap(function)
     hints = getattr(plain, "__annotations__", {})
     return "refused" if hints.get("return") in ("NoReturn", typing.NoReturn) else ""
@@ -141,7 +141,7 @@ def tables(found: list[Entry]) -> dict[str, str]:
     :returns: the text of each table
     """
     kept = [
-        f"| `{entry.signature}` | {entry.remark.removeprefix('kept, no effect: ')} |"
+        f"| `{entry.signature}` | {entry.remark.removeprefix('accepted, no effect: ')} |"
         for entry in found
         if "no effect" in entry.remark
     ]

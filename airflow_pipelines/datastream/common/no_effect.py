@@ -1,4 +1,4 @@
-"""Settings that are kept without effect here: marked in the code, logged once, and listed in docs/datastream.md."""
+"""Settings that are accepted without effect here: marked in the code, logged once, and listed in docs/datastream.md."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MARK = "__why_no_effect__"
 
 
 def no_effect(why: str) -> Callable[[_F], _F]:
-    """Mark a method whose value is kept without effect. Its first call in a process is logged.
+    """Mark a method whose value is accepted without effect. Its first call in a process is logged.
 
     :param why: the reason, a clause such as ``"state is kept in pages, not in RocksDB"``
     :returns: the decorator
@@ -43,4 +43,4 @@ def why_no_effect(method: Any) -> str | None:
 
 @functools.cache
 def _say_once(name: str, why: str) -> None:
-    _log.warning("%s has no effect here: %s. Its value is kept.", name.removesuffix(".__init__"), why)
+    _log.warning("%s has no effect here: %s", name.removesuffix(".__init__"), why)

@@ -30,7 +30,7 @@ _IN_ORDER = "each file is read by one task, in the order of the files' names"
 
 @dataclass(frozen=True)
 class FileEnumeratorProvider:
-    """The enumeration of files of a source, and whether several tasks can read one file. It is kept without effect.
+    """The enumeration of files of a source, and whether several tasks can read one file. It is accepted without effect.
 
     :param splittable: True if several tasks may read one file
 
@@ -63,7 +63,7 @@ class FileEnumeratorProvider:
 
 @dataclass(frozen=True)
 class FileSplitAssignerProvider:
-    """The assignment of files to tasks. It is kept without effect.
+    """The assignment of files to tasks. It is accepted without effect.
 
     :param by_locality: True if a task reads files that are near to it
 
