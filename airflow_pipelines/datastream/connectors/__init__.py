@@ -32,6 +32,7 @@ from airflow_pipelines.datastream.connectors.kafka import (
     Semantic,
 )
 from airflow_pipelines.datastream.connectors.number_sequence import NumberSequenceSource
+from airflow_pipelines.streams.sinks import SinkWriter
 
 __all__ = [
     "BucketAssigner",
@@ -67,6 +68,7 @@ __all__ = [
     "RollingPolicy",
     "Semantic",
     "Sink",
+    "SinkWriter",
     "Source",
     "StreamFormat",
     "StreamingFileSink",

@@ -23,8 +23,7 @@ class Sink(sinks.Sink):
     """A sink for elements. Derive custom sinks from this class.
 
     >>> from airflow_pipelines.datastream import StreamExecutionEnvironment
-    >>> from airflow_pipelines.datastream.connectors import Sink
-    >>> from airflow_pipelines.streams.sinks import SinkWriter
+    >>> from airflow_pipelines.datastream.connectors import Sink, SinkWriter
     >>> class Sales(Sink):
     ...     def open(self, subtask):
     ...         return SalesOfTask()
