@@ -148,6 +148,13 @@ class Registry:
         with Session(self._engine) as session:
             return [_record(row) for row in session.scalars(statement)]
 
+    def newest_host(self, kind: str) -> HostRecord | None:
+        """Return the host of a kind that was submitted last, ended or not; None if there is none."""
+        statement = select(HostRow).where(HostRow.kind == kind).order_by(HostRow.submitted_at.desc()).limit(1)
+        with Session(self._engine) as session:
+            row = session.scalars(statement).first()
+            return None if row is None else _record(row)
+
     def get(self, host_id: UUID) -> HostRecord | None:
         """Return one host, ended or not; None if there is no such host."""
         with Session(self._engine) as session:

@@ -133,16 +133,28 @@ class ClusterHealth:
         return event
 
     def _compiler(self, hosts: Sequence[HostRecord]) -> PartHealth:
-        """Return the health of the compiler. It is always healthy: a host is up, one is starting, or the next use starts one."""
-        return PartHealth(True, self._compiler_message([self._hosts.health(host) for host in hosts]), _describe_hosts(hosts))
+        """Return the health of the compiler: it works if a host is up, one is starting, or the next use starts one.
 
-    def _compiler_message(self, states: Sequence[HostHealth]) -> str:
-        if any(health.state is HostState.UP for health in states):
-            return "The shared host is up"
-        lost = [health.reason for health in states if health.state is HostState.LOST]
-        if lost and len(lost) == len(states):
-            return f"The shared host was lost ({lost[0]}); the next use starts another"
-        return "The shared host is starting" if states else "The shared host is started by its first use"
+        It does not if the last host never came up: the next one will hardly do better.
+        """
+        newest = self._hosts.registry.newest_host(SHARED)
+        # One that was ended without a reason was ended by a person.
+        if newest is not None and newest.heartbeat is None and (newest.ended_at is None or newest.end_reason):
+            health = self._hosts.health(newest)
+            if health.state is HostState.LOST:
+                reason = health.reason.strip().partition("\n")[0]
+                message = f"The shared host did not come up ({reason}); the next use tries again"
+                return PartHealth(False, message, _describe_hosts(hosts))
+        return PartHealth(True, _describe_states([self._hosts.health(host) for host in hosts]), _describe_hosts(hosts))
+
+
+def _describe_states(states: Sequence[HostHealth]) -> str:
+    if any(health.state is HostState.UP for health in states):
+        return "The shared host is up"
+    lost = [health.reason for health in states if health.state is HostState.LOST]
+    if lost and len(lost) == len(states):
+        return f"The shared host was lost ({lost[0]}); the next use starts another"
+    return "The shared host is starting" if states else "The shared host is started by its first use"
 
 
 def _describe_hosts(hosts: Sequence[HostRecord]) -> str:

@@ -98,9 +98,10 @@ class Launcher:
             process = self._submitter.submit(self._request(row, master, conf, defaults or {}))
         except (SubmitError, OSError) as error:
             self._registry.update(host_id, pid=None, machine=None)
-            self._registry.end(host_id)
+            problem = f"{error.filename} cannot be made ({error.strerror or error})" if isinstance(error, OSError) else str(error)
+            self._registry.end(host_id, problem)
             if isinstance(error, OSError):
-                raise SubmitError(f"{error.filename} cannot be made ({error.strerror or error})") from error
+                raise SubmitError(problem) from error
             raise
         self._note_process(host_id, process)
 
