@@ -268,7 +268,7 @@ LEFT_TO_SPARK: Final = [
 ]
 
 
-@pytest.mark.core
+@pytest.mark.core(slow_because="each expression of the table is evaluated by Spark, over usual and extreme values")
 def test_what_is_supported_has_the_answers_of_spark(session: SparkSession) -> None:
     evaluated = assert_alike(session, SUPPORTED)
     assert [text for text in SUPPORTED if not evaluated["tame", text]] == []
@@ -392,7 +392,7 @@ def truths(depth: int) -> st.SearchStrategy[str]:
     )
 
 
-@pytest.mark.core
+@pytest.mark.core(slow_because="Spark evaluates some hundred random expressions, each for itself where one of them fails")
 @settings(
     max_examples=examples("EXPRESSION_EXAMPLES", 12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
