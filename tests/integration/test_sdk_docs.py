@@ -22,7 +22,19 @@ STOPPED: Final = [
     "pipeline.update_runtime()",
 ]
 """The examples of a stopped pipeline, after all others."""
-REFUSED: Final[dict[str, str]] = {}
+REFUSED: Final = {
+    "pipeline.start(bootstrap_policy=BootstrapPolicy.ALLOW)": "cannot start pipeline 'shop'",
+    "pipeline.activate(timeout_s=60)": "InvalidTransition",
+    "pipeline.delete(clear_storage=True)": "StorageStatusImmutableUnlessStopped",
+    'pipeline.testing_force_update_platform_version("0.0.1")': "UnsupportedPipelineAction",
+    'pipeline.stream_picture("graph.svg")': "InvalidParam",
+    'pipeline.pause_connector("orders", "file")': "UnknownInputEndpoint",
+    'pipeline.output_connector_stats("revenue", "out").metrics': "UnknownOutputEndpoint",
+    "pipeline.completion_token_status(token)": "PipelineRestarted",
+    "pipeline.advance_clock(60_000)": "InvalidParam",
+    "pipeline.start_samply_profile(30)": "NotSupported",
+    "pipeline.commit_transaction(number, wait=False)": "pipeline 'shop' has no transaction to commit",
+}
 """The examples that need something that the pipeline of the page does not have, with the error that says so."""
 
 
@@ -62,5 +74,7 @@ def refused_examples(text: str, namespace: dict[str, Any]) -> dict[str, str]:
         try:
             exec(compile(example, str(DOCS), "exec"), namespace)
         except (PipelinesError, RuntimeError) as error:
-            refused[example] = error.error_code if isinstance(error, PipelineAPIError) else str(error)
+            refused[example] = error.error_code if isinstance(error, PipelineAPIError) else re.split(" now|: ", str(error))[0]
+    # The rest of the page goes on with a running pipeline.
+    exec("pipeline.start(bootstrap_policy=BootstrapPolicy.ALLOW)", namespace)
     return refused
