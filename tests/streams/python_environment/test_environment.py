@@ -141,6 +141,13 @@ def test_a_requirement_that_cannot_be_installed_is_named(tmp_path: Path, monkeyp
     assert not list((tmp_path / "cache").glob(_ENVIRONMENTS))
 
 
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The installer remembers what it has built by its path, also for tests of another run."""
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "installer"))
+    monkeypatch.setenv("PIP_CACHE_DIR", str(tmp_path / "installer"))
+
+
 _MAKE = """
 import sys
 from pathlib import Path
