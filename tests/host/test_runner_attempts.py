@@ -16,6 +16,7 @@ from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.engine.storage.fence import OvertakenError
 from airflow_pipelines.host.runs import runner as module
+from airflow_pipelines.host.runs.incarnation import Incarnation
 from airflow_pipelines.host.runs.runner import PipelineRunner
 from airflow_pipelines.host.state.run_state import SuspendedEarly
 from airflow_pipelines.program.sources import ProgramSource
@@ -35,7 +36,7 @@ class Attempts:
         self.numbers: list[int] = []
         self.told: list[str] = []
 
-    def __call__(self, number: int, *_: object) -> SimpleNamespace:
+    def __call__(self, incarnation: Incarnation, number: int) -> SimpleNamespace:
         self.numbers.append(number)
 
         def run() -> None:
