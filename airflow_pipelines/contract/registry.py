@@ -25,6 +25,8 @@ class Base(DeclarativeBase):
 
 SHARED = "shared"
 """The kind of the host that the pipelines of a store share."""
+MAX_REASON = 1024
+"""The maximum length of the reason for the end of a host."""
 
 
 class HostRow(Base):
@@ -52,7 +54,7 @@ class HostRow(Base):
     heartbeat: Mapped[float | None] = mapped_column(Float, nullable=True)
     """The time of the last heartbeat, in seconds since the epoch by the host's clock; None until the host has registered."""
     ended_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True), nullable=True)
-    end_reason: Mapped[str | None] = mapped_column(String(1024), nullable=True)
+    end_reason: Mapped[str | None] = mapped_column(String(MAX_REASON), nullable=True)
     """The reason why the host ended, if it could record one itself."""
     slot: Mapped[str | None] = mapped_column(String(16), nullable=True)
     """``shared`` for the store's shared host until it is ended; None for all others, whose number is not limited."""
@@ -136,9 +138,10 @@ class Registry:
     def end(self, host_id: UUID, reason: str | None = None) -> None:
         """Declare a host ended: it must not run anything from now on.
 
-        :param reason: the reason, if its pipelines should learn it
+        :param reason: the reason, if its pipelines should learn it; a long one, such as one with lines of a log, is cut
         """
-        self.update(host_id, ended_at=datetime.now(UTC), end_reason=reason, slot=None)
+        kept = None if reason is None else reason[:MAX_REASON]
+        self.update(host_id, ended_at=datetime.now(UTC), end_reason=kept, slot=None)
 
     def live_hosts(self, kind: str | None = None) -> list[HostRecord]:
         """Return the hosts that are not declared ended, newest first."""

@@ -54,7 +54,7 @@ class Screen(Protocol):
 
 
 class LogFollower:
-    """The new lines of a pipeline's log, read in a thread of their own."""
+    """A reader of the new lines of a pipeline's log, in a thread of its own."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()

@@ -13,7 +13,7 @@ from uuid import UUID
 import pytest
 
 from airflow_pipelines.common.database import open_database
-from airflow_pipelines.contract.registry import Base, HostRecord, Registry
+from airflow_pipelines.contract.registry import MAX_REASON, Base, HostRecord, Registry
 from airflow_pipelines.service import processes
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.hosts import HostHealth, Hosts, HostState, HostUnreachable
@@ -40,6 +40,17 @@ def test_a_host_that_said_why_it_ends_is_believed_also_when_its_process_is_gone_
     assert hosts.health(host) == HostHealth(HostState.LOST, "its JVM is gone")
     hosts.close()
     engine.dispose()
+
+
+def test_a_long_reason_for_the_end_of_a_host_is_cut(control_plane: ControlPlane, tmp_path: Path) -> None:
+    """PostgreSQL takes no longer text than its column, and the host has to be ended whatever the reason is."""
+    host = host_row(control_plane, tmp_path)
+    control_plane.registry.end(host.host_id, "spark-submit: " + "x" * 5000)
+    ended = control_plane.registry.get(host.host_id)
+    assert ended is not None
+    assert ended.ended_at is not None
+    assert ended.end_reason is not None
+    assert (len(ended.end_reason), ended.end_reason[:14]) == (MAX_REASON, "spark-submit: ")
 
 
 @pytest.mark.processes

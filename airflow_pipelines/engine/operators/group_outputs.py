@@ -171,7 +171,8 @@ def _evaluate_shown(node: Aggregate, items: Sequence[int], versions: _Versions, 
     texts = {at: node.items[at].text for at in items}
     shown_texts = [*texts.values(), *([node.having] if node.having else [])]
     calls = _find_calls_read(node.calls, shown_texts)
-    read = StructType([schema[name] for name in columns_in([*shown_texts, *calls.values()], schema.names) if name != WEIGHT])
+    names = {*columns_in([*shown_texts, *calls.values()], schema.names)} - {WEIGHT}
+    read = StructType([field for field in schema.fields if field.name in names])
     ones = pa.array(np.ones(versions.rows.num_rows, np.int64))
     table = versions.rows.select([column.name for column in read.fields]).append_column(WEIGHT, ones)
     batch = Batch.in_memory(weighted(read), table)

@@ -138,10 +138,12 @@ def _compute_by_arrow(rows: pa.Table, schema: StructType, texts: Sequence[str]) 
     results: dict[str, ArrowColumn] = {}
     for text in texts:
         tree = tree_of(text)
-        if tree is not None:
-            values = every.get(column_name(tree) or ())
-            values = evaluate(tree, columns, rows.num_rows) if values is None else values
-            results |= {} if values is None else {text: values}
+        if tree is None:
+            continue
+        name = column_name(tree)
+        values = every[name] if name in every else evaluate(tree, columns, rows.num_rows)
+        if values is not None:
+            results[text] = values
     return results
 
 

@@ -52,10 +52,10 @@ class Sink(Protocol):
 
 
 class SinkOwner(Protocol):
-    """The output that a sink belongs to, which notes what becomes of it. The sink's thread calls all methods."""
+    """The output that a sink belongs to, which notes what becomes of it. The thread that writes calls the methods."""
 
     def inherit_properties(self) -> Callable[[], None]:
-        """Return a function with which the thread of the sink takes over the job properties of the calling thread."""
+        """Return a function with which another thread takes over the job properties of this one, which starts it."""
 
     def note_opened(self) -> None:
         """Note that the target was opened for the first time."""

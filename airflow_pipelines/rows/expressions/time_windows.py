@@ -66,7 +66,7 @@ class TimeWindows:
 
         :param tree: an expression
 
-        >>> from sqlglot import exp, parse_one
+        >>> from sqlglot import exp
         >>> call = exp.Anonymous(this="window", expressions=[exp.column("at"), exp.Literal.string("10 minutes")])
         >>> TimeWindows.of(call)
         TimeWindows(column='at', length=600000000, slide=600000000, start=0)
@@ -147,5 +147,6 @@ def fixed_length(tree: exp.Expr, units: Collection[str] = _MICROSECONDS.keys()) 
     :param tree: an expression
     :param units: the units that the length may have, in the singular
     """
-    written = _LENGTH.fullmatch(tree.name) if isinstance(tree, exp.Literal) and tree.is_string else None
+    # Spark leaves out blanks around an interval.
+    written = _LENGTH.fullmatch(tree.name.strip()) if isinstance(tree, exp.Literal) and tree.is_string else None
     return int(written[1]) * _MICROSECONDS[written[2].lower()] if written is not None and written[2].lower() in units else None

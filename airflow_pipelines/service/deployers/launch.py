@@ -96,14 +96,18 @@ class Launcher:
         try:
             hand_over(self._settings, host_id)
             process = self._submitter.submit(self._request(row, master, conf, defaults or {}))
-        except (SubmitError, OSError) as error:
-            self._registry.update(host_id, pid=None, machine=None)
-            problem = f"{error.filename} cannot be made ({error.strerror or error})" if isinstance(error, OSError) else str(error)
-            self._registry.end(host_id, problem)
-            if isinstance(error, OSError):
-                raise SubmitError(problem) from error
+        except SubmitError as error:
+            self._end_unstarted(host_id, str(error))
             raise
+        except OSError as error:
+            reason = f"{error.filename} cannot be made ({error.strerror or error})"
+            self._end_unstarted(host_id, reason)
+            raise SubmitError(reason) from error
         self._note_process(host_id, process)
+
+    def _end_unstarted(self, host_id: UUID, reason: str) -> None:
+        self._registry.update(host_id, pid=None, machine=None)
+        self._registry.end(host_id, reason)
 
     def _request(
         self,

@@ -23,7 +23,7 @@ _LOSSES = frozenset({ErrorCode.HOST_LOST, ErrorCode.AUTOMATON_PROVISIONING_TIMEO
 
 
 class HostObserver:
-    """The updates of pipelines' records from their hosts.
+    """An observer of hosts, which updates the records of their pipelines.
 
     :param commits: the writer of the observations
     :param hosts: the hosts of the store

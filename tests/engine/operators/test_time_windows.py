@@ -21,6 +21,7 @@ CALLS: Final = (
     "window(t, '1500 milliseconds', '1 second', '0 seconds')",
     "window((t), '250 microseconds')",
     "(window(t, '10 seconds'))",
+    "window(t, ' 10 seconds ')",
 )
 NOON: Final = datetime(2025, 3, 30, 12)
 TIMES: Final[list[datetime | None]] = [

@@ -20,8 +20,8 @@ from airflow_pipelines.connectors.transports.datagen.scalars import (
     Factor,
     Floats,
     Integers,
-    PointsInTime,
     RandomUuids,
+    Temporals,
     UuidsOfNumbers,
 )
 from airflow_pipelines.connectors.transports.datagen.texts import FakedTexts, NumberTexts, RandomTexts
@@ -254,7 +254,7 @@ def _times(kind: ColumnType, options: FieldOptions, where: str) -> Maker:
     numbers = _numbers(options, default, units, where)
     if kind.is_time and (numbers.start < 0 or numbers.end > _DAY_MS):
         raise PlanProblem(f"{where}: 'range' {list(options.range or ())} goes beyond a day")
-    return PointsInTime(numbers, arrow_type(kind), unit)
+    return Temporals(numbers, arrow_type(kind), unit)
 
 
 def _numbers(options: FieldOptions, default: tuple[int, int], read: Callable[[Any], int], where: str) -> WholeNumbers:

@@ -117,7 +117,7 @@ class Booleans:
 
 
 @dataclass(frozen=True, slots=True)
-class PointsInTime:
+class Temporals:
     """A maker of dates, times, timestamps and intervals from the number that stores them.
 
     :param numbers: the picker of the number of units from zero

@@ -70,6 +70,7 @@ def test_a_tumbling_window_has_the_waterline_of_its_start(analysis: WaterlineAna
     found = analysis.of(block("WINDOW(`t`.`ts`, '2 minutes').`start`", "WINDOW(`t`.`ts`, '2 minutes').`end`"))
     assert "PMOD(UNIX_MICROS(CAST(`__w:t.ts` AS TIMESTAMP)), 120000000)" in found["c0"]
     assert "+ 120000000" in found["c1"]
+    assert analysis.of(block("WINDOW(`t`.`ts`, ' INTERVAL 2 minutes ').`start`"))["c0"] == found["c0"]
     assert analysis.keys(grouped("WINDOW(c1, '1 hour')")).keys() == {"__k0.`start`"}
 
 
