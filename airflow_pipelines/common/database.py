@@ -12,9 +12,10 @@ from typing import Any
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
-from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
+from tenacity import retry_if_exception
 
 from airflow_pipelines.common.private_files import close_to_others
+from airflow_pipelines.common.retries import RetryPolicy
 
 BUSY_TIMEOUT_MS = 15_000
 """The number of milliseconds that a SQLite writer waits for another process's write before it gives up."""
@@ -141,5 +142,4 @@ def _wait_while_busy(action: Callable[[], Any]) -> None:
     SQLite refuses some actions at once, whatever the busy timeout, if another connection to a new database does the same.
     """
     busy = retry_if_exception(lambda error: getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY)
-    wait = wait_random(0.001, 0.02)
-    Retrying(retry=busy, wait=wait, stop=stop_after_delay(BUSY_TIMEOUT_MS / 1000), reraise=True)(action)
+    RetryPolicy(first_wait_s=0.02, longest_wait_s=0.02, limit_s=BUSY_TIMEOUT_MS / 1000).retrying(busy)(action)

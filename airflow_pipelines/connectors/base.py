@@ -6,11 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
+from airflow_pipelines.common.retries import RetryPolicy
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.engine.storage.connector_state import Position
 from airflow_pipelines.rows.changes import TableChanges
+
+CONNECTOR_RETRIES: Final = RetryPolicy(first_wait_s=0.5, longest_wait_s=30.0)
+"""The waits before a source or target that failed for the moment is used again."""
 
 
 @dataclass(frozen=True, slots=True)

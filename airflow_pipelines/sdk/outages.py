@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-import random
 import time
 from typing import Any, Final
 
 import tenacity
 
+from airflow_pipelines.common.retries import RetryPolicy, error_of
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.sdk import wire
 from airflow_pipelines.sdk.errors import PipelineAPIError, PipelineConnectionError, PipelineUnreachableError
@@ -29,8 +29,7 @@ PHASE_CODES: Final = frozenset(
 )
 """The codes of 503s that are about a pipeline and not the service: a runtime request in such a phase is early, not wrong."""
 _AWAY: Final = frozenset({408, 429, 502, 503, 504})
-_FIRST_PAUSE_S: Final = 0.5
-_LONGEST_PAUSE_S: Final = 5.0
+_PAUSES: Final = RetryPolicy(first_wait_s=0.5, longest_wait_s=5.0)
 
 
 def is_outage(error: BaseException | None) -> bool:
@@ -74,20 +73,16 @@ class Patience:
         return isinstance(error, PipelineUnreachableError) or (self._repeatable and wire.is_retryable(error))
 
     def _is_over(self, state: tenacity.RetryCallState) -> bool:
-        if not is_outage(_error_of(state)):
+        if not is_outage(error_of(state)):
             return state.attempt_number > len(wire.RETRY_WAITS_S)
         away_s = 0.0 if self._away_since is None else time.monotonic() - self._away_since
         return away_s >= self._budget_s
 
     def _log_outage(self, state: tenacity.RetryCallState) -> None:
-        error = _error_of(state)
+        error = error_of(state)
         if self._away_since is None and is_outage(error):
             self._away_since = time.monotonic()
             logger.warning("The service is away, and is tried again for up to %g s: %s", self._budget_s, error)
-
-
-def _error_of(state: tenacity.RetryCallState) -> BaseException | None:
-    return state.outcome.exception() if state.outcome is not None else None
 
 
 def _pause_s(state: tenacity.RetryCallState) -> float:
@@ -95,7 +90,6 @@ def _pause_s(state: tenacity.RetryCallState) -> float:
 
     It is short at first, for a service that is back at once, and random, so that waiting clients come at different times.
     """
-    if not is_outage(_error_of(state)):
+    if not is_outage(error_of(state)):
         return wire.RETRY_WAITS_S[min(state.attempt_number, len(wire.RETRY_WAITS_S)) - 1]
-    longest = min(_FIRST_PAUSE_S * 2 ** (state.attempt_number - 1), _LONGEST_PAUSE_S)
-    return random.uniform(longest / 2, longest)  # noqa: S311 - spreading load, not a secret
+    return _PAUSES.wait_s(state.attempt_number)

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx
-import tenacity
+from tenacity import retry_if_exception
 
+from airflow_pipelines.common.retries import RetryPolicy
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.registry import HostRecord
@@ -54,9 +55,7 @@ class ProgramCompiler:
         :param with_dataflow: True to include the dataflow graph in the description
         :raises Problem: when there is no compiler, or it fails
         """
-        attempts = tenacity.Retrying(
-            retry=tenacity.retry_if_exception(is_lost_compiler), stop=tenacity.stop_after_attempt(COMPILE_ATTEMPTS), reraise=True
-        )
+        attempts = RetryPolicy(attempts=COMPILE_ATTEMPTS).retrying(retry_if_exception(is_lost_compiler))
         try:
             return attempts(lambda: compile_source(self._hosts, self.await_host(), source, with_dataflow=with_dataflow))
         except HostTimeout as error:

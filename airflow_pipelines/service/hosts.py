@@ -18,9 +18,10 @@ from typing import Any
 from uuid import UUID
 
 import httpx
-import tenacity
 from sqlalchemy.exc import SQLAlchemyError
+from tenacity import retry_if_exception_type
 
+from airflow_pipelines.common.retries import RetryPolicy
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.registry import SHARED, HostRecord, Registry
@@ -169,12 +170,7 @@ class Hosts:
         """
         if host.url is None:
             raise HostUnreachable("it has not registered an address yet")
-        attempts = tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type(CLOSED),
-            stop=tenacity.stop_after_attempt(3),
-            wait=tenacity.wait_random_exponential(0.05, max=0.5),
-            reraise=True,
-        )
+        attempts = RetryPolicy(first_wait_s=0.05, longest_wait_s=0.5, attempts=3).retrying(retry_if_exception_type(CLOSED))
         try:
             return attempts(
                 self._http.request,

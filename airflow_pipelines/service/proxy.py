@@ -12,11 +12,12 @@ from weakref import WeakKeyDictionary
 
 import anyio
 import httpx
-import tenacity
 from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
+from tenacity import retry_if_exception_type
 
+from airflow_pipelines.common.retries import RetryPolicy
 from airflow_pipelines.contract.problems import QUERY_FAILED_HEADER, READ_ONLY_HEADER, Problem
 from airflow_pipelines.contract.push_keys import IDEMPOTENCY_KEY_HEADER
 from airflow_pipelines.service.control_plane import ControlPlane, Target
@@ -138,9 +139,7 @@ class Proxy:
         return target, await self._send(target, call, repeatable=repeatable)
 
     async def _send(self, target: Target, call: httpx.Request, *, repeatable: bool) -> httpx.Response:
-        attempts = tenacity.AsyncRetrying(
-            retry=tenacity.retry_if_exception_type(CLOSED if repeatable else ()), stop=tenacity.stop_after_attempt(3), reraise=True
-        )
+        attempts = RetryPolicy(attempts=3).retrying_async(retry_if_exception_type(CLOSED if repeatable else ()))
 
         async def send() -> httpx.Response:
             return await self._client().send(call, stream=True)

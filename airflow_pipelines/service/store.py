@@ -11,7 +11,6 @@ from enum import Enum
 from typing import Any, TypeVar
 from uuid import UUID
 
-import tenacity
 from sqlalchemy import (
     JSON,
     DateTime,
@@ -35,8 +34,10 @@ from sqlalchemy import (
 from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError, SQLAlchemyError
 from sqlalchemy.orm import InstrumentedAttribute, Mapped, Session, mapped_column
 from sqlalchemy.schema import CreateColumn
+from tenacity import retry_if_exception
 from uuid6 import uuid7
 
+from airflow_pipelines.common.retries import RetryPolicy
 from airflow_pipelines.contract.enums import StorageStatus
 from airflow_pipelines.contract.registry import Base, TransitionRow
 from airflow_pipelines.contract.statuses import CompilationStatus, ResourcesStatus, RuntimeStatus
@@ -190,11 +191,7 @@ class Store:
         """
         # Of processes that create the same table at once, the slower ones find it at their next attempt. Each lost attempt means
         # that another process has created one more table.
-        look = tenacity.Retrying(
-            retry=tenacity.retry_if_exception(_has_lost_race),
-            stop=tenacity.stop_after_attempt(2 * len(Base.metadata.tables)),
-            reraise=True,
-        )
+        look = RetryPolicy(attempts=2 * len(Base.metadata.tables)).retrying(retry_if_exception(_has_lost_race))
         try:
             look(Base.metadata.create_all, self._engine)
             look(_add_columns, self._engine)

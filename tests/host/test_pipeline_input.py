@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from airflow_pipelines.host.inputs import backoff
+from tests.connectors.waits import set_waits
 from tests.fixtures.followed import ServiceOfOne
 from tests.host.driver import Make, Pipeline
 
@@ -24,8 +24,7 @@ TOTALS = "SELECT * FROM totals ORDER BY customer"
 
 @pytest.fixture
 def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[ServiceOfOne]:
-    monkeypatch.setattr(backoff, "FIRST_S", 0.01)
-    monkeypatch.setattr(backoff, "LONGEST_S", 0.05)
+    set_waits(monkeypatch, first_s=0.01, longest_s=0.05)
     made = ServiceOfOne()
     yield made
     made.close()

@@ -12,17 +12,16 @@ from typing import Any
 
 import pytest
 
-from airflow_pipelines.host.inputs import backoff
 from airflow_pipelines.program.sources import SourceFile
 from tests.connectors.targets import COMMITTING_OUTPUT, MIRRORING_OUTPUT, PLAIN_OUTPUT, TARGETS, Target, registered
+from tests.connectors.waits import set_waits
 from tests.host.driver import Make, Pipeline
 
 
 @pytest.fixture
 def target(monkeypatch: pytest.MonkeyPatch) -> Iterator[Target]:
     """The target of the pipeline's output."""
-    monkeypatch.setattr(backoff, "FIRST_S", 0.01)
-    monkeypatch.setattr(backoff, "LONGEST_S", 0.05)
+    set_waits(monkeypatch, first_s=0.01, longest_s=0.05)
     TARGETS["one"] = made = Target()
     with registered(PLAIN_OUTPUT, COMMITTING_OUTPUT, MIRRORING_OUTPUT):
         yield made

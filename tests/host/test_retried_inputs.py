@@ -9,17 +9,16 @@ from typing import Any
 
 import pytest
 
-from airflow_pipelines.host.inputs import backoff
 from tests.connectors.sources import NUMBER_INPUT, SOURCES, UNSEEKABLE_INPUT, Source
 from tests.connectors.targets import registered
+from tests.connectors.waits import set_waits
 from tests.host.driver import Make, Pipeline
 
 
 @pytest.fixture
 def source(monkeypatch: pytest.MonkeyPatch) -> Iterator[Source]:
     """The source of the pipeline's input."""
-    monkeypatch.setattr(backoff, "FIRST_S", 0.01)
-    monkeypatch.setattr(backoff, "LONGEST_S", 0.05)
+    set_waits(monkeypatch, first_s=0.01, longest_s=0.05)
     SOURCES["one"] = made = Source(*range(1, 6))
     with registered(NUMBER_INPUT, UNSEEKABLE_INPUT):
         yield made

@@ -18,8 +18,8 @@ LIMITS: dict[str, list[tuple[str, str, Any]]] = {
     "reliability.md": [
         ("notices within 3 s and ends with", "host.state.fence_watch:LOOK_S", 3),
         ("waits up to 15 s until the one before has let go of the file", f"{FILES}.line_output:LOCK_S", 15),
-        ("six times in all, and not after two minutes", "engine.storage.remote_calls:ATTEMPTS", 6),
-        ("six times in all, and not after two minutes", "engine.storage.remote_calls:LIMIT_S", 120),
+        ("six times in all, and not after two minutes", "engine.storage.remote_calls:RETRIES.attempts", 6),
+        ("six times in all, and not after two minutes", "engine.storage.remote_calls:RETRIES.limit_s", 120),
     ],
     "connectors.md": [
         ("Without either, a step takes up to 1,000,000 records", "host.inputs.connector_input:STEP_RECORDS", 1_000_000),
@@ -52,7 +52,7 @@ LIMITS: dict[str, list[tuple[str, str, Any]]] = {
         ("(up to 64 MiB, 10,000 steps and 10,000,000 rows", "host.outputs.change_log:ROWS", 10_000_000),
         ("asked for in the last ten minutes)", "host.outputs.change_log:FORGET_S", 600),
         ("in seconds (default 60)", "connectors.transports.url_input:_LINGER_S", 60),
-        ("A broken connection is tried four times", "connectors.transports.http_file:_TRIES", 4),
+        ("A broken connection is tried four times", "connectors.transports.http_file:_RETRIES.attempts", 4),
         ("where each of the newest 10,000 steps ends", "connectors.transports.step_ends:KEPT_STEPS", 10_000),
         ("bytes are looked at every 10,000 changes", "connectors.changes:ROWS_AT_ONCE", 10_000),
         ("has at most (default and most 10,000)", "connectors.changes:ROWS_AT_ONCE", 10_000),
@@ -60,9 +60,9 @@ LIMITS: dict[str, list[tuple[str, str, Any]]] = {
         ("Whenever 1,000 steps have a file each", f"{FILES}.manifest:STEPS_TOGETHER", 1000),
         ("a request has at most (default 1000)", "connectors.transports.http_output:HttpOutputOptions.max_batch_records", 1000),
         ("an answer may take (default 30)", "connectors.transports.http_output:HttpOutputOptions.timeout_secs", 30),
-        ("says so (10 s at most)", "connectors.transports.http_output:_LONGEST_WAIT_S", 10),
-        ("half a second at first and after 30 seconds at most", "host.inputs.backoff:FIRST_S", 0.5),
-        ("half a second at first and after 30 seconds at most", "host.inputs.backoff:LONGEST_S", 30),
+        ("says so (10 s at most)", "connectors.transports.http_output:_RETRIES.longest_wait_s", 10),
+        ("half a second at first and after 30 seconds at most", "connectors.base:CONNECTOR_RETRIES.first_wait_s", 0.5),
+        ("half a second at first and after 30 seconds at most", "connectors.base:CONNECTOR_RETRIES.longest_wait_s", 30),
         ("What is more than 64 MiB waits in files", "host.outputs.delivery_queue:MEMORY_BYTES", 64 * MIB),
         ("waits for up to 10 seconds for targets that work", "host.runs.checkpointer:DELIVER_S", 10),
         ("the newest 100 are kept, over restarts", "connectors.left_out:_MOST_LISTED", 100),
@@ -124,7 +124,7 @@ LIMITS: dict[str, list[tuple[str, str, Any]]] = {
 
 
 def _value(name: str) -> Any:
-    """The value of a constant, the default of a field, or an entry of a dictionary."""
+    """The value of a constant or of its attribute, the default of a field, or an entry of a dictionary."""
     module, _, path = name.partition(":")
     first, _, rest = path.partition(".")
     found = getattr(importlib.import_module(f"airflow_pipelines.{module}"), first)
@@ -132,6 +132,8 @@ def _value(name: str) -> Any:
         return found
     if isinstance(found, dict):
         return found[rest]
+    if not isinstance(found, type):
+        return getattr(found, rest)
     if issubclass(found, BaseModel):
         return found.model_fields[rest].default
     return {field.name: field.default for field in dataclasses.fields(found)}[rest]

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 
-from airflow_pipelines.sdk import wire
+from airflow_pipelines.common.retries import RetryPolicy
+from airflow_pipelines.sdk import outages, wire
 from airflow_pipelines.sdk.client import AsyncPipelineClient, PipelineClient
 from airflow_pipelines.sdk.errors import PipelineAPIError, PipelineConnectionError, PipelineUnreachableError, UntrustedServiceError
 from tests.fixtures.serving import serving
@@ -29,8 +30,7 @@ ASK = "GET pipelines/p"
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("airflow_pipelines.sdk.outages._FIRST_PAUSE_S", 0.01)
-    monkeypatch.setattr("airflow_pipelines.sdk.outages._LONGEST_PAUSE_S", 0.02)
+    monkeypatch.setattr(outages, "_PAUSES", RetryPolicy(first_wait_s=0.02, longest_wait_s=0.02))
     monkeypatch.setattr(wire, "RETRY_WAITS_S", (0.01, 0.01, 0.01))
 
 

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 import httpx
-from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
+from tenacity import retry_if_exception_type
 
+from airflow_pipelines.common.retries import RetryPolicy
 from airflow_pipelines.connectors.base import ConnectorFailure, TransientConnectorFailure
 
 _TRANSIENT = (httpx.codes.REQUEST_TIMEOUT, httpx.codes.TOO_EARLY, httpx.codes.TOO_MANY_REQUESTS)
-_TRIES = 4
-_FIRST_WAIT_S = 0.25
+_RETRIES = RetryPolicy(first_wait_s=0.25, longest_wait_s=2.0, attempts=4)
 _TIMEOUT = httpx.Timeout(60.0, connect=15.0)
 
 
@@ -47,13 +47,8 @@ class HttpFile:
 
         :raises ConnectorFailure: when the server refuses the file, or cannot be reached
         """
-        retrying = Retrying(
-            stop=stop_after_attempt(_TRIES),
-            wait=wait_exponential(multiplier=_FIRST_WAIT_S),
-            retry=retry_if_exception_type(httpx.TransportError),
-            sleep=self._sleep,
-            before_sleep=lambda _: self.disconnect(),
-            reraise=True,
+        retrying = _RETRIES.retrying(
+            retry_if_exception_type(httpx.TransportError), sleep=self._sleep, before_sleep=lambda _: self.disconnect()
         )
         try:
             return retrying(self._next, size)

@@ -12,7 +12,9 @@ from typing import Final
 
 import httpx
 from pydantic import BaseModel, ConfigDict, Field, field_validator
+from tenacity import RetryCallState, retry_if_exception_type
 
+from airflow_pipelines.common.retries import RetryPolicy
 from airflow_pipelines.connectors.base import ConnectorFailure, TransientConnectorFailure
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.definition import Guarantee, OutputContext, OutputDefinition
@@ -26,9 +28,7 @@ _MAY_PASS: Final = frozenset({408, 425, 429})
 """The statuses, besides server errors, of requests that may be accepted later."""
 _OF_CONTENT: Final = frozenset({413, 422})
 """The statuses that are about the content of a request: too large, or something that the server cannot process."""
-_TRIES: Final = 4
-_FIRST_WAIT_S: Final = 0.25
-_LONGEST_WAIT_S: Final = 10.0
+_RETRIES: Final = RetryPolicy(first_wait_s=0.25, longest_wait_s=10.0, attempts=4)
 _SHOWN: Final = 300
 
 
@@ -59,6 +59,17 @@ class HttpOutputOptions(BaseModel):
 
 class _ContentFailure(ConnectorFailure):
     """The error of a server that refuses the content of a request; it may still accept parts of it."""
+
+
+class _BusyServer(TransientConnectorFailure):
+    """The error of a server that may take the request later.
+
+    :param retry_after_s: the seconds to wait that the server asks for, 0 if it does not say
+    """
+
+    def __init__(self, message: str, retry_after_s: float) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
 
 
 class HttpOutput:
@@ -144,32 +155,30 @@ class HttpOutput:
 
     def _post(self, body: bytes, key: str) -> None:
         """Post a request. Retry transient failures a few times, then leave them to a later retry of the whole step."""
-        wait_s = _FIRST_WAIT_S
-        for attempt in itertools.count(1):
-            failure, asked_s = self._try(body, key)
-            if failure is None:
-                return
-            if attempt == _TRIES or self._closed.wait(min(max(wait_s, asked_s), _LONGEST_WAIT_S)):
-                raise failure
-            wait_s *= 2
+        transient = retry_if_exception_type(TransientConnectorFailure)
+        _RETRIES.retrying(transient, before_sleep=self._wait, sleep=lambda _: None)(self._try, body, key)
 
-    def _try(self, body: bytes, key: str) -> tuple[TransientConnectorFailure | None, float]:
-        """Send a request once.
+    def _wait(self, state: RetryCallState) -> None:
+        """Wait before the next attempt; raise the error of the last one if the output is closed meanwhile."""
+        if self._closed.wait(state.upcoming_sleep) and state.outcome is not None:
+            state.outcome.result()
 
-        :returns: None if it was accepted, else the failure; and the number of seconds the server wants to wait for the next try
-        """
+    def _try(self, body: bytes, key: str) -> None:
+        """Send a request once."""
         if self._client is None:
             raise ConnectorFailure("http_output: it is not open")
         headers = {"Content-Type": self._kind, **self._options.headers, IDEMPOTENCY_KEY: key}
         try:
             answer = self._client.post(self._options.path, content=body, headers=headers)
         except httpx.HTTPError as error:
-            return TransientConnectorFailure(f"http_output: {self._shown} cannot be reached: {error or type(error).__name__}"), 0.0
+            raise TransientConnectorFailure(
+                f"http_output: {self._shown} cannot be reached: {error or type(error).__name__}"
+            ) from error
         if answer.is_success:
-            return None, 0.0
+            return
         text = f"http_output: {self._shown} answered {answer.status_code} {answer.reason_phrase}: {excerpt(answer.text, _SHOWN)}"
         if answer.is_server_error or answer.status_code in _MAY_PASS:
-            return TransientConnectorFailure(text), _seconds(answer.headers.get("Retry-After", ""))
+            raise _BusyServer(text, _seconds(answer.headers.get("Retry-After", "")))
         if answer.status_code in _OF_CONTENT:
             raise _ContentFailure(text)
         raise ConnectorFailure(f"{text}. The changes were not taken; check the URL, the headers and the format.")

@@ -26,20 +26,16 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy import table as table_of
-from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.types import NullType, TypeDecorator, TypeEngine
-from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
 from airflow_pipelines.datastream.common.basic_types import BasicType, BasicTypeInfo
 from airflow_pipelines.datastream.common.type_information import TypeInformation
 from airflow_pipelines.datastream.connectors.jdbc import shown_url
 from airflow_pipelines.datastream.connectors.jdbc_relation import JdbcRelation
-from airflow_pipelines.datastream.connectors.jdbc_writer import database_engine
+from airflow_pipelines.datastream.connectors.jdbc_writer import JDBC_RETRIES, TRANSIENT, database_engine
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.sources import Polled, SourceReader
-
-_ATTEMPTS = 4
-_LONGEST_WAIT_S = 5.0
 
 
 class _Decimals(TypeDecorator[Decimal]):
@@ -136,15 +132,8 @@ class JdbcReader(SourceReader):
             self._next_look = time.monotonic() + (self._relation.poll_interval or 0.0)
 
     def _run(self, statement: Select[Any]) -> Sequence[Sequence[Any]]:
-        passing = retry_if_exception_type((OperationalError, InterfaceError))
-        retrying = Retrying(
-            stop=stop_after_attempt(_ATTEMPTS),
-            retry=passing,
-            wait=wait_exponential(multiplier=0.1, max=_LONGEST_WAIT_S),
-            reraise=True,
-        )
         try:
-            return retrying(self._rows, statement)
+            return JDBC_RETRIES.retrying(TRANSIENT)(self._rows, statement)
         except SQLAlchemyError as error:
             reason = self._without_secrets(str(getattr(error, "orig", None) or error))
             raise StreamProgramError(

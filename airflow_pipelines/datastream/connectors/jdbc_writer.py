@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from datetime import time as time_of_day
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, InterfaceError, NoSuchModuleError, OperationalError
 from sqlalchemy.pool import NullPool
-from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
+from tenacity import retry_if_exception_type
 
+from airflow_pipelines.common.retries import RetryPolicy
 from airflow_pipelines.datastream.common.time import Instant
 from airflow_pipelines.streams.elements import Batch
 from airflow_pipelines.streams.sinks import SinkWriter
 
 _DRIVERS = {"postgresql": "postgresql+psycopg", "mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql", "sqlserver": "mssql+pyodbc"}
-_LONGEST_WAIT_S = 5.0
+JDBC_RETRIES: Final = RetryPolicy(first_wait_s=0.1, longest_wait_s=5.0, attempts=4)
+TRANSIENT: Final = retry_if_exception_type((OperationalError, InterfaceError))
 
 
 def database_url(url: str, user_name: str | None, password: str | None) -> URL:
@@ -95,7 +98,7 @@ class JdbcWriter(SinkWriter):
         self._parameter = _sqlite_parameter if engine.dialect.name == "sqlite" else _parameter
         self._batch_size = batch_size
         self._interval = batch_interval_ms / 1000
-        self._attempts = max_retries + 1
+        self._retries = replace(JDBC_RETRIES, attempts=max_retries + 1)
         self._rows: list[dict[str, Any]] = []
         self._last_flush = time.monotonic()
 
@@ -118,9 +121,7 @@ class JdbcWriter(SinkWriter):
         self._last_flush = time.monotonic()
         if not self._rows:
             return
-        passing = retry_if_exception_type((OperationalError, InterfaceError))
-        wait = wait_exponential(multiplier=0.1, max=_LONGEST_WAIT_S)
-        for attempt in Retrying(stop=stop_after_attempt(self._attempts), retry=passing, wait=wait, reraise=True):
+        for attempt in self._retries.retrying(TRANSIENT):
             with attempt, self._engine.begin() as connection:
                 connection.execute(self._statement, self._rows)
         self._rows = []

@@ -8,16 +8,14 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-import tenacity
+from tenacity import retry_if_exception
 
+from airflow_pipelines.common.retries import RetryPolicy
 from airflow_pipelines.engine.errors import mask_secrets
 
 T = TypeVar("T")
 
-ATTEMPTS: Final = 6
-LONGEST_WAIT_S: Final = 8.0
-LIMIT_S: Final = 120.0
-"""The time in seconds after which no further attempt is begun."""
+RETRIES: Final = RetryPolicy(first_wait_s=0.5, longest_wait_s=8.0, attempts=6, limit_s=120.0)
 ANSWER_S: Final = 30.0
 """The timeout of one response in seconds, for clients that support one."""
 _FINAL = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError, ValueError, ImportError, MemoryError)
@@ -42,12 +40,9 @@ def remotely(what: str, call: Callable[[], T]) -> T:
     :raises SyncError: if the call failed with a final error, or every time
     """
     began = time.monotonic()
-    attempts = tenacity.Retrying(
-        retry=tenacity.retry_if_exception(_may_pass),
-        stop=tenacity.stop_after_attempt(ATTEMPTS) | tenacity.stop_after_delay(LIMIT_S),
-        wait=tenacity.wait_random_exponential(0.5, max=LONGEST_WAIT_S),
+    attempts = RETRIES.retrying(
+        retry_if_exception(_may_pass),
         before_sleep=lambda state: logger.warning("%s; it is tried again (attempt %d)", what, state.attempt_number),
-        reraise=True,
     )
     try:
         return attempts(call)

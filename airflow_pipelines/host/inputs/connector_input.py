@@ -9,7 +9,9 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 
+from airflow_pipelines.common.retries import BackOff
 from airflow_pipelines.connectors.base import (
+    CONNECTOR_RETRIES,
     ChunkInTransaction,
     Committing,
     ConnectorFailure,
@@ -26,7 +28,6 @@ from airflow_pipelines.connectors.base import (
 from airflow_pipelines.connectors.common_options import ConnectorOptions
 from airflow_pipelines.engine.allowed_changes import allowed_changes, with_soft_deletes
 from airflow_pipelines.engine.storage.connector_state import Position
-from airflow_pipelines.host.inputs.backoff import BackOff
 from airflow_pipelines.host.inputs.inputs import InputEndpoint
 from airflow_pipelines.host.state.pipeline_log import PipelineLog
 from airflow_pipelines.program.relations import Table
@@ -75,7 +76,7 @@ class ConnectorInput:
         self._reached: Position | None = None
         """The position in the source after the last row read."""
         self._has_read = False
-        self._back_off = BackOff()
+        self._back_off = BackOff(CONNECTOR_RETRIES)
         self.endpoint = endpoint
         endpoint.measure_lag = self._lag
         self.failure: FatalConnectorFailure | None = None

@@ -8,7 +8,9 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
+from airflow_pipelines.common.retries import BackOff
 from airflow_pipelines.connectors.base import (
+    CONNECTOR_RETRIES,
     CommitsSteps,
     ConnectorFailure,
     FatalConnectorFailure,
@@ -19,7 +21,6 @@ from airflow_pipelines.connectors.base import (
 )
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.engine.storage.errors import StorageError
-from airflow_pipelines.host.inputs.backoff import BackOff
 from airflow_pipelines.host.outputs.delivery_queue import DeliveryQueue
 from airflow_pipelines.host.outputs.sinks import ResumedOutput, SinkOwner
 from airflow_pipelines.host.outputs.step_changes import StepChanges, shown_number
@@ -70,7 +71,7 @@ class QueuedSink:
         self._resumed: ResumedOutput | None = None
         self._opened = False
         self._transport: OutputTransport | None = None
-        self._back_off = BackOff()
+        self._back_off = BackOff(CONNECTOR_RETRIES)
         self._thread: threading.Thread | None = None
 
     def open(self, resumed: ResumedOutput | None) -> None:

@@ -11,6 +11,7 @@ from uuid import UUID
 from sqlalchemy.exc import DataError, DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as NoConnectionError
 
+from airflow_pipelines.common.retries import BackOff, RetryPolicy
 from airflow_pipelines.contract.deployment import RuntimeTransition
 from airflow_pipelines.contract.registry import Registry
 from airflow_pipelines.contract.statuses import RuntimeStatus
@@ -18,7 +19,7 @@ from airflow_pipelines.host.state.pipeline_log import PipelineLog
 
 TELL_S: Final = 1.0
 """The seconds that a change of the status waits for the store. Then the pipeline goes on, and the store learns of it later."""
-FIRST_WAIT_S, LONGEST_WAIT_S = 0.05, 2.0
+RETRIES = RetryPolicy(first_wait_s=0.05, longest_wait_s=2.0)
 
 
 class StatusRecorder:
@@ -103,7 +104,7 @@ class StatusRecorder:
             return self._changed.wait_for(lambda: not self._untold, limit_s)
 
     def _tell(self) -> None:
-        wait_s = FIRST_WAIT_S
+        back_off = BackOff(RETRIES)
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._untold or self._closed)
@@ -111,10 +112,9 @@ class StatusRecorder:
                     return
                 transition = self._untold[0]
             if not self._try_to_record(transition):
-                time.sleep(wait_s)
-                wait_s = min(2 * wait_s, LONGEST_WAIT_S)
+                time.sleep(back_off.next_s())
                 continue
-            wait_s = FIRST_WAIT_S
+            back_off.reset()
             with self._changed:
                 self._untold.popleft()
                 self._changed.notify_all()

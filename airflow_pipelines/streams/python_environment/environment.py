@@ -7,11 +7,13 @@ import fcntl
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tenacity import retry_if_exception_type
+
+from airflow_pipelines.common.retries import RetryPolicy
 from airflow_pipelines.streams.python_environment.archives import unpack
 from airflow_pipelines.streams.python_environment.contents import Fingerprint, copy_to
 from airflow_pipelines.streams.python_environment.installing import (
@@ -203,17 +205,13 @@ def _publish(folder: Path, ready: Path) -> None:
 @contextlib.contextmanager
 def _hold_lock(file: Path, limit_seconds: float) -> Iterator[None]:
     """Hold the lock, so that only one process at a time creates an environment. If a process is killed, its lock is released."""
-    deadline = time.monotonic() + limit_seconds
+    attempts = RetryPolicy(first_wait_s=0.1, longest_wait_s=0.1, limit_s=limit_seconds).retrying(retry_if_exception_type(OSError))
     with file.open("w") as opened:
-        while True:
-            try:
-                fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except OSError:
-                if time.monotonic() > deadline:
-                    raise PythonEnvironmentError(
-                        f"Another process has been making the same Python environment in {str(file.parent)!r} for more than"
-                        f" {limit_seconds:g} s. If it hangs, end it and start again."
-                    ) from None
-                time.sleep(0.1)
+        try:
+            attempts(fcntl.flock, opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise PythonEnvironmentError(
+                f"Another process has been making the same Python environment in {str(file.parent)!r} for more than"
+                f" {limit_seconds:g} s. If it hangs, end it and start again."
+            ) from None
         yield

@@ -25,7 +25,6 @@ from airflow_pipelines.connectors.base import (
 from airflow_pipelines.connectors.common_options import ConnectorOptions
 from airflow_pipelines.connectors.definition import InputDefinition, PipelineReference
 from airflow_pipelines.connectors.opening import open_input
-from airflow_pipelines.host.inputs import backoff
 from airflow_pipelines.host.inputs.connector_input import ConnectorInput
 from airflow_pipelines.host.inputs.inputs import InputEndpoint
 from airflow_pipelines.host.state.pipeline_log import PipelineLog
@@ -35,6 +34,7 @@ from airflow_pipelines.rows.changes import OP, Op
 from airflow_pipelines.rows.schema import RelationSchema
 from tests.connectors.conformance.declarations import check_definition, check_references, check_refusals, definition_of
 from tests.connectors.relations import col, relation
+from tests.connectors.waits import set_waits
 
 PEOPLE = relation(col("id", "BIGINT", null=False), col("name", "VARCHAR"), name="t")
 PATIENCE_S = 30.0
@@ -266,8 +266,7 @@ class InputConformance:
     def test_a_source_that_goes_and_comes_back(self, case: InputCase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         if not case.can_be_away:
             pytest.skip("its source is always there")
-        monkeypatch.setattr(backoff, "FIRST_S", 0.02)
-        monkeypatch.setattr(backoff, "LONGEST_S", 0.2)
+        set_waits(monkeypatch, first_s=0.02, longest_s=0.2)
         case.take_away()
         try:
             with pytest.raises(TransientConnectorFailure):

@@ -22,7 +22,6 @@ from airflow_pipelines.connectors.opening import open_output
 from airflow_pipelines.connectors.validation import validate
 from airflow_pipelines.engine.batch import Batch, weighted
 from airflow_pipelines.engine.storage.batch_store import BatchStore
-from airflow_pipelines.host.inputs import backoff
 from airflow_pipelines.host.outputs.delivery_queue import DeliveryQueue, QueueLimits
 from airflow_pipelines.host.outputs.queued_sink import QueuedSink
 from airflow_pipelines.host.outputs.sinks import ResumedOutput
@@ -32,6 +31,7 @@ from airflow_pipelines.rows.formats.option_errors import InvalidOptionError
 from tests.connectors.conformance.declarations import check_definition, check_references, check_refusals, definition_of
 from tests.connectors.odd_texts import texts
 from tests.connectors.relations import col, relation
+from tests.connectors.waits import set_waits
 
 VIEW = relation(col("id", "BIGINT"), col("name", "VARCHAR"), name="v")
 PATIENCE_S = 30.0
@@ -278,8 +278,7 @@ class OutputConformance:
         if not case.can_be_away:
             pytest.skip("its target is always there")
         assert case.definition.delivery is Delivery.QUEUED, "steps would wait for it"
-        monkeypatch.setattr(backoff, "FIRST_S", 0.02)
-        monkeypatch.setattr(backoff, "LONGEST_S", 0.2)
+        set_waits(monkeypatch, first_s=0.02, longest_s=0.2)
         case.take_away()
         try:
             with pytest.raises(TransientConnectorFailure):

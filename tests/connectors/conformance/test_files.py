@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -101,7 +102,7 @@ class TestUrlInput(InputConformance):
         made = _Served()
         made.config, made.format_config, made.rows = {"path": "http://data.example/rows.json"}, {"update_format": "raw"}, ROWS
         monkeypatch.setattr(url_input, "new_client", lambda: httpx.Client(transport=httpx.MockTransport(made.answer)))
-        monkeypatch.setattr(http_file, "_FIRST_WAIT_S", 0.001)
+        monkeypatch.setattr(http_file, "_RETRIES", replace(http_file._RETRIES, first_wait_s=0.001))
         return made
 
 
@@ -140,7 +141,7 @@ class TestHttpOutput(OutputConformance):
     def case(self, monkeypatch: pytest.MonkeyPatch) -> OutputCase:
         made = _Posted()
         monkeypatch.setattr(http_output, "new_client", lambda _: httpx.Client(transport=httpx.MockTransport(made.answer)))
-        monkeypatch.setattr(http_output, "_FIRST_WAIT_S", 0.001)
+        monkeypatch.setattr(http_output, "_RETRIES", replace(http_output._RETRIES, first_wait_s=0.001))
         return made
 
 

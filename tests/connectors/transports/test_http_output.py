@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -70,7 +70,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         def log_message(self, *_: Any) -> None:
             """Quiet."""
 
-    monkeypatch.setattr(http_output, "_FIRST_WAIT_S", 0.01)
+    monkeypatch.setattr(http_output, "_RETRIES", replace(http_output._RETRIES, first_wait_s=0.01))
     made = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     state.url = f"http://127.0.0.1:{made.server_port}/changes?token=hunter2"
     threading.Thread(target=made.serve_forever, daemon=True).start()
@@ -151,9 +151,9 @@ class Waits(threading.Event):
         ("7", 7, 7),
         ("600", 10, 10),
         (format_datetime(datetime.now(UTC) + timedelta(days=1), usegmt=True), 10, 10),
-        (format_datetime(datetime.now(UTC) - timedelta(days=1), usegmt=True), 0.01, 0.01),
-        ("soon", 0.01, 0.01),
-        ("", 0.01, 0.01),
+        (format_datetime(datetime.now(UTC) - timedelta(days=1), usegmt=True), 0.005, 0.01),
+        ("soon", 0.005, 0.01),
+        ("", 0.005, 0.01),
     ],
     ids=["seconds", "long", "later", "past", "nonsense", "nothing"],
 )

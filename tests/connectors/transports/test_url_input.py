@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -12,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from airflow_pipelines.connectors.base import ConnectorFailure, Lag
-from airflow_pipelines.connectors.transports import url_input
+from airflow_pipelines.connectors.transports import http_file, url_input
 from airflow_pipelines.connectors.transports.url_input import UrlInput, UrlInputOptions
 from airflow_pipelines.rows.formats.json import JsonOptions, JsonParser
 from tests.connectors.contexts import input_context
@@ -57,7 +58,7 @@ class Server:
 def server(monkeypatch: pytest.MonkeyPatch) -> Server:
     made = Server()
     monkeypatch.setattr(url_input, "new_client", lambda: httpx.Client(transport=httpx.MockTransport(made)))
-    monkeypatch.setattr("airflow_pipelines.connectors.transports.http_file._FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr(http_file, "_RETRIES", replace(http_file._RETRIES, first_wait_s=0.001))
     return made
 
 

@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -221,7 +222,7 @@ def busy(monkeypatch: pytest.MonkeyPatch) -> type[Busy]:
     fsspec.register_implementation("busy", Busy, clobber=True)
     monkeypatch.setattr(Busy, "troubles", [])
     monkeypatch.setattr(Busy, "calls", 0)
-    monkeypatch.setattr(remote_calls, "LONGEST_WAIT_S", 0.01)
+    monkeypatch.setattr(remote_calls, "RETRIES", replace(remote_calls.RETRIES, longest_wait_s=0.01))
     return Busy
 
 

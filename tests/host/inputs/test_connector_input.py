@@ -15,7 +15,6 @@ import pytest
 
 from airflow_pipelines.connectors.base import InputChunk, Lag
 from airflow_pipelines.connectors.common_options import ConnectorOptions
-from airflow_pipelines.host.inputs import backoff
 from airflow_pipelines.host.inputs.connector_input import ConnectorInput
 from airflow_pipelines.host.inputs.inputs import Consumed, InputEndpoint
 from airflow_pipelines.host.metrics.monitoring import measure
@@ -24,6 +23,7 @@ from airflow_pipelines.program.relations import Table
 from airflow_pipelines.rows.schema import Column
 from airflow_pipelines.rows.types import ColumnType
 from tests.connectors.sources import NumberInput, Source
+from tests.connectors.waits import set_waits
 
 
 class Input:
@@ -77,8 +77,7 @@ class Input:
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backoff, "FIRST_S", 0.001)
-    monkeypatch.setattr(backoff, "LONGEST_S", 0.01)
+    set_waits(monkeypatch, first_s=0.001, longest_s=0.01)
 
 
 def test_reading_goes_on_where_it_broke_off(tmp_path: Path) -> None:
@@ -150,8 +149,7 @@ def test_a_source_without_a_position_is_tried_again_before_its_first_row_only(tm
 
 
 def test_the_end_does_not_wait_for_the_next_try(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backoff, "FIRST_S", 60.0)
-    monkeypatch.setattr(backoff, "LONGEST_S", 60.0)
+    set_waits(monkeypatch, first_s=60.0, longest_s=60.0)
     source = Source(1)
     source.is_there = False
     given = Input(tmp_path, source).run()

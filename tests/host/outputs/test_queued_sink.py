@@ -20,13 +20,13 @@ from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.engine.batch import Batch, weighted
 from airflow_pipelines.engine.storage.batch_store import BatchStore
 from airflow_pipelines.engine.storage.connector_state import KeptStep
-from airflow_pipelines.host.inputs import backoff
 from airflow_pipelines.host.outputs import delivery_queue
 from airflow_pipelines.host.outputs.delivery_queue import DeliveryQueue, QueueLimits
 from airflow_pipelines.host.outputs.queued_sink import QueuedSink
 from airflow_pipelines.host.outputs.sinks import ResumedOutput
 from airflow_pipelines.host.outputs.step_changes import StepChanges
 from tests.connectors.targets import Committing, Plain, Rewinding, Target
+from tests.connectors.waits import set_waits
 
 SCHEMA = weighted(StructType([StructField("x", IntegerType())]))
 NO_SESSION = cast(SparkSession, None)
@@ -89,8 +89,7 @@ class Output:
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backoff, "FIRST_S", 0.001)
-    monkeypatch.setattr(backoff, "LONGEST_S", 0.01)
+    set_waits(monkeypatch, first_s=0.001, longest_s=0.01)
 
 
 def number(step: int, epoch: int = 1) -> int:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-import random
-import time
 from typing import Final
 
 import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from tenacity import retry_if_exception_type
 
+from airflow_pipelines.common.retries import RetryPolicy
 from airflow_pipelines.connectors.base import ConnectorFailure, TransientConnectorFailure
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.left_out import FittingChanges, LeftOutRows
@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 
 _CONFLICTS_S: Final = 60.0
 """The time, in seconds, for which a step is retried while others commit changes of the same rows."""
-_LONGEST_PAUSE_S: Final = 2.0
+_CONFLICT_RETRIES: Final = RetryPolicy(first_wait_s=0.1, longest_wait_s=2.0, limit_s=_CONFLICTS_S)
 
 
 class DeltaTableOutput:
@@ -195,29 +195,24 @@ class DeltaTableOutput:
 
     def _commit_step(self, step: int, changes: Changes) -> WrittenCommit:
         """Commit a step, and retry while commits of others conflict with it."""
+        try:
+            return _CONFLICT_RETRIES.retrying(retry_if_exception_type(CommitFailedError))(self._try_to_commit, step, changes)
+        except CommitFailedError as error:
+            raise ConnectorFailure(
+                f"{self._what('write')}: others have committed changes of the same rows for {_CONFLICTS_S:.0f} s, the last "
+                f"time: {error}. Let one writer at a time change the table."
+            ) from error
+
+    def _try_to_commit(self, step: int, changes: Changes) -> WrittenCommit:
         table, ledger, writer = self._require_open()
-        deadline = time.monotonic() + _CONFLICTS_S
-        pause_s = 0.05
-        while True:
-            self._check_newest()
-            table.update_incremental()
-            if ledger.is_overtaken(table):
-                raise ConnectorFailure(
-                    f"{self._what('write')}: another run of the pipeline has opened the table since. This one ends."
-                )
-            there = ledger.step(table)
-            if there is not None and there >= step:
-                return WrittenCommit(0, 0)
-            try:
-                return writer.write(table, changes, lambda notes: ledger.writing(step, notes))
-            except CommitFailedError as error:
-                if time.monotonic() > deadline:
-                    raise ConnectorFailure(
-                        f"{self._what('write')}: others have committed changes of the same rows for {_CONFLICTS_S:.0f} s, the last "
-                        f"time: {error}. Let one writer at a time change the table."
-                    ) from error
-            time.sleep(random.uniform(0, pause_s))  # noqa: S311
-            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+        self._check_newest()
+        table.update_incremental()
+        if ledger.is_overtaken(table):
+            raise ConnectorFailure(f"{self._what('write')}: another run of the pipeline has opened the table since. This one ends.")
+        there = ledger.step(table)
+        if there is not None and there >= step:
+            return WrittenCommit(0, 0)
+        return writer.write(table, changes, lambda notes: ledger.writing(step, notes))
 
     def close(self) -> None:
         """Release the table; everything is in it."""

@@ -7,13 +7,14 @@ import io
 import logging
 import os
 import shutil
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
+from tenacity import retry_if_exception_type
 
 from airflow_pipelines.common.private_files import make_output_file
+from airflow_pipelines.common.retries import RetryPolicy
 from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.left_out import LeftOutRows, records_that_fit
@@ -109,19 +110,14 @@ class FileOutput:
 
         A replaced run of this pipeline may still hold the lock, until it notices that it was replaced.
         """
-        deadline = time.monotonic() + limit_s
-        while True:
-            try:
-                fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                if time.monotonic() < deadline:
-                    time.sleep(0.1)
-                    continue
-                raise self._failure(
-                    "another output writes this file, of this or another pipeline, and two would mix their lines. Give each a path "
-                    "of its own, or stop the other pipeline."
-                ) from error
-            return
+        policy = RetryPolicy(first_wait_s=0.1, longest_wait_s=0.1, limit_s=limit_s)
+        try:
+            policy.retrying(retry_if_exception_type(BlockingIOError))(fcntl.flock, file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise self._failure(
+                "another output writes this file, of this or another pipeline, and two would mix their lines. Give each a path of "
+                "its own, or stop the other pipeline."
+            ) from error
 
     def _begin(self, file: io.FileIO, resumed: bool, known: bool) -> None:
         size = os.fstat(file.fileno()).st_size

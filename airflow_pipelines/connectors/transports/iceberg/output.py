@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import importlib.util
 import logging
-import random
-import time
 from collections.abc import Collection
 from contextlib import suppress
 from typing import Final
@@ -18,7 +16,9 @@ from pyiceberg.exceptions import CommitFailedException, NamespaceAlreadyExistsEr
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.table import Table
 from pyiceberg.transforms import IdentityTransform, VoidTransform
+from tenacity import retry_if_exception_type
 
+from airflow_pipelines.common.retries import RetryPolicy
 from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.definition import OutputContext
@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 _CONFLICTS_S: Final = 60.0
 """The time, in seconds, for which a step is retried while others commit."""
-_LONGEST_PAUSE_S: Final = 2.0
+_CONFLICT_RETRIES: Final = RetryPolicy(first_wait_s=0.1, longest_wait_s=2.0, limit_s=_CONFLICTS_S)
 
 
 class IcebergOutput:
@@ -189,34 +189,29 @@ class IcebergOutput:
 
     def _commit_step(self, step: int, changes: Changes) -> WrittenSnapshot:
         """Commit a step, and retry while commits of others conflict with it."""
-        table = self._require_open()
-        deadline = time.monotonic() + _CONFLICTS_S
-        pause_s = 0.05
-        while True:
-            self._check_newest()
-            table.refresh()
-            entry = self._ledger.newest(table)
-            if self._ledger.is_overtaken(entry):
-                raise ConnectorFailure(
-                    f"{self._what('write')}: another run of the pipeline has opened the table since. This one ends."
-                )
-            if entry is not None and entry.step >= step:
-                return WrittenSnapshot(0, 0, self._last_ts)
-            self._all_ours = self._all_ours and entry is not None and self._is_current(table, entry.snapshot_id)
-            if isinstance(self._writer, MergedWriter):
-                self._writer.appends_new_keys = self._all_ours
-            try:
-                return self._try(table, step, changes)
-            except CommitFailedException as error:
-                if time.monotonic() > deadline:
-                    raise ConnectorFailure(
-                        f"{self._what('write')}: others have committed for {_CONFLICTS_S:.0f} s, the last time: {error}. Let one "
-                        "writer at a time change the table."
-                    ) from error
-            time.sleep(random.uniform(0, pause_s))  # noqa: S311
-            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+        try:
+            return _CONFLICT_RETRIES.retrying(retry_if_exception_type(CommitFailedException))(self._try_to_commit, step, changes)
+        except CommitFailedException as error:
+            raise ConnectorFailure(
+                f"{self._what('write')}: others have committed for {_CONFLICTS_S:.0f} s, the last time: {error}. Let one "
+                "writer at a time change the table."
+            ) from error
 
-    def _try(self, table: Table, step: int, changes: Changes) -> WrittenSnapshot:
+    def _try_to_commit(self, step: int, changes: Changes) -> WrittenSnapshot:
+        table = self._require_open()
+        self._check_newest()
+        table.refresh()
+        entry = self._ledger.newest(table)
+        if self._ledger.is_overtaken(entry):
+            raise ConnectorFailure(f"{self._what('write')}: another run of the pipeline has opened the table since. This one ends.")
+        if entry is not None and entry.step >= step:
+            return WrittenSnapshot(0, 0, self._last_ts)
+        self._all_ours = self._all_ours and entry is not None and self._is_current(table, entry.snapshot_id)
+        if isinstance(self._writer, MergedWriter):
+            self._writer.appends_new_keys = self._all_ours
+        return self._write_and_commit(table, step, changes)
+
+    def _write_and_commit(self, table: Table, step: int, changes: Changes) -> WrittenSnapshot:
         transaction = without_retries(table).transaction()
         written = self._writer.write(
             table, transaction, changes, lambda last_ts: self._ledger.properties(step, last_ts, all_ours=self._all_ours)

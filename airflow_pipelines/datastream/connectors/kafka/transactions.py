@@ -11,7 +11,9 @@ from typing import Any, Final, TypeAlias
 
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
+from tenacity import retry_if_exception_type
 
+from airflow_pipelines.common.retries import RetryPolicy, error_of
 from airflow_pipelines.datastream.connectors.kafka.properties import client_properties
 from airflow_pipelines.datastream.connectors.kafka.serialization import KafkaRecordSerializationSchema, ProducerRecord
 from airflow_pipelines.datastream.connectors.kafka.writing import RecordProducer
@@ -307,21 +309,26 @@ class Transactions:
             producer.close()
 
 
+class _TransientFailure(StreamProgramError):
+    """The error of a transaction that may succeed at another attempt."""
+
+
 def _retry(call: Callable[[], None], transactions: Transactions, deadline: float) -> None:
     """Call a function until it succeeds or the deadline has passed.
 
     :raises StreamProgramError: if it fails for good
     """
-    while True:
+
+    def attempt() -> None:
         try:
             call()
-            return
         except KafkaException as error:
-            problem: KafkaError = error.args[0]
-            failure = transactions.failure(problem)
-            is_over = transactions.is_lasting(problem) or time.monotonic() > deadline
+            failure, is_lasting = transactions.failure(error.args[0]), transactions.is_lasting(error.args[0])
             transactions.close()
-            if is_over:
-                raise failure from error
-            _log.warning("%s. It is tried again", failure)
-            time.sleep(_PAUSE_S)
+            raise failure if is_lasting else _TransientFailure(str(failure)) from error
+
+    policy = RetryPolicy(first_wait_s=_PAUSE_S, longest_wait_s=_PAUSE_S, limit_s=max(0.0, deadline - time.monotonic()))
+    policy.retrying(
+        retry_if_exception_type(_TransientFailure),
+        before_sleep=lambda state: _log.warning("%s. It is tried again", error_of(state)),
+    )(attempt)
