@@ -2,7 +2,7 @@
 
 Only Spark's analyzer knows which expressions are VARIANTs. It refuses these accesses one by one, and each is rewritten where it is
 refused. Other constructs are rewritten in the same way: casts whose meaning depends on types, fields of rows by their position,
-comparisons of MAPs, UNNEST of rows into their fields, and tables that a column of a subquery hides.
+comparisons of MAPs, UNNEST of rows into their fields, tables that a column of a subquery hides, and aggregates of HAVING.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from airflow_pipelines.compiler.refusal_reasons import explain_refusal
 from airflow_pipelines.compiler.refused_casts import repaired_cast
 from airflow_pipelines.engine.spark.analysis import Analysis, Analyzed, QueryRefused
 from airflow_pipelines.sql.plan.analyzer import Analyzer
+from airflow_pipelines.sql.rewrite.having_aggregates import select_having_aggregates
 from airflow_pipelines.sql.rewrite.hidden_tables import hidden_table_edits
 from airflow_pipelines.sql.rewrite.map_comparisons import compare_maps
 from airflow_pipelines.sql.rewrite.ordinality import with_columns_of
@@ -30,6 +31,8 @@ _FIELD_BY_PLACE = "INVALID_EXTRACT_FIELD_TYPE"
 """Spark's condition for a field of a row that is not given by its name."""
 _ALIASES = "NUM_TABLE_VALUE_ALIASES_MISMATCH"
 """Spark's condition for a generator with more or fewer columns than names."""
+_FORGOTTEN = "MISSING_ATTRIBUTES"
+"""Spark's condition for columns that it has lost itself, as it does with aggregates of HAVING."""
 _WRONG_TYPE = "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE"
 _NO_ORDER = "DATATYPE_MISMATCH.INVALID_ORDERING_TYPE"
 _TYPE = re.compile(r'has the type "(?P<kind>[^"]+)"')
@@ -71,9 +74,9 @@ def _improve(
     cast = repaired_cast(edited, refused)
     if cast is not None:
         return cast, _analyze(cast.text, analysis)
-    if refused.condition == _FIELD_BY_PLACE:
-        named = name_row_fields(edited, analyzer)
-        return None if named is edited else (named, _analyze(named.text, analysis))
+    if refused.condition == _FIELD_BY_PLACE or (refused.condition or "").startswith(_FORGOTTEN):
+        after = name_row_fields(edited, analyzer) if refused.condition == _FIELD_BY_PLACE else select_having_aggregates(edited)
+        return None if after is edited else (after, _analyze(after.text, analysis))
     by_type = _find_edits_by_type(edited, refused)
     if by_type:
         after = edited.edit(by_type)

@@ -96,3 +96,27 @@ def test_timestamps_are_milliseconds_as_numbers(sessions: SparkSessions) -> None
     frame = run_adhoc(running.circuit, "select cast(timestamp '1970-01-01 00:00:01' as int) as n").frame
     assert frame is not None
     assert frame.collect()[0][0] == 1000
+
+
+@pytest.mark.core
+@pytest.mark.parametrize(
+    "left",
+    [
+        "select k from t where k in (select i from v) and b <= 1",
+        "select k, exists (select 1 from v where v.i = t.k) as e from t where true and b <= 1",
+        "select k, (select max(i) from v) as m from t where true and b <= 1",
+    ],
+)
+def test_aggregates_of_having_that_spark_forgets(sessions: SparkSessions, left: str) -> None:
+    running = Running(
+        f"""create table t (k int, b bigint) with ('materialized' = 'true');
+        create table v (i int, o int) with ('materialized' = 'true');
+        create materialized view w as select l.k, r.* from ({left}) as l
+            cross join (select o, sum(i) as s from v group by o having sum(i) > 2 or count(*) = 3) as r""",
+        sessions,
+    )
+    running.insert("t", (1, 0), (2, 1), (1, 5))
+    running.insert("v", (1, 1), (2, 1), (1, 2))
+    assert {row for row in running.rows("w") if row[0] == 1} == {(1, 1, 3)}
+    running.insert("v", (0, 2), (0, 2))
+    assert {row for row in running.rows("w") if row[0] == 1} == {(1, 1, 3), (1, 2, 1)}

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch
 from airflow_pipelines.engine.spark.collecting import collected
@@ -34,15 +35,24 @@ class Oracle:
             arrow = self.running.program.schemas[name].arrow
             columns = [in_canonical_form(pa.array([row[at] for row in rows], column.type)) for at, column in enumerate(arrow)]
             schema = spark_schema(self.running.program.schemas[name])
-            self.session.createDataFrame(pa.table(columns, names=arrow.names), schema).createOrReplaceTempView(quote(name))
+            self._declare(name, self.session.createDataFrame(pa.table(columns, names=arrow.names), schema))
         answers = {}
         for name, query in self.queries.items():
             table = collected(self.session.sql(query))
             # A view's rows are Spark's in canonical form.
             table = pa.table([in_canonical_form(column) for column in table.columns], schema=table.schema)
-            self.session.createDataFrame(table.combine_chunks()).createOrReplaceTempView(quote(name))
+            self._declare(name, self.session.createDataFrame(table.combine_chunks()))
             answers[name] = Counter(exact(row.values()) for row in table.to_pylist())
         return answers
+
+    def _declare(self, name: str, rows: DataFrame) -> None:
+        """Declare a relation as a view of its own over its rows.
+
+        If a query reads it more than once, each has other columns for Spark. If Spark has to rename them itself, it refuses some
+        queries with aggregates in HAVING.
+        """
+        rows.createOrReplaceTempView(quote(f"rows of {name}"))
+        self.session.sql(f"CREATE OR REPLACE TEMPORARY VIEW {quote(name)} AS SELECT * FROM {quote(f'rows of {name}')}")
 
 
 def rows_of(delta: Batch | None) -> Rows:
