@@ -12,7 +12,8 @@ from airflow_pipelines.engine.spark.schemas import column_from_spark_json
 from airflow_pipelines.program.names import INTERNAL_PREFIX, deduplicate, display
 from airflow_pipelines.program.relations import span_of
 from airflow_pipelines.rows.schema import Column
-from airflow_pipelines.rows.types import CALENDAR_INTERVAL, ColumnType
+from airflow_pipelines.rows.spark_types import CALENDAR_INTERVAL
+from airflow_pipelines.rows.types import ColumnType
 from airflow_pipelines.sql.program.declarations import ViewDeclaration
 
 

@@ -23,6 +23,7 @@ from airflow_pipelines.engine.spark.value_bytes import VALUE_BYTES
 from airflow_pipelines.engine.storage.batch_store import Verification
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.names import quote
+from airflow_pipelines.rows.spark_types import has_map, has_variant
 from airflow_pipelines.rows.zsets import VERSION, Merge
 from airflow_pipelines.sql.values.total_order import sortable
 
@@ -284,8 +285,8 @@ def grouping_key(name: str, kind: str) -> str:
     :param name: the column as SQL
     :param kind: its type as Spark DDL
     """
-    if "variant" in kind:
+    if has_variant(kind):
         # Spark cannot group by a VARIANT, but it can group by its bytes.
         return f"{VALUE_BYTES}({name})"
     # Spark 4.2 turns each NULL in a MAP of numbers into a zero when it groups by the MAP itself.
-    return sortable(name, kind) if "map<" in kind else name
+    return sortable(name, kind) if has_map(kind) else name

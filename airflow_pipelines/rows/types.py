@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -73,25 +72,21 @@ _UNSIGNED_NAMES: Mapping[str, str] = {
     "UINTEGER": "INTEGER UNSIGNED",
     "UBIGINT": "BIGINT UNSIGNED",
 }
-_WIRE_NAMES: Mapping[str, str] = {
-    "boolean": "BOOLEAN",
-    "byte": "TINYINT",
-    "short": "SMALLINT",
-    "integer": "INTEGER",
-    "long": "BIGINT",
-    "float": "REAL",
-    "double": "DOUBLE",
-    "string": "VARCHAR",
-    "binary": "VARBINARY",
-    "date": "DATE",
-    "timestamp_ntz": "TIMESTAMP",
-    "timestamp": "TIMESTAMP_TZ",
-    "variant": "VARIANT",
-    "void": "NULL",
-    "null": "NULL",
-}
 _SPARK_JSON_NAMES: Mapping[str, str] = {
-    **{wire: spark for spark, wire in _WIRE_NAMES.items() if spark != "null"},
+    "BOOLEAN": "boolean",
+    "TINYINT": "byte",
+    "SMALLINT": "short",
+    "INTEGER": "integer",
+    "BIGINT": "long",
+    "REAL": "float",
+    "DOUBLE": "double",
+    "VARCHAR": "string",
+    "VARBINARY": "binary",
+    "DATE": "date",
+    "TIMESTAMP": "timestamp_ntz",
+    "TIMESTAMP_TZ": "timestamp",
+    "VARIANT": "variant",
+    "NULL": "void",
     "CHAR": "string",
     "UUID": "string",
     "BINARY": "binary",
@@ -103,15 +98,6 @@ _SPARK_JSON_NAMES: Mapping[str, str] = {
 }
 INTERVAL_UNITS = (("YEAR", "MONTH"), ("DAY", "HOUR", "MINUTE", "SECOND"))
 """The units of year-month and of day-time intervals, which never mix, because a month has no fixed number of days."""
-CALENDAR_INTERVAL = (
-    "an interval that mixes months with days or times, which has no fixed length and cannot be stored: "
-    "write make_ym_interval(years, months) or make_dt_interval(days, hours, minutes, seconds) instead"
-)
-"""The message about Spark's legacy interval type."""
-
-_FLOATING = re.compile(r"(?<![\w`])(?:float|double)(?![\w`:])")
-_CALENDAR = re.compile(r"\binterval\b(?! (?:year|month|day|hour|minute|second))")
-_PARAMETERS = re.compile(r"^(?P<name>decimal|char|varchar|time)\((?P<first>\d+)(?:,\s*(?P<second>-?\d+))?\)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +194,11 @@ class ColumnType:
         return self.name.startswith("INTERVAL")
 
     @property
+    def is_calendar_interval(self) -> bool:
+        """True if values are of Spark's legacy interval, which mixes months with days and can be neither stored nor compared."""
+        return self.name == "INTERVAL"
+
+    @property
     def is_variant(self) -> bool:
         """True if values may be of any type, and each carries its own type."""
         return self.name == "VARIANT"
@@ -270,6 +261,12 @@ class ColumnType:
         """The types of the parts of values: elements, keys and values, or fields; none for a type without parts."""
         inner = [each for each in (self.component, self.key, self.value) if each is not None]
         return (*inner, *(each for _, each in self.fields or ()))
+
+    def walk(self) -> Iterator[ColumnType]:
+        """Yield the type and, each before its own parts, the types of its parts."""
+        yield self
+        for part in self.parts:
+            yield from part.walk()
 
     @property
     def depth(self) -> int:
@@ -351,62 +348,3 @@ class ColumnType:
 def decimal(precision: int = MAX_DECIMAL_PRECISION, scale: int = 0, nullable: bool = True) -> ColumnType:
     """Return a DECIMAL with ``precision`` digits, ``scale`` of them after the point."""
     return ColumnType("DECIMAL", nullable, precision=precision, scale=scale)
-
-
-def has_calendar_interval(kind: str) -> bool:
-    """Return True if a Spark type, by its name, holds Spark's legacy interval, which can be neither stored nor compared."""
-    return _CALENDAR.search(kind) is not None
-
-
-def has_floating(kind: str) -> bool:
-    """Return True if a Spark type, by its name, is FLOAT or DOUBLE, or has a part that is.
-
-    >>> has_floating("struct<price:double>"), has_floating("decimal(10,2)")
-    (True, False)
-    """
-    return _FLOATING.search(kind) is not None
-
-
-def from_spark_json(kind: str | Mapping[str, Any], nullable: bool = True) -> ColumnType:
-    """Return the column type of a type in Spark's schema JSON.
-
-    :param kind: the value of ``type`` in Spark's schema JSON: a name such as ``decimal(5,2)``, or an object for nested types
-    :param nullable: True if the column (or field, element, value) may be NULL
-    :raises ValueError: when Spark's type has no counterpart here (a user-defined or calendar interval type)
-    """
-    if isinstance(kind, str):
-        return _from_spark_name(kind, nullable)
-    match kind.get("type"):
-        case "array":
-            return ColumnType("ARRAY", nullable, component=from_spark_json(kind["elementType"], kind["containsNull"]))
-        case "map":
-            key = from_spark_json(kind["keyType"], False)
-            return ColumnType("MAP", nullable, key=key, value=from_spark_json(kind["valueType"], kind["valueContainsNull"]))
-        case "struct":
-            fields = tuple((field["name"], from_spark_json(field["type"], field["nullable"])) for field in kind["fields"])
-            return ColumnType("STRUCT", nullable, fields=fields)
-        case other:
-            raise ValueError(f"Spark's type {other!r} cannot be a column's type here")
-
-
-def _from_spark_name(name: str, nullable: bool) -> ColumnType:
-    if name in _WIRE_NAMES:
-        return ColumnType(_WIRE_NAMES[name], nullable)
-    if name == "interval":
-        raise ValueError(CALENDAR_INTERVAL)
-    if name.startswith("interval "):
-        return ColumnType(name.upper().replace(" ", "_"), nullable)
-    parsed = _PARAMETERS.match(name)
-    if parsed is None:
-        # Strings with a collation are written "string collate X"; the collation has no place on the wire.
-        if name.startswith("string "):
-            return ColumnType("VARCHAR", nullable)
-        raise ValueError(f"Spark's type {name!r} cannot be a column's type here")
-    first, second = int(parsed["first"]), parsed["second"]
-    match parsed["name"]:
-        case "decimal":
-            return decimal(first, int(second or 0), nullable)
-        case "time":
-            return ColumnType("TIME", nullable)
-        case text:
-            return ColumnType(text.upper(), nullable, precision=first)

@@ -13,7 +13,8 @@ import pytest
 from airflow_pipelines.engine import normalise
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.storage.journal import Journal, JournalHeader
-from airflow_pipelines.sql.plan.blocks.accumulators import Accumulators
+from airflow_pipelines.rows.types import ColumnType
+from airflow_pipelines.sql.plan.blocks.accumulators import AccumulatedValue, Accumulators
 
 
 @contextmanager
@@ -24,7 +25,7 @@ def another_release() -> Iterator[None]:
     """
     sum_of = Accumulators._sum
 
-    def total_first(self: Accumulators, call: Any, kind: str, result_type: str) -> str | None:
+    def total_first(self: Accumulators, call: Any, kind: ColumnType, result_type: str) -> AccumulatedValue | None:
         value = f"CAST(({call.arguments[0]}) AS BIGINT)"
         self._add("BIGINT", f"{value} * __weight", value)
         return sum_of(self, call, kind, result_type)

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_pipelines.rows.types import SPARK_NAMES, ColumnType, decimal, from_spark_json
+from airflow_pipelines.rows.spark_types import from_spark_json
+from airflow_pipelines.rows.types import SPARK_NAMES, ColumnType, decimal
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from airflow_pipelines.engine.operators.row_values import needs_spark, row_value
 from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.rows.arrow import ArrowColumn, cast_to_schema
 from airflow_pipelines.rows.expressions.time_windows import TimeWindows
-from airflow_pipelines.rows.types import has_floating
+from airflow_pipelines.rows.spark_types import has_floating
 from airflow_pipelines.rows.zsets import WEIGHT, Merge, merge_groupable
 from airflow_pipelines.sql.plan.ir.aggregate import Accumulator, Aggregate, Total, UnionPart
 from airflow_pipelines.sql.plan.ir.passed_rows import passed_rows

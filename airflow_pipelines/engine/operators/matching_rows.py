@@ -17,6 +17,7 @@ from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.names import quote
+from airflow_pipelines.rows.spark_types import has_map, has_variant
 from airflow_pipelines.rows.zsets import Merge, can_group, consolidate_groupable
 
 _WANTED = "__wanted"
@@ -106,4 +107,4 @@ def _find_by_spark(trace: Trace, wanted: pa.Table, names: Sequence[str], context
 
 def _is_incomparable(kind: str) -> bool:
     """Return True if Spark has no null-safe equality for a type or a part of it."""
-    return "map<" in kind or "variant" in kind
+    return has_map(kind) or has_variant(kind)

@@ -10,7 +10,8 @@ from typing import Any, Final
 from pyspark.sql.types import StructType
 
 from airflow_pipelines.rows.schema import Column, RelationSchema
-from airflow_pipelines.rows.types import SPARK_NAMES, ColumnType, from_spark_json
+from airflow_pipelines.rows.spark_types import from_spark_json
+from airflow_pipelines.rows.types import SPARK_NAMES, ColumnType
 
 TYPE_HINT: Final = "airflow_pipelines.type"
 """The key of a Spark field's metadata that keeps what Spark's type cannot express, such as a STRING that holds UUIDs."""

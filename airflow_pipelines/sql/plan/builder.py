@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from airflow_pipelines.rows.types import has_calendar_interval
+from airflow_pipelines.rows.spark_types import has_calendar_interval
 from airflow_pipelines.sql.plan.analyzer import AnalysisFailed, Analyzer
 from airflow_pipelines.sql.plan.expressions import NotIncremental
 from airflow_pipelines.sql.plan.ir.linear import Linear, Scan, Select, UnionAll

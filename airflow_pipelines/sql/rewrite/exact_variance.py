@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 from sqlglot import exp
 
+from airflow_pipelines.rows.spark_types import spark_type
 from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.rewrite.probe import types_in
 from airflow_pipelines.sql.rewrite.token_walker import CallTokens, TokenWalker, mentions
@@ -16,8 +15,6 @@ _SAMPLES = {
     "std": True, "stddev": True, "stddev_samp": True, "stddev_pop": False, "variance": True, "var_samp": True, "var_pop": False,
 }  # fmt: skip
 """The functions, each with True if it divides by one less than the number of values."""
-_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
-_DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 _SAFE_DIGITS = 19
 """The number of digits whose squares fit into the 38 digits of a decimal."""
 _SAFE_SCALE = 4
@@ -77,8 +74,11 @@ def _edit(walker: TokenWalker, call: CallTokens, select: exp.Select, analyzer: A
 
 def _number(kind: str) -> tuple[int, int] | None:
     """Return the digits and the scale of a type whose squares are exact decimals."""
-    decimal = _DECIMAL.fullmatch(kind)
-    digits, scale = (int(decimal[1]), int(decimal[2])) if decimal else (_DIGITS.get(kind, 0), 0)
+    number = spark_type(kind)
+    if number.is_integer:
+        digits, scale = len(str(number.bounds[1])), 0
+    else:
+        digits, scale = (number.precision or 0, number.scale or 0) if number.is_decimal else (0, 0)
     return (digits, scale) if digits and (digits <= _SAFE_DIGITS or scale <= _SAFE_SCALE) else None
 
 

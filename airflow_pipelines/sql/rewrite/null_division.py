@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from airflow_pipelines.rows.spark_types import spark_type
 from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.rewrite.probe import select_at, types_in
 from airflow_pipelines.sql.rewrite.token_walker import CallTokens, TokenWalker, mentions
@@ -11,7 +12,6 @@ from airflow_pipelines.sql.syntax.dialect import SyntaxFailure, parse_query
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
 
 _NAME = "div_null"
-_INTEGERS = frozenset({"tinyint", "smallint", "int", "bigint"})
 _ADVICE = "write a DIV NULLIF(b, 0) for a whole number, a / NULLIF(b, 0) otherwise"
 
 
@@ -37,5 +37,5 @@ def _edit(query: Edited, walker: TokenWalker, call: CallTokens, analyzer: Analyz
     kinds = types_in(select_at(parse_query(query.text), call.start, call.end) or exp.Select(), [left, right], analyzer)
     if kinds is None:
         raise SyntaxFailure(*query.origin(call.start, call.end), f"The types that DIV_NULL divides are not known here: {_ADVICE}")
-    operator = "DIV" if _INTEGERS.issuperset(kinds) else "/"
+    operator = "DIV" if all(spark_type(kind).is_integer for kind in kinds) else "/"
     return Edit(call.start, call.end, f"(({left}) {operator} NULLIF({right}, 0))")

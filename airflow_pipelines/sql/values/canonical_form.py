@@ -16,33 +16,32 @@ have a time zone), intervals (months, or microseconds).
 
 from __future__ import annotations
 
-import re
+from collections.abc import Sequence
 from functools import lru_cache
 
-from sqlglot import exp
-
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.sql.syntax.dialect import DIALECT
+from airflow_pipelines.rows.spark_types import spark_type
+from airflow_pipelines.rows.types import ColumnType
 
-_VARIED = re.compile(r"\b(float|double|variant)\b|\bmap<", re.IGNORECASE)
-_VISIBLE = re.compile(r"\b(float|double)\b|\bmap<", re.IGNORECASE)
 _PARAMETER = "`__v{}`"
 
 
+@lru_cache(maxsize=4096)
 def has_several_forms(kind: str) -> bool:
     """Return True if a type has values with more than one representation.
 
     :param kind: a Spark type as DDL
     """
-    return _VARIED.search(kind) is not None
+    return _is_varied(spark_type(kind))
 
 
+@lru_cache(maxsize=4096)
 def has_visible_forms(kind: str) -> bool:
     """Return True if functions can distinguish representations of one value of a type. A VARIANT's encoding is not visible to them.
 
     :param kind: a Spark type as DDL
     """
-    return _VISIBLE.search(kind) is not None
+    return any(part.is_floating or part.is_map for part in spark_type(kind).walk())
 
 
 def in_canonical_form(text: str, kind: str) -> str:
@@ -52,48 +51,41 @@ def in_canonical_form(text: str, kind: str) -> str:
     :param kind: its type as Spark DDL, which is also the type of the result
     :returns: ``text`` itself if its type has one form only
     """
-    return _form(text, _parse_type(kind), 0) if has_several_forms(kind) else text
+    return _form(text, spark_type(kind), 0)
 
 
-@lru_cache(maxsize=1024)
-def _parse_type(kind: str) -> exp.DataType:
-    return exp.DataType.build(kind, dialect=DIALECT)
+def _is_varied(kind: ColumnType) -> bool:
+    return any(part.is_floating or part.is_map or part.is_variant for part in kind.walk())
 
 
-def _form(text: str, kind: exp.DataType, depth: int) -> str:
+def _form(text: str, kind: ColumnType, depth: int) -> str:
     """Return the canonical form of an expression's value.
 
     :param depth: the number of lambda parameters around the expression, whose names must differ
     """
-    match kind.this:
-        case exp.DataType.Type.DOUBLE | exp.DataType.Type.FLOAT:
-            name = "DOUBLE" if kind.this is exp.DataType.Type.DOUBLE else "FLOAT"
-            # Adding zero turns -0.0 into 0.0.
-            return f"NANVL({text} + CAST(0 AS {name}), CAST('NaN' AS {name}))"
-        case exp.DataType.Type.VARIANT:
-            return f"VARIANT_GET({text}, '$', 'variant')"
-        case exp.DataType.Type.ARRAY:
-            return _array(text, kind.expressions[0], depth)
-        case exp.DataType.Type.MAP:
-            return _map(text, kind.expressions[0], kind.expressions[1], depth)
-        case exp.DataType.Type.STRUCT:
-            return _struct(text, kind, depth)
-        case _:
-            return text
+    if kind.is_floating:
+        name = kind.spark_ddl()
+        # Adding zero turns -0.0 into 0.0.
+        return f"NANVL({text} + CAST(0 AS {name}), CAST('NaN' AS {name}))"
+    if kind.is_variant:
+        return f"VARIANT_GET({text}, '$', 'variant')"
+    if kind.component is not None:
+        return _array(text, kind.component, depth)
+    if kind.key is not None and kind.value is not None:
+        return _map(text, kind.key, kind.value, depth)
+    if kind.fields is not None:
+        return _struct(text, kind.fields, depth)
+    return text
 
 
-def _is_varied(kind: exp.DataType) -> bool:
-    return has_several_forms(kind.sql(dialect=DIALECT))
-
-
-def _array(text: str, element: exp.DataType, depth: int) -> str:
+def _array(text: str, element: ColumnType, depth: int) -> str:
     if not _is_varied(element):
         return text
     item = _PARAMETER.format(depth)
     return f"TRANSFORM({text}, {item} -> {_form(item, element, depth + 1)})"
 
 
-def _map(text: str, key: exp.DataType, value: exp.DataType, depth: int) -> str:
+def _map(text: str, key: ColumnType, value: ColumnType, depth: int) -> str:
     one, other = _PARAMETER.format(depth), _PARAMETER.format(depth + 1)
     entries = f"MAP_ENTRIES({text})"
     if _is_varied(key) or _is_varied(value):
@@ -104,8 +96,7 @@ def _map(text: str, key: exp.DataType, value: exp.DataType, depth: int) -> str:
     return f"MAP_FROM_ENTRIES(ARRAY_SORT({entries}, ({one}, {other}) -> {order}))"
 
 
-def _struct(text: str, kind: exp.DataType, depth: int) -> str:
-    fields = [(field.name, field.args["kind"]) for field in kind.expressions]
+def _struct(text: str, fields: Sequence[tuple[str, ColumnType]], depth: int) -> str:
     if not any(_is_varied(inner) for _, inner in fields):
         return text
     whole = _PARAMETER.format(depth)

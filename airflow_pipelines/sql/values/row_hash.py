@@ -6,16 +6,12 @@ the canonical form fixes, and for a VARIANT the JSON text, which different VARIA
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from functools import lru_cache
-
-from sqlglot import exp
 
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.sql.syntax.dialect import DIALECT
+from airflow_pipelines.rows.spark_types import spark_type
+from airflow_pipelines.rows.types import ColumnType
 
-_NOT_HASHED = re.compile(r"\bvariant\b|\bmap<", re.IGNORECASE)
 _PARAMETER = "`__h{}`"
 
 
@@ -24,37 +20,30 @@ def row_hash(columns: Mapping[str, str]) -> str:
 
     :param columns: the columns' types as Spark DDL, by the SQL text of each; at least one
     """
-    return f"XXHASH64({', '.join(_form(text, _parse_unhashed(kind), 0) for text, kind in columns.items())})"
+    return f"XXHASH64({', '.join(_form(text, spark_type(kind), 0) for text, kind in columns.items())})"
 
 
-@lru_cache(maxsize=1024)
-def _parse_unhashed(kind: str) -> exp.DataType | None:
-    """Return the type of an expression if Spark does not hash it, or None for any other."""
-    return exp.DataType.build(kind, dialect=DIALECT) if _NOT_HASHED.search(kind) else None
+def _is_hashed(kind: ColumnType) -> bool:
+    """Return True if Spark hashes values of a type."""
+    return not any(part.is_map or part.is_variant for part in kind.walk())
 
 
-def _form(text: str, kind: exp.DataType | None, depth: int) -> str:
+def _form(text: str, kind: ColumnType, depth: int) -> str:
     """Return an expression that Spark hashes, and that has the same value for equal values of another one.
 
     :param depth: the number of lambda parameters around the expression, whose names must differ
     """
-    if kind is None:
+    if _is_hashed(kind):
         return text
     item = _PARAMETER.format(depth)
-    match kind.this:
-        case exp.DataType.Type.VARIANT:
-            return f"TO_JSON({text})"
-        case exp.DataType.Type.ARRAY:
-            return f"TRANSFORM({text}, {item} -> {_form(item, _part(kind.expressions[0]), depth + 1)})"
-        case exp.DataType.Type.MAP:
-            key, value = map(_part, kind.expressions)
-            parts = f"{_form(f'{item}.key', key, depth + 1)}, {_form(f'{item}.value', value, depth + 1)}"
-            entries = f"MAP_ENTRIES({text})"
-            return entries if key is None and value is None else f"TRANSFORM({entries}, {item} -> STRUCT({parts}))"
-        case _:
-            fields = [_form(f"({text}).{quote(field.name)}", _part(field.args["kind"]), depth) for field in kind.expressions]
-            return f"STRUCT({', '.join(fields)})"
-
-
-def _part(kind: exp.DataType) -> exp.DataType | None:
-    return _parse_unhashed(kind.sql(dialect=DIALECT))
+    if kind.component is not None:
+        return f"TRANSFORM({text}, {item} -> {_form(item, kind.component, depth + 1)})"
+    if kind.key is not None and kind.value is not None:
+        entries = f"MAP_ENTRIES({text})"
+        if _is_hashed(kind.key) and _is_hashed(kind.value):
+            return entries
+        parts = f"{_form(f'{item}.key', kind.key, depth + 1)}, {_form(f'{item}.value', kind.value, depth + 1)}"
+        return f"TRANSFORM({entries}, {item} -> STRUCT({parts}))"
+    if kind.fields is not None:
+        return f"STRUCT({', '.join(_form(f'({text}).{quote(name)}', field, depth) for name, field in kind.fields)})"
+    return f"TO_JSON({text})"

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
+from functools import lru_cache
 
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.rows.types import has_calendar_interval
-from airflow_pipelines.sql.syntax.dialect import DIALECT
+from airflow_pipelines.rows.spark_types import spark_type
+from airflow_pipelines.rows.types import ColumnType
 
 _PARAMETER = "__e{}"
 """The names of lambda parameters, by nesting depth."""
 
 
+@lru_cache(maxsize=4096)
 def has_order(kind: str) -> bool:
     """Return True if Spark orders values of a type, given by its name."""
-    name = kind.lower()
-    return not ("map<" in name or "variant" in name or has_calendar_interval(kind))
+    return _has_order(spark_type(kind))
 
 
 def sortable(text: str, kind: str) -> str:
@@ -30,49 +28,31 @@ def sortable(text: str, kind: str) -> str:
     :param text: Spark SQL of one expression
     :param kind: its type
     """
-    if has_order(kind):
-        return text
-    try:
-        tree = exp.DataType.build(kind, dialect=DIALECT)
-    except (SqlglotError, ValueError):
-        return _json(text)
-    return _form(text, tree, 0)
+    return _form(text, spark_type(kind), 0)
 
 
-def _json(text: str) -> str:
-    return f"TO_JSON(NAMED_STRUCT('v', {text}))"
+def _has_order(kind: ColumnType) -> bool:
+    return not any(part.is_map or part.is_variant or part.is_calendar_interval for part in kind.walk())
 
 
-def _form(text: str, kind: exp.DataType, depth: int) -> str:
-    if not _is_nested_or_varied(kind):
+def _form(text: str, kind: ColumnType, depth: int) -> str:
+    if _has_order(kind):
         return text
     item = _PARAMETER.format(depth)
-    match kind.this:
-        case exp.DataType.Type.VARIANT:
-            types = f"TRANSFORM(TRY_CAST({text} AS ARRAY<VARIANT>), {item} -> SCHEMA_OF_VARIANT({item}))"
-            return f"STRUCT(TO_JSON({text}), SCHEMA_OF_VARIANT({text}), {types})"
-        case exp.DataType.Type.ARRAY if len(kind.expressions) == 1:
-            return f"TRANSFORM({text}, {item} -> {_form(item, kind.expressions[0], depth + 1)})"
-        case exp.DataType.Type.MAP if len(kind.expressions) == 2:
-            key, value = kind.expressions
-            if not _is_nested_or_varied(value):
-                return f"SORT_ARRAY(MAP_ENTRIES({text}))"
-            parts = f"{_form(f'{item}.key', key, depth + 1)}, {_form(f'{item}.value', value, depth + 1)}"
-            return f"SORT_ARRAY(TRANSFORM(MAP_ENTRIES({text}), {item} -> STRUCT({parts})))"
-        case exp.DataType.Type.STRUCT if kind.expressions:
-            fields = [(field.name, field.args.get("kind")) for field in kind.expressions]
-            if any(not name or inner is None for name, inner in fields):
-                return _json(text)
-            parts = ", ".join(_form(f"({text}).{quote(name)}", inner, depth) for name, inner in fields)
-            return f"STRUCT(({text}) IS NOT NULL, {parts})"
-        case _:
-            return _json(text)
-
-
-def _is_nested_or_varied(kind: exp.DataType) -> bool:
-    """Return True if a type is or contains one that Spark does not order."""
-    unordered = {exp.DataType.Type.MAP, exp.DataType.Type.VARIANT, exp.DataType.Type.INTERVAL}
-    return any(part.this in unordered for part in kind.find_all(exp.DataType))
+    if kind.is_variant:
+        types = f"TRANSFORM(TRY_CAST({text} AS ARRAY<VARIANT>), {item} -> SCHEMA_OF_VARIANT({item}))"
+        return f"STRUCT(TO_JSON({text}), SCHEMA_OF_VARIANT({text}), {types})"
+    if kind.component is not None:
+        return f"TRANSFORM({text}, {item} -> {_form(item, kind.component, depth + 1)})"
+    if kind.key is not None and kind.value is not None:
+        if _has_order(kind.value):
+            return f"SORT_ARRAY(MAP_ENTRIES({text}))"
+        parts = f"{_form(f'{item}.key', kind.key, depth + 1)}, {_form(f'{item}.value', kind.value, depth + 1)}"
+        return f"SORT_ARRAY(TRANSFORM(MAP_ENTRIES({text}), {item} -> STRUCT({parts})))"
+    if kind.fields is not None:
+        parts = ", ".join(_form(f"({text}).{quote(name)}", inner, depth) for name, inner in kind.fields)
+        return f"STRUCT(({text}) IS NOT NULL, {parts})"
+    return f"TO_JSON(NAMED_STRUCT('v', {text}))"
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ def aggregate(
     keys: Sequence[str] = ("k",), accumulators: Sequence[Accumulator] = ACCUMULATORS, rows: Select = INPUT
 ) -> tuple[Aggregate, StructType]:
     items = tuple(Item(f"k{at}", f"c_{key}" if key in COLUMNS else key) for at, key in enumerate(keys))
-    node = Aggregate(rows, items, ("",) * len(items), (), tuple(accumulators), ())
+    node = Aggregate(rows, items, ("string",) * len(items), (), tuple(accumulators), ())
     columns = [StructField(f"k{at}", COLUMNS.get(key, LongType())) for at, key in enumerate(keys)]
     columns += [StructField(each.name, TYPES[each.type]) for each in accumulators]
     return node, weighted(StructType(columns))

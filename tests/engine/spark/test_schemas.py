@@ -10,7 +10,8 @@ import pytest
 
 from airflow_pipelines.engine.spark.schemas import column_from_spark_json, hinted_schema_json, spark_schema
 from airflow_pipelines.rows.schema import Column, RelationSchema, arrow_type
-from airflow_pipelines.rows.types import ColumnType, decimal, from_spark_json
+from airflow_pipelines.rows.spark_types import from_spark_json
+from airflow_pipelines.rows.types import ColumnType, decimal
 
 if TYPE_CHECKING:
     from airflow_pipelines.engine.spark.sessions import SparkSessions

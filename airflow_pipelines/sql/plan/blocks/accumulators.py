@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from airflow_pipelines.rows.spark_types import spark_type
+from airflow_pipelines.rows.types import ColumnType
 from airflow_pipelines.rows.zsets import Merge
 from airflow_pipelines.sql.plan.blocks.decimal_average import decimal_average, is_exact
 from airflow_pipelines.sql.plan.ir.aggregate import Accumulator, ColumnTotal, KeptValue, Total
 from airflow_pipelines.sql.plan.ir.delta_sql import WEIGHT
 from airflow_pipelines.sql.syntax.dialect import DIALECT
 
-_SORTED = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT", "STRING", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "BOOLEAN"})
-"""Types that Spark and Arrow order in the same way."""
-_NARROW = frozenset({"TINYINT", "SMALLINT", "INT", "INTEGER"})
-_DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
-_ACCUMULATOR = re.compile(
-    r"(?P<accumulator>__a\w+)|\(CASE WHEN (?P<count>__a\d+) > 0 THEN CAST\((?P<sum>__a\d+) AS [^()]+(\([\d, ]+\))?\) END\)"
-)
-"""A call's value that is an accumulator itself, or an accumulator cast to another type."""
 _MAX_SUMMED_PRECISION = 27
 """The greatest precision of a value whose product with a weight of ten digits fits into 38 digits with its whole scale."""
 _KEPT_SCALE = 6
@@ -108,6 +101,23 @@ def _function(call: exp.Expr) -> tuple[str | None, list[exp.Expr]]:
 _DECIMAL_WEIGHT = f"CAST({WEIGHT} AS DECIMAL(10,0))"
 
 
+@dataclass(frozen=True, slots=True)
+class AccumulatedValue:
+    """The value of a call that is computed from accumulators.
+
+    :param text: Spark SQL over the accumulators' names
+    :param kept: the accumulator that holds the value unchanged or in another type, or None if it is any other expression
+    """
+
+    text: str
+    kept: KeptValue | None = None
+
+    @classmethod
+    def of(cls, accumulator: str) -> AccumulatedValue:
+        """Return the value that is an accumulator unchanged."""
+        return cls(accumulator, KeptValue(accumulator))
+
+
 @dataclass(slots=True)
 class Accumulators:
     """The accumulators that the calls of an aggregate need; equal ones are shared.
@@ -118,28 +128,29 @@ class Accumulators:
     accumulators: list[Accumulator] = field(default_factory=list)
     append_only: bool = False
 
-    def value(self, call: LinearCall, argument_types: tuple[str, ...], result_type: str) -> str | None:
-        """Return the call's value as an expression over accumulators.
+    def value(self, call: LinearCall, argument_types: tuple[str, ...], result_type: str) -> AccumulatedValue | None:
+        """Return the call's value over accumulators.
 
         :param call: the call
         :param argument_types: the Spark types of its arguments
         :param result_type: the Spark type of its value
-        :returns: Spark SQL over the accumulators' names; None if it would not be exact for these types
+        :returns: the value; None if it would not be exact for these types
         """
         match call.function:
             case "count":
-                return self._count(call)
+                return AccumulatedValue.of(self._count(call))
             case "max" | "min":
-                return self._extreme(call, argument_types[0].upper())
+                extreme = self._extreme(call, argument_types[0])
+                return None if extreme is None else AccumulatedValue.of(extreme)
             case "count_if":
-                return self._number(_parenthesize(call))
+                return AccumulatedValue.of(self._number(_parenthesize(call)))
             case "all" | "some":
                 truths = self._number(_parenthesize(call))
                 lies = self._number(f"NOT ({_parenthesize(call)})")
                 answer = f"{lies} = 0" if call.function == "all" else f"{truths} > 0"
-                return f"(CASE WHEN {truths} + {lies} > 0 THEN {answer} END)"
+                return AccumulatedValue(f"(CASE WHEN {truths} + {lies} > 0 THEN {answer} END)")
             case _:
-                return self._sum(call, argument_types[0].upper(), result_type)
+                return self._sum(call, spark_type(argument_types[0]), result_type)
 
     def _count(self, call: LinearCall) -> str:
         there = [f"({text}) IS NOT NULL" for text in call.arguments if text != "*"]
@@ -149,31 +160,28 @@ class Accumulators:
             return self._number(there[0], ColumnTotal(Total.VALUES, call.arguments[0]))
         return self._number(" AND ".join(there) or None)
 
-    def _sum(self, call: LinearCall, kind: str, result_type: str) -> str | None:
+    def _sum(self, call: LinearCall, kind: ColumnType, result_type: str) -> AccumulatedValue | None:
         text = _parenthesize(call)
-        decimal = _DECIMAL.fullmatch(kind)
-        if kind in _NARROW:
-            value, weight, type_ = f"CAST({text} AS BIGINT)", WEIGHT, "BIGINT"
-        elif kind == "BIGINT":
+        precision, scale = kind.precision or 0, kind.scale or 0
+        if kind.name == "BIGINT":
             value, weight, type_ = f"CAST({text} AS DECIMAL(19,0))", _DECIMAL_WEIGHT, "DECIMAL(38,0)"
-        elif decimal and _is_summed(call.function, int(decimal[1]), int(decimal[2])):
-            value, weight, type_ = f"({text})", _DECIMAL_WEIGHT, f"DECIMAL(38,{decimal[2]})"
+        elif kind.is_integer:
+            value, weight, type_ = f"CAST({text} AS BIGINT)", WEIGHT, "BIGINT"
+        elif kind.is_decimal and _is_summed(call.function, precision, scale):
+            value, weight, type_ = f"({text})", _DECIMAL_WEIGHT, f"DECIMAL(38,{scale})"
         else:
             return None
         count = self._number(f"{text} IS NOT NULL", ColumnTotal(Total.VALUES, _value(call)))
         # With more digits, fewer than 10**11 values could overflow 38 digits.
-        never_too_large = not decimal or int(decimal[1]) <= _MAX_SUMMED_PRECISION
+        never_too_large = precision <= _MAX_SUMMED_PRECISION
         total = self._add(type_, f"{value} * {weight}", value, ColumnTotal(Total.SUM, _value(call)) if never_too_large else None)
         if call.function == "sum":
-            answer = f"CAST({total} AS {result_type})"
-        elif decimal:
-            answer = decimal_average(total, count, int(decimal[1]), int(decimal[2]))
-        else:
-            answer = f"CAST({total} AS DOUBLE) / {count}"
-        return f"(CASE WHEN {count} > 0 THEN {answer} END)"
+            return AccumulatedValue(f"(CASE WHEN {count} > 0 THEN CAST({total} AS {result_type}) END)", KeptValue(total, count))
+        average = decimal_average(total, count, precision, scale) if kind.is_decimal else f"CAST({total} AS DOUBLE) / {count}"
+        return AccumulatedValue(f"(CASE WHEN {count} > 0 THEN {average} END)")
 
     def _extreme(self, call: LinearCall, kind: str) -> str | None:
-        if not self.append_only or not (kind in _SORTED or _DECIMAL.fullmatch(kind)):
+        if not self.append_only or not _is_sorted(spark_type(kind)):
             return None
         text = f"{call.function.upper()}({_parenthesize(call)})"
         for accumulator in self.accumulators:
@@ -181,7 +189,9 @@ class Accumulators:
                 return accumulator.name
         merge, total = (Merge.MAX, Total.MAX) if call.function == "max" else (Merge.MIN, Total.MIN)
         of_value = ColumnTotal(total, _value(call))
-        self.accumulators.append(Accumulator(f"__a{len(self.accumulators)}{call.function}", kind, text, text, merge, of_value))
+        self.accumulators.append(
+            Accumulator(f"__a{len(self.accumulators)}{call.function}", kind.upper(), text, text, merge, of_value)
+        )
         return self.accumulators[-1].name
 
     def _number(self, condition: str | None, total: ColumnTotal | None = None) -> str:
@@ -205,13 +215,10 @@ class Accumulators:
         return accumulator.name
 
 
-def kept_value(text: str) -> KeptValue | None:
-    """Return the accumulator that holds a call's value unchanged or in another type, or None if the value is any other expression.
-
-    :param text: a value of :class:`Accumulators`
-    """
-    parsed = _ACCUMULATOR.fullmatch(text)
-    return None if parsed is None else KeptValue(parsed["accumulator"] or parsed["sum"], parsed["count"])
+def _is_sorted(kind: ColumnType) -> bool:
+    """Return True if Spark and Arrow order values of a type in the same way."""
+    exact = kind.is_integer or kind.is_decimal or kind.is_boolean
+    return exact or kind.name == "VARCHAR" or kind.is_date or kind.is_timestamp
 
 
 def _is_summed(function: str, precision: int, scale: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from airflow_pipelines.sql.plan.blocks.accumulators import Accumulators, kept_value, linear_form
+from airflow_pipelines.sql.plan.blocks.accumulators import Accumulators, linear_form
 from airflow_pipelines.sql.plan.expression_trees import parse_expression
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate, Call, CallsOverRows
 from airflow_pipelines.sql.syntax.dialect import SyntaxFailure
@@ -33,4 +33,4 @@ def _over_rows(call: Call, kinds: Mapping[str, str], accumulators: Accumulators)
     if form is None or not all(text == "*" or text in kinds for text in form.arguments):
         return None
     value = accumulators.value(form, tuple(kinds.get(text, "") for text in form.arguments), call.type)
-    return None if value is None else replace(call, value=value, kept=kept_value(value))
+    return None if value is None else replace(call, value=value.text, kept=value.kept)

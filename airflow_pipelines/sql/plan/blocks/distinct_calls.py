@@ -7,13 +7,14 @@ the query is in one group of equal arguments, also when these are NULL.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from airflow_pipelines.program.names import quote
+from airflow_pipelines.rows.spark_types import spark_type
+from airflow_pipelines.rows.types import ColumnType
 from airflow_pipelines.sql.plan.blocks.accumulators import Accumulators, ValueCall, linear_form, value_call
 from airflow_pipelines.sql.plan.blocks.groups import Groups, Outputs, one_aggregate, with_rereadable_input
 from airflow_pipelines.sql.plan.blocks.query_blocks import Block, column
@@ -27,10 +28,6 @@ from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
 ByValue = Mapping[exp.Expr, ValueCall]
 """Calls that depend only on the distinct values of their arguments."""
 
-_PLAIN = re.compile(
-    r"tinyint|smallint|int|bigint|float|double|decimal\(\d+,\d+\)|string|binary|boolean|date|timestamp|timestamp_ntz"
-)
-"""Types whose columns can be counted directly, because the name of the type describes it completely."""
 _ONE = exp.Literal.number(1)
 
 
@@ -201,11 +198,17 @@ def _argument(function: type[exp.Expr], arguments: Sequence[exp.Expr], kinds: Ma
 
     The value is NULL where the function ignores the arguments.
     """
-    if len(arguments) == 1 and (function is not exp.Count or _PLAIN.fullmatch(kinds[arguments[0]])):
+    if len(arguments) == 1 and (function is not exp.Count or _is_counted(spark_type(kinds[arguments[0]]))):
         return arguments[0], kinds[arguments[0]]
     # The NULL within IS NOT NULL would be taken for a NULL argument.
     there = [exp.Anonymous(this="ISNOTNULL", expressions=[one.copy()]) for one in arguments]
     return (_when(exp.and_(*there), _ONE) if there else _ONE), "int"
+
+
+def _is_counted(kind: ColumnType) -> bool:
+    """Return True if a column of a type can be counted directly, because the name of the type describes it completely."""
+    is_text = kind.name == "VARCHAR" and kind.precision is None
+    return kind.is_number or kind.is_boolean or is_text or kind.is_binary or kind.is_date or kind.is_timestamp
 
 
 def _when(condition: exp.Expr, value: exp.Expr) -> exp.Expr:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from airflow_pipelines.sql.plan.blocks.accumulators import Accumulators, kept_value, linear_form
+from airflow_pipelines.rows.spark_types import has_map, has_variant
+from airflow_pipelines.sql.plan.blocks.accumulators import Accumulators, linear_form
 from airflow_pipelines.sql.plan.blocks.query_blocks import Block
 from airflow_pipelines.sql.plan.expressions import NotIncremental, distinct, sql, substitute
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate, Call
@@ -53,7 +54,7 @@ def one_aggregate(
     texts = [substitute(call, below) for call in groups.calls]
     calls, key_types, input_types = _find_types(block, rows, fields, keys, texts, accumulators)
     for key, kind in zip(groups.keys, key_types, strict=True):
-        if "map<" in kind:
+        if has_map(kind):
             # Spark groups by a MAP, but cannot compare one, and affected groups are found by comparing.
             raise NotIncremental("groups by a MAP have no incremental rule yet", key)
     return Aggregate(rows, keys, key_types, calls, tuple(accumulators.accumulators), items, condition, input_types)
@@ -86,7 +87,7 @@ def _find_types(
     """Return the calls with their types and, where they are linear, their values; also the types of the keys and of ``fields``."""
     input_types = tuple(kind for _, kind in block.builder.types(linear_to_sql(rows))) if rows.items else ()
     for field, kind in zip(fields, input_types, strict=False):
-        if "variant" in kind:
+        if has_variant(kind):
             # Groups are made of consolidated rows, which Spark cannot make of VARIANT.
             raise NotIncremental("aggregates over VARIANT have no incremental rule yet", field)
     forms = [linear_form(call) for call in calls]
@@ -97,7 +98,8 @@ def _find_types(
         result, value = types[f"r{at}"], None
         if form is not None:
             value = accumulators.value(form, tuple(types.get(text, "") for text in form.arguments), result)
-        finished.append(Call(f"__r{at}", sql(call), result, value, kept_value(value) if value is not None else None))
+        text, kept = (value.text, value.kept) if value is not None else (None, None)
+        finished.append(Call(f"__r{at}", sql(call), result, text, kept))
     return tuple(finished), tuple(types[f"k{at}"] for at in range(len(keys))), input_types
 
 

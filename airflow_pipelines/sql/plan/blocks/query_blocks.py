@@ -11,12 +11,13 @@ from sqlglot import exp
 
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.program.reasons import Reason
-from airflow_pipelines.rows.types import has_calendar_interval
+from airflow_pipelines.rows.spark_types import spark_type
 from airflow_pipelines.sql.plan.builder import Builder
 from airflow_pipelines.sql.plan.expressions import NotIncremental, sql
 from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys, KeyedSource, Shape
 from airflow_pipelines.sql.plan.ir.linear import Item, Linear, Select, Source
 from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
+from airflow_pipelines.sql.values.total_order import has_order
 
 _COMPARED: Final = ("bigint", "double", "timestamp")
 """The types that Spark may choose to compare values of two other types."""
@@ -191,12 +192,12 @@ def cast_key(key: str, own: str, kind: str) -> str:
 
 def is_key_type(kind: str) -> bool:
     """Return True if values of a type can be grouped and compared for equality."""
-    return not any(part in kind for part in ("map<", "variant")) and not has_calendar_interval(kind)
+    return has_order(kind)
 
 
 def is_number(kind: str) -> bool:
     """Return True if a type is numeric."""
-    return kind in {"tinyint", "smallint", "int", "bigint", "float", "double"} or kind.startswith("decimal")
+    return spark_type(kind).is_number
 
 
 def print_unqualified(tree: exp.Expr) -> str:

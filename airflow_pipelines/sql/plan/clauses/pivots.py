@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from sqlglot import exp
 
 from airflow_pipelines.program.names import quote
+from airflow_pipelines.rows.spark_types import spark_type
 from airflow_pipelines.sql.plan.blocks.group_by import aggregate
 from airflow_pipelines.sql.plan.blocks.groups import Groups, Outputs
 from airflow_pipelines.sql.plan.blocks.query_blocks import Block, is_number
@@ -17,11 +18,6 @@ from airflow_pipelines.sql.plan.ir.node import ColumnTypes
 from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
 from airflow_pipelines.sql.syntax.aggregate_calls import aggregate_calls
 
-_PLACED = frozenset({"boolean", "tinyint", "smallint", "int", "bigint", "float", "double"})
-"""Result types (besides decimals) for which Spark also groups by the pivot value and puts each result into its column.
-
-Spark does so if all aggregates have such types.
-"""
 _PASS_NULL_OVER = frozenset({"avg", "count", "max", "min", "sum"})
 """Aggregates that ignore NULLs, so that a filter on their rows gives the same result."""
 _PIVOT_PARTS = frozenset(
@@ -73,7 +69,8 @@ def _pivot(block: Block, alias: str, rows: Linear, pivot: exp.Pivot, columns: Co
     if len(columns) != len(keys) + len(conditions) * len(items) or len({name for name, _ in columns}) < len(columns):
         raise NotIncremental("the columns of a PIVOT could not be found symbolically")
     kinds = [kind for _, kind in columns[len(keys) : len(keys) + len(items)]]
-    placed = all(kind in _PLACED or kind.startswith("decimal") for kind in kinds)
+    # Spark groups by the pivot value first, and puts each result into its column, if all results are numbers or truth values.
+    placed = all(spark_type(kind).is_boolean or is_number(kind) for kind in kinds)
     trees: list[exp.Expr] = list(keys)
     for condition in conditions:
         trees += [_filter_pivot_rows(condition, item) if placed else _filter_all_rows(condition, item) for item in items]
@@ -92,7 +89,7 @@ def _has_value(block: Block, columns: Sequence[exp.Expr], value: exp.Expr) -> ex
     parts = []
     for column, own, constant, other in zip(columns, kinds, values, kinds[len(columns) :], strict=False):
         # Spark casts the value to the column's type, which is what a comparison does with numbers.
-        if own in {"float", "double"} or not (own == other or other == "void" or (is_number(own) and is_number(other))):
+        if spark_type(own).is_floating or not (own == other or other == "void" or (is_number(own) and is_number(other))):
             raise NotIncremental(f"a PIVOT of {own} for values of {other} has no incremental rule")
         parts.append(exp.NullSafeEQ(this=column.copy(), expression=constant.copy()))
     return exp.and_(*parts, copy=False)

@@ -91,7 +91,7 @@ def _group_by_sides(builder: Builder, left: Linear, right: Linear, having: str, 
     calls = []
     for side in (0, 1):
         value = accumulators.value(LinearCall("count_if", (f"{tag} = {side}",), None), ("boolean",), "bigint")
-        calls.append(Call(f"__r{side}", f"COUNT_IF({tag} = {side})", "bigint", value))
+        calls.append(Call(f"__r{side}", f"COUNT_IF({tag} = {side})", "bigint", value.text if value is not None else None))
     counts = {"l": "__r0", "r": "__r1"}
     extra = () if copies is None else (Item("__copies", copies.format(**counts)),)
     return _group_rows(both, columns, tuple(calls), accumulators, having.format(**counts), extra)

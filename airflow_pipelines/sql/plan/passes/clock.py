@@ -14,16 +14,22 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from airflow_pipelines.program.names import quote
+from airflow_pipelines.rows.spark_types import spark_type
+from airflow_pipelines.rows.types import ColumnType
 from airflow_pipelines.sql.plan.analyzer import AnalysisFailed, Analyzer
 from airflow_pipelines.sql.plan.ir.markers import CLOCK, CLOCK_COLUMN, CLOCK_RELATION, Marker
 from airflow_pipelines.sql.syntax.aggregate_calls import aggregate_calls, is_aggregate
 from airflow_pipelines.sql.syntax.dialect import DIALECT, parse_query
 
-_HOISTED_TYPES = ("timestamp", "timestamp_ntz", "date", "boolean", "tinyint", "smallint", "int", "bigint", "decimal(")
 _LEAVES = (exp.Literal, exp.Boolean, exp.Null, exp.DataType, exp.DataTypeParam, exp.Var, exp.Identifier, exp.IntervalSpan)
 _BARRIERS = (exp.Query, exp.Window, exp.Lambda, exp.Star, exp.Column, exp.UDTF)
 _PUSHED = "pushed"
 _FROM_PLACES = (exp.From, exp.Join, exp.Subquery, exp.CTE, exp.With, exp.SetOperation)
+
+
+def _is_hoisted(kind: ColumnType) -> bool:
+    """Return True if values of a type that are computed from the clock become a marker of their own."""
+    return kind.is_timestamp or kind.is_date or kind.is_boolean or kind.is_integer or kind.is_decimal
 
 
 @dataclass(slots=True)
@@ -73,7 +79,7 @@ class ClockMarkers:
     def _replace(self, node: exp.Expr, analyzer: Analyzer) -> None:
         text = _print_over_clock(node)
         kind = CLOCK.type if text == CLOCK.text else _kind(f"SELECT {text} FROM {quote(CLOCK_RELATION)}", analyzer)
-        if kind is None or not kind.startswith(_HOISTED_TYPES):
+        if kind is None or not _is_hoisted(spark_type(kind)):
             for inner in list(_clock_reads(node)):
                 self._replace(inner, analyzer)
             return

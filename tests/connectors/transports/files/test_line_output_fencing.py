@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import tenacity
 
 from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.transports.files import line_output
@@ -130,7 +130,7 @@ def test_a_run_waits_until_the_one_before_has_let_go_of_the_file(
         old.close()
 
     with monkeypatch.context() as waiting:
-        waiting.setattr(line_output, "time", SimpleNamespace(monotonic=time.monotonic, sleep=let_go))
+        waiting.setattr(tenacity.nap, "time", SimpleNamespace(sleep=let_go))
         new = begun(tmp_path, step)
     assert len(waits) == 1
     new.write(2, delta((2, "x", 1)))

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from airflow_pipelines.sql.plan.blocks.accumulators import Accumulators, LinearCall, kept_value
+from airflow_pipelines.sql.plan.blocks.accumulators import Accumulators, LinearCall
 from airflow_pipelines.sql.plan.ir.aggregate import ColumnTotal, KeptValue, Total
 
 ROWS: Final = ColumnTotal(Total.ROWS)
@@ -85,4 +85,4 @@ def test_rows_that_meet_a_condition_are_counted(arguments: tuple[str, ...], cond
 def test_values_that_are_accumulators(function: str, kind: str, result: str, expected: KeptValue | None) -> None:
     value = Accumulators(append_only=True).value(LinearCall(function, ("__c1",), None), (kind,), result)
     assert value is not None
-    assert kept_value(value) == expected
+    assert value.kept == expected
