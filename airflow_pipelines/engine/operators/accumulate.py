@@ -13,12 +13,12 @@ from pyspark.sql.types import StructType
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.operators.column_totals import ColumnTotals, united_totals
 from airflow_pipelines.engine.operators.context import Context, Mode
-from airflow_pipelines.engine.operators.group_names import with_input_texts
 from airflow_pipelines.engine.operators.group_outputs import output_delta
 from airflow_pipelines.engine.operators.lookup_join.fetch import Delta, delta_of
 from airflow_pipelines.engine.operators.merged_groups import merged_groups
 from airflow_pipelines.engine.operators.operator import Operator
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
+from airflow_pipelines.engine.spark.failures import with_texts_of_names
 from airflow_pipelines.engine.state import Kept, StateSchema
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.names import quote
@@ -54,7 +54,7 @@ class AccumulateOperator(Operator[Aggregate]):
 
     def in_query_terms(self, expression: str) -> str:
         """Return the expression with the texts of the input's columns, see :class:`Operator`."""
-        return with_input_texts(self.node, expression)
+        return with_texts_of_names(expression, {item.name: item.text for item in self.node.input.items})
 
 
 def _evaluate(stage: Stage, node: Aggregate, context: Context, known: Trace, *, is_first: bool) -> Outcome:

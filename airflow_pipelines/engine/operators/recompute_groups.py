@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.batch_views import consolidated_sql, empty_columns_sql, expanded_sql
 from airflow_pipelines.engine.operators.context import Context, Mode
-from airflow_pipelines.engine.operators.group_names import with_input_texts
 from airflow_pipelines.engine.operators.lookup_join.matching import distinct_rows, matching_batch, wanted_of
 from airflow_pipelines.engine.operators.operator import Operator
 from airflow_pipelines.engine.operators.result import TOUCHES_MOST, Outcome, stage_schema, struct_of
 from airflow_pipelines.engine.operators.touched_group_totals import change_of_groups
+from airflow_pipelines.engine.spark.failures import with_texts_of_names
 from airflow_pipelines.engine.state import Kept, StateSchema
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.names import quote
@@ -43,7 +43,7 @@ class RecomputeGroupsOperator(Operator[Aggregate]):
 
     def in_query_terms(self, expression: str) -> str:
         """Return the expression with the texts of the input's columns, see :class:`Operator`."""
-        return with_input_texts(self.node, expression)
+        return with_texts_of_names(expression, {item.name: item.text for item in self.node.input.items})
 
 
 def _evaluate(stage: Stage, node: Aggregate, context: Context, known: Trace, *, is_first: bool) -> Outcome:

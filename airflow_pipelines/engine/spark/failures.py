@@ -33,6 +33,7 @@ _REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 """The error numbers that Java reports with the operating system's text."""
 _LONGEST = 1000
 """The length at which texts of Java are cut."""
+_NAME = re.compile(r"`?\b(\w+)\b`?")
 _FRAGMENT = re.compile(r"^== SQL.*?==\n(.*?)\n\s*\^", re.DOTALL | re.MULTILINE)
 
 
@@ -51,6 +52,18 @@ def spark_complaint(error: Exception) -> str:
     """
     cause, fragment = spark_cause(error), failing_fragment(error)
     return f"{cause} in {fragment}" if fragment else cause
+
+
+def with_texts_of_names(fragment: str, texts: Mapping[str, str]) -> str:
+    """Return a piece of SQL from an error of Spark with other texts for some names.
+
+    >>> with_texts_of_names("(`__c1` / __c10)", {"__c1": "amount", "__c10": "s.n"})
+    '(amount / s.n)'
+
+    :param fragment: the piece
+    :param texts: the texts, by name
+    """
+    return _NAME.sub(lambda name: texts.get(name[1], name[1]), fragment).replace("`", "")
 
 
 def refused_write(folder: Path, error: BaseException) -> StorageError | None:

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.ir.linear import Item, Linear, Scan, Select
-
-_WORD = re.compile(r"\w+")
-_STAR = re.compile(r"(?:^|[(,.])\s*\*")
-"""A star that stands for columns; a star that multiplies comes after a value."""
-_GENERATORS = re.compile(r"\b(?:pos)?explode|\binline|\bstack\b|\bjson_tuple\b", re.IGNORECASE)
-"""Functions that may give many rows for one."""
+from airflow_pipelines.sql.plan.ir.trees import columns_in, may_give_several_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +94,8 @@ def _changes_rows(node: Linear) -> bool:
 def _may_grow(node: Linear) -> bool:
     if not isinstance(node, Select):
         return False
-    return bool(node.laterals) or any(_GENERATORS.search(item.text) for item in node.items) or _may_grow(node.sources[0].node)
+    several = bool(node.laterals) or any(may_give_several_rows(item.text) for item in node.items)
+    return several or _may_grow(node.sources[0].node)
 
 
 def _narrow(node: Select, items: tuple[Item, ...]) -> Select:
@@ -109,8 +104,8 @@ def _narrow(node: Select, items: tuple[Item, ...]) -> Select:
     Blocks below keep all columns that they compute, because these may unnest.
     """
     (source,) = node.sources
-    texts = [*(item.text for item in items), *node.laterals, *([node.filter] if node.filter else [])]
-    needed = _read(texts, source.node.columns)
+    texts = [*(item.text for item in items), *([node.filter] if node.filter else [])]
+    needed = tuple(columns_in(texts, source.node.columns, node.laterals))
     inner = source.node
     if isinstance(inner, Scan):
         inner = replace(inner, columns=needed)
@@ -118,17 +113,3 @@ def _narrow(node: Select, items: tuple[Item, ...]) -> Select:
         names, wanted = _names(inner), frozenset(needed)
         inner = _narrow(inner, tuple(item for item in inner.items if item.name in wanted or item.text not in names))
     return replace(node, sources=(replace(source, node=inner),), items=items, where=node.filter)
-
-
-def _read(texts: Sequence[str], columns: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the columns that expressions may read. A few too many do no harm."""
-    if any(_STAR.search(text) for text in texts):
-        return columns
-    # An expression has a column's name, quoted if it is no word. All words are collected at once: there may be thousands of both.
-    words = {word for text in texts for word in _WORD.findall(text)}
-    return tuple(name for name in columns if name in words or (not _WORD.fullmatch(name) and _is_quoted(name, texts)))
-
-
-def _is_quoted(name: str, texts: Sequence[str]) -> bool:
-    quoted = quote(name)
-    return any(quoted in text for text in texts)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -12,6 +11,7 @@ from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate
 from airflow_pipelines.sql.plan.ir.linear import Linear, Scan, Select, UnionAll
 from airflow_pipelines.sql.plan.ir.stage import Stage
+from airflow_pipelines.sql.plan.ir.trees import columns_in
 
 
 def drop_unread_columns(stages: tuple[Stage, ...], _builder: Builder) -> tuple[Stage, ...]:
@@ -42,39 +42,33 @@ def _read(stage: Stage, node: AffectedKeys, later: tuple[Stage, ...]) -> tuple[s
     readers = [one for one in later if stage.relation in one.reads | one.rereads]
     if node.remembered or not node.key_types or not readers:
         return everything
-    texts = []
+    read: set[str] = set()
     for reader in readers:
         if not isinstance(reader.node, Aggregate) or stage.relation in reader.rereads:
             return everything
-        places = list(_places(reader.node.input, stage.relation))
-        if None in places:
-            return everything
-        texts += [text for place in places if place is not None for text in place]
-    # Mistaking a word for a column only keeps that column. A star reads all.
-    read = tuple(name for name in everything if any(map(_word(name).search, texts)))
-    return everything if any(re.search(r"\.\s*\*", text) for text in texts) else read or everything[:1]
+        for block in _find_readers(reader.node.input, stage.relation):
+            if block is None:
+                return everything
+            texts = [*(item.text for item in block.items), *([block.where] if block.where else [])]
+            read |= set(columns_in(texts, everything, block.laterals))
+    return tuple(name for name in everything if name in read) or everything[:1]
 
 
-def _word(name: str) -> re.Pattern[str]:
-    """Return the pattern of a column's name within a text."""
-    return re.compile(rf"(?<!\w){re.escape(quote(name)[1:-1])}(?!\w)")
-
-
-def _places(node: Linear, relation: str) -> Iterator[tuple[str, ...] | None]:
-    """Yield the texts of each block that scans a relation, or None for a scan whose columns are all passed on."""
+def _find_readers(node: Linear, relation: str) -> Iterator[Select | None]:
+    """Yield each block that scans a relation, and None for a scan whose columns are all passed on."""
     match node:
         case Scan():
             if node.relation == relation:
                 yield None
         case UnionAll():
             for part in node.parts:
-                yield from _places(part, relation)
+                yield from _find_readers(part, relation)
         case Select():
             if any(isinstance(source.node, Scan) and source.node.relation == relation for source in node.sources):
-                yield (*(item.text for item in node.items), node.where or "", *node.laterals)
+                yield node
             for source in node.sources:
                 if not isinstance(source.node, Scan):
-                    yield from _places(source.node, relation)
+                    yield from _find_readers(source.node, relation)
 
 
 def _narrow(stage: Stage, node: AffectedKeys, columns: tuple[str, ...]) -> Stage:

@@ -255,7 +255,7 @@ def test_commits_of_others_between_two_looks(tmp_path: Path, monkeypatch: pytest
     sink = merged(tmp_path)
     sink.write(1, by_key((1, "a", 1)))
     tries: list[int] = []
-    plain = sink._try
+    plain = sink._write_and_commit
 
     def late(*arguments: Any) -> Any:
         if len(tries) < 2:
@@ -273,7 +273,7 @@ def test_commits_of_others_between_two_looks(tmp_path: Path, monkeypatch: pytest
                 return plain(*arguments)
         return plain(*arguments)
 
-    monkeypatch.setattr(sink, "_try", late)
+    monkeypatch.setattr(sink, "_write_and_commit", late)
     sink.write(2, by_key((1, "a", -1), (1, "b", 1)))
     assert len(tries) == 2
     assert rows(tmp_path) == [(1, "b"), (11, "other"), (12, "other")]
