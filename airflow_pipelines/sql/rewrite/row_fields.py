@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from airflow_pipelines.program.names import quote
+from airflow_pipelines.rows.spark_types import spark_type
 from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.rewrite.probe import select_at, types_in
 from airflow_pipelines.sql.rewrite.token_walker import TokenWalker
-from airflow_pipelines.sql.syntax.dialect import DIALECT, SyntaxFailure, parse_query
+from airflow_pipelines.sql.syntax.dialect import SyntaxFailure, parse_query
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
 
 
@@ -65,9 +66,8 @@ def _brackets(walker: TokenWalker) -> Iterator[_Bracket]:
 
 def _field_names(kind: str) -> list[str] | None:
     """Return the names of a row's fields, or None for other types."""
-    if not kind.startswith("struct<"):
-        return None
-    return [field.name for field in exp.DataType.build(kind, dialect=DIALECT).expressions]
+    fields = spark_type(kind).fields
+    return None if fields is None else [name for name, _ in fields]
 
 
 def _edit(query: Edited, bracket: _Bracket, names: list[str]) -> Edit:

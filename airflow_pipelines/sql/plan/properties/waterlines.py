@@ -33,7 +33,14 @@ _MONOTONE = frozenset(
     }
 )  # fmt: skip
 """Functions that are monotone in their one argument that is not constant."""
-_KEPT_TYPES = ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMPNTZ", "TIMESTAMPLTZ", "BIGINT", "INT", "DECIMAL", "DOUBLE")
+_KEPT_TYPES = frozenset(
+    {
+        exp.DataType.Type.DATE, exp.DataType.Type.TIMESTAMP, exp.DataType.Type.TIMESTAMPTZ, exp.DataType.Type.TIMESTAMPLTZ,
+        exp.DataType.Type.TIMESTAMPNTZ, exp.DataType.Type.BIGINT, exp.DataType.Type.INT, exp.DataType.Type.DECIMAL,
+        exp.DataType.Type.DOUBLE,
+    }
+)  # fmt: skip
+"""The types to which a cast keeps the order of values."""
 _CONSTANTS = (exp.Literal, exp.Interval, exp.Var, exp.DataType, exp.Neg, exp.IntervalSpan)
 
 
@@ -260,7 +267,7 @@ def _is_monotone(node: exp.Expr) -> bool:
     if isinstance(node, exp.Paren):
         return _is_monotone(node.this)
     if isinstance(node, exp.Cast):
-        return node.to.sql(dialect=DIALECT).upper().startswith(_KEPT_TYPES) and _is_monotone(node.this)
+        return node.to.this in _KEPT_TYPES and _is_monotone(node.this)
     if isinstance(node, exp.Add | exp.Sub):
         if _is_constant(node.expression):
             return _is_monotone(node.this)
