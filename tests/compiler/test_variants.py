@@ -108,11 +108,12 @@ def test_timestamps_are_milliseconds_as_numbers(sessions: SparkSessions) -> None
     ],
 )
 def test_aggregates_of_having_that_spark_forgets(sessions: SparkSessions, left: str) -> None:
+    query = f"""select l.k, r.* from ({left}) as l
+        cross join (select o, sum(i) as s from v group by o having sum(i) > 2 or count(*) = 3) as r"""
     running = Running(
         f"""create table t (k int, b bigint) with ('materialized' = 'true');
         create table v (i int, o int) with ('materialized' = 'true');
-        create materialized view w as select l.k, r.* from ({left}) as l
-            cross join (select o, sum(i) as s from v group by o having sum(i) > 2 or count(*) = 3) as r""",
+        create materialized view w as {query}""",
         sessions,
     )
     running.insert("t", (1, 0), (2, 1), (1, 5))
@@ -120,3 +121,6 @@ def test_aggregates_of_having_that_spark_forgets(sessions: SparkSessions, left: 
     assert {row for row in running.rows("w") if row[0] == 1} == {(1, 1, 3)}
     running.insert("v", (0, 2), (0, 2))
     assert {row for row in running.rows("w") if row[0] == 1} == {(1, 1, 3), (1, 2, 1)}
+    answer = run_adhoc(running.circuit, query).frame
+    assert answer is not None
+    assert sorted(map(tuple, answer.collect())) == sorted(running.rows("w"))
