@@ -21,6 +21,7 @@ def test_types_with_several_representations(kind: str) -> None:
     [
         "boolean", "tinyint", "bigint", "decimal(10,2)", "string", "binary", "date", "time(6)", "timestamp", "timestamp_ntz",
         "interval day to second", "interval year to month", "array<string>", "struct<a:int,b:array<date>>",
+        "struct<float:int,double:int,variant:int,map:int>",
     ],
 )  # fmt: skip
 def test_types_with_one_representation_are_left_alone(kind: str) -> None:
