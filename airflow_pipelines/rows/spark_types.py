@@ -16,7 +16,7 @@ CALENDAR_INTERVAL: Final = (
 """The message about Spark's legacy interval type."""
 
 UNKNOWN: Final = "UNKNOWN"
-"""The name of a type that no column can have here."""
+"""The name of a type that no column can have here, and of one that Spark cannot tell."""
 _NAMES: Final[Mapping[str, str]] = {
     "boolean": "BOOLEAN",
     "tinyint": "TINYINT",

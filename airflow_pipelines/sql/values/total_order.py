@@ -28,7 +28,16 @@ def sortable(text: str, kind: str) -> str:
     :param text: Spark SQL of one expression
     :param kind: its type
     """
-    return _form(text, spark_type(kind), 0)
+    try:
+        parsed = spark_type(kind)
+    except ValueError:
+        # Errors of Spark cut the names of types with many fields.
+        return _json(text)
+    return _form(text, parsed, 0)
+
+
+def _json(text: str) -> str:
+    return f"TO_JSON(NAMED_STRUCT('v', {text}))"
 
 
 def _has_order(kind: ColumnType) -> bool:
@@ -52,7 +61,7 @@ def _form(text: str, kind: ColumnType, depth: int) -> str:
     if kind.fields is not None:
         parts = ", ".join(_form(f"({text}).{quote(name)}", inner, depth) for name, inner in kind.fields)
         return f"STRUCT(({text}) IS NOT NULL, {parts})"
-    return f"TO_JSON(NAMED_STRUCT('v', {text}))"
+    return _json(text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from airflow_pipelines.rows.spark_types import UNKNOWN
 from airflow_pipelines.sql.plan.analyzer import AnalysisFailed, Analyzer
 from airflow_pipelines.sql.rewrite.probe import types_in
 from airflow_pipelines.sql.rewrite.token_walker import CallTokens, TokenWalker, mentions
@@ -114,12 +115,12 @@ def _read(walker: TokenWalker, call: CallTokens, condition: str, nulls: str, end
 
 
 def _kind(one: _Aggregate, tree: exp.Expr, analyzer: Analyzer) -> str:
-    """Return the Spark type of the aggregated value, or an empty text if Spark cannot determine it."""
+    """Return the Spark type of the aggregated value, or UNKNOWN if Spark cannot determine it."""
     inside = (node for node in tree.walk() if one.call.start < node.meta.get("start", -1) < one.call.end)
     node = next(inside, None)
     select = node.find_ancestor(exp.Select) if node is not None else None
     kinds = types_in(select, [one.value], analyzer) if select is not None else None
-    return kinds[0] if kinds else ""
+    return kinds[0] if kinds else UNKNOWN
 
 
 def _edit(one: _Aggregate, kind: str) -> Edit:

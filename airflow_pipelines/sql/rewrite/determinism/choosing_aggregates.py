@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from airflow_pipelines.rows.spark_types import UNKNOWN
 from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.rewrite.probe import types_in
 from airflow_pipelines.sql.rewrite.token_walker import CallTokens, TokenWalker, mentions
@@ -57,5 +58,5 @@ def _by(call: CallTokens, node: exp.Expr | None, walker: TokenWalker, analyzer: 
     value, key = walker.piece(first, last), walker.piece(start, end)
     select = node.find_ancestor(exp.Select) if node is not None else None
     kinds = types_in(select, [value], analyzer) if select is not None else None
-    tie = sortable(value, kinds[0] if kinds else "")
+    tie = sortable(value, kinds[0] if kinds else UNKNOWN)
     return [Edit(start, end, f"CASE WHEN ({key}) IS NOT NULL THEN STRUCT({key}, {tie}) END")]
