@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from tenacity import AsyncRetrying, RetryCallState, Retrying
 from tenacity.retry import retry_base
-from tenacity.stop import stop_after_attempt, stop_after_delay, stop_base, stop_never
+from tenacity.stop import stop_after_attempt, stop_after_delay, stop_any, stop_base
 
 _SPREAD: Final = 0.5
 """The largest fraction by which a wait is shortened, so that not all clients of a recovering system call it at once."""
@@ -71,14 +71,9 @@ class RetryPolicy:
         return {"retry": retry, "stop": self._stop(), "wait": self._wait, "reraise": True}
 
     def _stop(self) -> stop_base:
-        limits: list[stop_base] = []
-        if self.attempts is not None:
-            limits.append(stop_after_attempt(self.attempts))
-        if self.limit_s is not None:
-            limits.append(stop_after_delay(self.limit_s))
-        if not limits:
-            return stop_never
-        return limits[0] if len(limits) == 1 else limits[0] | limits[1]
+        by_attempts = () if self.attempts is None else (stop_after_attempt(self.attempts),)
+        by_time = () if self.limit_s is None else (stop_after_delay(self.limit_s),)
+        return stop_any(*by_attempts, *by_time)
 
     def _wait(self, state: RetryCallState) -> float:
         """Return the wait after a failed attempt.

@@ -74,9 +74,9 @@ def _improve(
     cast = repaired_cast(edited, refused)
     if cast is not None:
         return cast, _analyze(cast.text, analysis)
-    if refused.condition == _FIELD_BY_PLACE or (refused.condition or "").startswith(_FORGOTTEN):
-        after = name_row_fields(edited, analyzer) if refused.condition == _FIELD_BY_PLACE else select_having_aggregates(edited)
-        return None if after is edited else (after, _analyze(after.text, analysis))
+    everywhere = _rewrite_everywhere(edited, refused.condition or "", analyzer)
+    if everywhere is not edited:
+        return everywhere, _analyze(everywhere.text, analysis)
     by_type = _find_edits_by_type(edited, refused)
     if by_type:
         after = edited.edit(by_type)
@@ -109,6 +109,13 @@ def _improve(
             if not (isinstance(outcome, QueryRefused) and _is_wrong(outcome)):
                 return after, outcome
     return None
+
+
+def _rewrite_everywhere(edited: Edited, condition: str, analyzer: Analyzer) -> Edited:
+    """Return the query with all constructs rewritten for which Spark has one condition, wherever they are."""
+    if condition == _FIELD_BY_PLACE:
+        return name_row_fields(edited, analyzer)
+    return select_having_aggregates(edited) if condition.startswith(_FORGOTTEN) else edited
 
 
 def _find_edits_by_type(edited: Edited, refused: QueryRefused) -> list[Edit]:

@@ -72,30 +72,9 @@ _UNSIGNED_NAMES: Mapping[str, str] = {
     "UINTEGER": "INTEGER UNSIGNED",
     "UBIGINT": "BIGINT UNSIGNED",
 }
-_SPARK_JSON_NAMES: Mapping[str, str] = {
-    "BOOLEAN": "boolean",
-    "TINYINT": "byte",
-    "SMALLINT": "short",
-    "INTEGER": "integer",
-    "BIGINT": "long",
-    "REAL": "float",
-    "DOUBLE": "double",
-    "VARCHAR": "string",
-    "VARBINARY": "binary",
-    "DATE": "date",
-    "TIMESTAMP": "timestamp_ntz",
-    "TIMESTAMP_TZ": "timestamp",
-    "VARIANT": "variant",
-    "NULL": "void",
-    "CHAR": "string",
-    "UUID": "string",
-    "BINARY": "binary",
-    "TIME": "time(6)",
-    "UTINYINT": "short",
-    "USMALLINT": "integer",
-    "UINTEGER": "long",
-    "UBIGINT": "decimal(20,0)",
-}
+_JSON_NAMES: Mapping[str, str] = {"TINYINT": "byte", "SMALLINT": "short", "INT": "integer", "BIGINT": "long"}
+"""The types of Spark SQL that have other names in the JSON of a schema."""
+_SPARK_JSON_NAMES: Mapping[str, str] = {wire: _JSON_NAMES.get(name, name.lower()) for wire, name in SPARK_NAMES.items()}
 INTERVAL_UNITS = (("YEAR", "MONTH"), ("DAY", "HOUR", "MINUTE", "SECOND"))
 """The units of year-month and of day-time intervals, which never mix, because a month has no fixed number of days."""
 

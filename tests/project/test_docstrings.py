@@ -30,7 +30,7 @@ class Habits:
 
 @pytest.fixture(scope="module")
 def habits() -> Habits:
-    """What one look at each module finds: to parse them all takes seconds."""
+    """The findings of one look at each module; to parse them all takes seconds."""
     habits = Habits()
     for path in sorted((ROOT / "airflow_pipelines").rglob("*.py")):
         tree = ast.parse(path.read_text())

@@ -19,6 +19,8 @@ from airflow_pipelines.sql.syntax.dialect import DIALECT, parse_query
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
 
 _SET_OPERATORS = frozenset({"union", "except", "intersect", "minus"})
+_NAMELESS = frozenset({"in", "exists", "any", "some", "all", "=", "<=>", "<>", "!=", "<", "<=", ">", ">="})
+"""The words before a subquery whose columns nothing reads by their names."""
 _ENDS = frozenset({"order by", "sort by", "cluster by", "distribute by", "limit", "offset"})
 
 
@@ -41,18 +43,23 @@ def _edits(text: str) -> Iterator[Edit]:
     walker = TokenWalker(text)
     for at in reversed(range(len(walker.tokens))):
         if walker.word(at) == "having" and (place := _find_select(walker, at)) is not None:
-            rewritten = _rewrite(walker.piece(place.start, place.end), is_whole=place.is_whole)
+            rewritten = _rewrite(walker.piece(place.start, place.end), has_names=place.has_names)
             if rewritten is not None:
                 yield Edit(place.start, place.end, rewritten)
 
 
 @dataclass(frozen=True, slots=True)
 class _Select:
-    """The offsets of a SELECT; ``is_whole`` if it gives the columns of the query."""
+    """A SELECT within a text.
+
+    :param start: the offset of its first character
+    :param end: the offset behind it
+    :param has_names: True if its columns may be read by their names
+    """
 
     start: int
     end: int
-    is_whole: bool
+    has_names: bool
 
 
 def _find_select(walker: TokenWalker, having: int) -> _Select | None:
@@ -65,7 +72,7 @@ def _find_select(walker: TokenWalker, having: int) -> _Select | None:
     behind = [at for at in level if at > having]
     ends = _SET_OPERATORS if not _SET_OPERATORS & set(words.values()) else _SET_OPERATORS | _ENDS
     last = next((at for at in behind if words[at] in ends), max(level) + 1) - 1
-    return _Select(walker.start(first), walker.end(last), is_whole=walker.word(min(level) - 1) != "(")
+    return _Select(walker.start(first), walker.end(last), has_names=walker.word(min(level) - 2) not in _NAMELESS)
 
 
 def _level(walker: TokenWalker, at: int) -> Iterator[int]:
@@ -86,7 +93,7 @@ def _level(walker: TokenWalker, at: int) -> Iterator[int]:
         first = closed + 1
 
 
-def _rewrite(text: str, *, is_whole: bool) -> str | None:
+def _rewrite(text: str, *, has_names: bool) -> str | None:
     """Return a SELECT with the aggregates of its HAVING as columns, or None if it cannot or need not be rewritten."""
     select = parse_query(text)
     if not isinstance(select, exp.Select) or select.args.get("with_") is not None or select.args.get("having") is None:
@@ -98,7 +105,7 @@ def _rewrite(text: str, *, is_whole: bool) -> str | None:
     if distinct_rows and any(select.args.get(name) for name in ("order", "limit", "offset")):
         return None
     names = [item.alias or (item.name if isinstance(item, exp.Column) else "") for item in select.expressions]
-    if is_whole and not all(names):
+    if has_names and not all(names):
         return None
     names = [name or f"__c{at}" for at, name in enumerate(names)]
     if len(set(names)) < len(names):

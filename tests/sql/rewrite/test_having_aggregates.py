@@ -36,6 +36,11 @@ from airflow_pipelines.sql.syntax.edits import Edited
             "select distinct a from t group by a, c having sum(b) > 0",
             "SELECT DISTINCT `a` FROM (SELECT a AS `a`, SUM(b) AS __h0 FROM t GROUP BY a, c HAVING __h0 > 0) AS __h",
         ),
+        (
+            "select k > (select max(i) from u having sum(i) > 0) as g, exists (select 1 from u having sum(i) > 0) as e from t",
+            "select k > (SELECT `__c0` FROM (SELECT MAX(i) AS `__c0`, SUM(i) AS __h0 FROM u HAVING __h0 > 0) AS __h) as g, "
+            "exists (SELECT `__c0` FROM (SELECT 1 AS `__c0`, SUM(i) AS __h0 FROM u HAVING __h0 > 0) AS __h) as e from t",
+        ),
         # In subqueries, whose columns nobody names; an aggregate of a subquery in HAVING is not one of the query.
         (
             "select k from t where k in (select max(i) from u having sum(i) > 0)",
@@ -54,6 +59,9 @@ from airflow_pipelines.sql.syntax.edits import Edited
         # Nothing to do, or columns whose names are not known.
         ("select a from t group by a having a > 0", None),
         ("select sum(a) from t having sum(a) > 0", None),
+        ("(select sum(a) from t having sum(a) > 0)", None),
+        ("select * from (select sum(a) from t having sum(a) > 0)", None),
+        ("select * from u, (select sum(a) from t having sum(a) > 0) as s", None),
         ("select * from (select a, b from t) having sum(a) > 0", None),
         ("select distinct a from t group by a, c having sum(b) > 0 limit 3", None),
         ("select a, b as a from t group by a, b having sum(b) > 0", None),

@@ -1,4 +1,4 @@
-"""Which types Spark orders, and the expressions that order values of the others."""
+"""Types that Spark orders, and the expressions that order values of the others."""
 
 from __future__ import annotations
 
