@@ -19,14 +19,14 @@ from typing import Any
 from airflow_pipelines.common.cpu_time import OwnTime
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
-from airflow_pipelines.datastream.binding import BINDING_FOLDER, DESCRIPTION, PLAN
-from airflow_pipelines.datastream.binding_process import REPORT
 from airflow_pipelines.program.messages import COMPILATION_ERROR, ProgramErrors, ProgramMessage
 from airflow_pipelines.program.source_text import SourceText
 from airflow_pipelines.program.sources import SourceFile
 from airflow_pipelines.program.spans import Span
 from airflow_pipelines.program.stream_files import StreamFilesError, write_stream_files
 from airflow_pipelines.program.streams import StreamProgram
+from airflow_pipelines.streams.deploying.binding import BINDING_FOLDER, DESCRIPTION, PLAN
+from airflow_pipelines.streams.deploying.binding_process import REPORT
 from airflow_pipelines.streams.loaded_code import LoadedCodeChangedError, refuse_changed_code
 
 EXECUTION_SECONDS = 90.0
@@ -41,7 +41,7 @@ _ROOT = str(Path(__file__).parents[2])
 _MAIN = (
     # Use the package of this process, even if another version is installed.
     f"import sys; sys.path.insert(0, {_ROOT!r}); import airflow_pipelines; sys.path.append(sys.path.pop(0)); "
-    "from airflow_pipelines.datastream.binding_process import main; main()"
+    "from airflow_pipelines.streams.deploying.binding_process import main; main()"
 )
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR")
 """The environment variables of this process that a script gets. The others may be secrets of the host."""

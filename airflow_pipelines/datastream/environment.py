@@ -11,11 +11,12 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
-from airflow_pipelines.datastream import binding
+from airflow_pipelines.datastream.bound_job import BoundJob, refuse_results, refuse_savepoint
 from airflow_pipelines.datastream.collecting import CloseableIterator, CollectSink
 from airflow_pipelines.datastream.common.configuration import Configuration
 from airflow_pipelines.datastream.common.job_client import JobClient
 from airflow_pipelines.datastream.common.job_execution_result import JobExecutionResult
+from airflow_pipelines.datastream.common.job_id import JobID
 from airflow_pipelines.datastream.common.restart_strategy import policy_of
 from airflow_pipelines.datastream.common.type_information import converter_of
 from airflow_pipelines.datastream.configured import configure
@@ -26,12 +27,13 @@ from airflow_pipelines.datastream.data_stream import DataStream
 from airflow_pipelines.datastream.environment_settings import EnvironmentSettings
 from airflow_pipelines.datastream.execution import LocalJob, RunSettings
 from airflow_pipelines.datastream.execution_mode import RuntimeExecutionMode
-from airflow_pipelines.datastream.program_description import Execution, describe_run
 from airflow_pipelines.datastream.progress import progress_line
 from airflow_pipelines.datastream.relations import relation_source
 from airflow_pipelines.datastream.snapshot_files import read_savepoint
 from airflow_pipelines.datastream.stream_settings import Port
 from airflow_pipelines.program.streams import StreamRun
+from airflow_pipelines.streams.deploying import binding
+from airflow_pipelines.streams.deploying.description import Execution, describe_run
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.failures import user_traceback
 from airflow_pipelines.streams.function_source import FunctionSource, SourceFunction
@@ -190,7 +192,8 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         """
         job_name = job_name or self._configuration.get_string(JOB_NAME)
         if binding.is_binding():
-            return self._bind(job_name)
+            self._bind(job_name)
+            return JobExecutionResult(JobID.generate(), 0)
         plan = self._plan(self._take_sinks())
         settings = self._run_settings(plan)
         try:
@@ -206,7 +209,8 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         :returns: a client that controls the run
         """
         if binding.is_binding():
-            return JobClient(binding.BoundJob(self._bind(job_name)))
+            self._bind(job_name)
+            return JobClient(BoundJob())
         plan = self._plan(self._take_sinks())
         job = self._job(plan, self._run_settings(plan))
         job.start()
@@ -223,7 +227,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         :returns: its elements
         """
         if binding.is_binding():
-            binding.refuse_results("execute_and_collect()")
+            refuse_results("execute_and_collect()")
         sink = CollectSink()
         # One task preserves the order of elements.
         stream.sink_to(sink).name("Sink: Collect").set_parallelism(1)
@@ -284,10 +288,10 @@ class StreamExecutionEnvironment(EnvironmentSettings):
     def _plan(self, sinks: list[Node]) -> Plan:
         return plan_of(self.graph, [sink.id for sink in sinks], self._defaults())
 
-    def _bind(self, name: str | None) -> JobExecutionResult:
+    def _bind(self, name: str | None) -> None:
         binding.note_execution()
         if (savepoint := self._configuration.get_string(SAVEPOINT_PATH)) is not None:
-            binding.refuse_savepoint(SAVEPOINT_PATH, savepoint)
+            refuse_savepoint(SAVEPOINT_PATH, savepoint)
         sinks = self._take_sinks()
         plan = self._plan(sinks)
         if self._runtime_mode is not RuntimeExecutionMode.STREAMING:
@@ -297,7 +301,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
             )
         settings = replace(self._task_settings(plan), is_batch=False)
         execution_plan = plan_json(self.graph, [sink.id for sink in sinks], self._defaults())
-        return binding.bind_execution(
+        binding.bind_execution(
             Execution(name or "", plan, settings, execution_plan, self._dependencies.needs(), self._describe_run())
         )
 

@@ -14,12 +14,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import ModuleType
 
-from airflow_pipelines.datastream import binding
+from airflow_pipelines.streams.deploying import binding
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.failures import user_traceback
 
 REPORT = "report.json"
-"""The file of :data:`~airflow_pipelines.datastream.binding.BINDING_FOLDER` that contains the report."""
+"""The file of :data:`~airflow_pipelines.streams.deploying.binding.BINDING_FOLDER` that contains the report."""
 _HEADING = "Traceback (most recent call last):\n"
 
 

@@ -1,0 +1,1 @@
+"""The way of a stream program into a pipeline: its file is executed once, and described instead of run."""
