@@ -17,7 +17,7 @@ from airflow_pipelines.connectors.built_in import BUILT_IN_FORMATS, BUILT_IN_INP
 from airflow_pipelines.connectors.common_options import ConnectorOptions
 from airflow_pipelines.connectors.registry import find_connector, find_format
 from airflow_pipelines.connectors.transports.datagen.options import FieldOptions, PlanOptions
-from airflow_pipelines.kafka.properties import CONSUMER_PROPERTIES, PRODUCER_PROPERTIES, SHARED_PROPERTIES
+from airflow_pipelines.systems.kafka.properties import CONSUMER_PROPERTIES, PRODUCER_PROPERTIES, SHARED_PROPERTIES
 
 ROOT: Final = Path(__file__).parents[2]
 PAGES: Final = [ROOT / "docs" / name for name in ("connectors.md", "delta.md", "iceberg.md", "kafka.md", "postgresql.md")]

@@ -56,7 +56,8 @@ class Kill(StrEnum):
 POINTS = tuple(
     Point(module, function, moment)
     for module, functions in (
-        ("connectors.transports.kafka.output", ("TransactionalKafkaOutput.write", "TransactionalKafkaOutput._commit")),
+        ("connectors.transports.kafka.output", ("TransactionalKafkaOutput.write",)),
+        ("systems.kafka.transactions", ("NumberedTransactions.commit",)),
         ("connectors.transports.kafka.input", ("KafkaInput.commit",)),
         ("connectors.transports.postgresql.output", ("PostgresOutput.write", "PostgresOutput._merged")),
         ("connectors.transports.postgresql.cdc_input", ("PostgresCdcInput.commit",)),

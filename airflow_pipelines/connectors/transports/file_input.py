@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from fsspec.core import url_to_fs
 from pydantic import BaseModel, ConfigDict, Field
 
 from airflow_pipelines.connectors.base import ConnectorFailure, InputChunk, Lag
 from airflow_pipelines.connectors.definition import InputContext, InputDefinition
-from airflow_pipelines.connectors.transports.files.compression import Compression
 from airflow_pipelines.connectors.transports.files.file_set_input import FileReadOptions, FileSetInput
 from airflow_pipelines.connectors.transports.files.listing import PathListing
 from airflow_pipelines.connectors.transports.files.readers import BLOCK_BYTES
 from airflow_pipelines.connectors.transports.files.store import store_of_files
 from airflow_pipelines.engine.storage.connector_state import Position
+from airflow_pipelines.systems.files.access import UnusablePathError, file_system_of
+from airflow_pipelines.systems.files.compression import Compression
 
 
 class FileInputOptions(BaseModel):
@@ -57,8 +57,8 @@ class FileInput:
         """
         path = self._options.path
         try:
-            filesystem, inner = url_to_fs(path, **self._options.storage_options)
-        except (ValueError, ImportError, TypeError) as error:
+            filesystem, inner = file_system_of(path, **self._options.storage_options)
+        except UnusablePathError as error:
             raise ConnectorFailure(f"file_input cannot use path {path!r}: {error}") from error
         self._files = FileSetInput(
             store_of_files(filesystem, self._reading.context.format), PathListing(filesystem, inner), self._reading

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from fsspec.core import url_to_fs
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from airflow_pipelines.connectors.base import ConnectorFailure, OutputTransport
 from airflow_pipelines.connectors.definition import Declared, Delivery, Guarantee, OutputContext, OutputDefinition
-from airflow_pipelines.connectors.transports.files.compression import Compression
 from airflow_pipelines.connectors.transports.files.file_writers import OP_COLUMN, FileLimits, parquet_files, text_files
 from airflow_pipelines.connectors.transports.files.folder_output import FolderOutput
 from airflow_pipelines.connectors.transports.files.line_output import FileOutput
@@ -18,7 +16,11 @@ from airflow_pipelines.connectors.transports.lake.columns import ColumnProblem, 
 from airflow_pipelines.rows.formats.csv import CsvOptions
 from airflow_pipelines.rows.formats.json import JsonOptions
 from airflow_pipelines.rows.formats.option_errors import InvalidOptionError
+from airflow_pipelines.systems.files.access import UnusablePathError, file_system_of
+from airflow_pipelines.systems.files.compression import Compression
 
+_WRITTEN: Final = (Compression.NONE, Compression.GZIP, Compression.BZ2, Compression.ZSTD, Compression.LZ4)
+"""The compressions that Arrow writes."""
 _OF_FOLDERS: Final = ("compression", "max_file_bytes", "max_file_rows", "storage_options")
 
 
@@ -43,8 +45,8 @@ class FileOutputOptions(BaseModel):
 
     @model_validator(mode="after")
     def _fit_the_path(self) -> FileOutputOptions:
-        if self.compression is Compression.AUTO:
-            raise ValueError("'compression' of an output is one of none, gzip, bz2, zstd, lz4")
+        if self.compression not in _WRITTEN:
+            raise ValueError(f"'compression' of an output is one of {', '.join(_WRITTEN)}")
         if not _may_be_folder(self.path):
             given = [name for name in _OF_FOLDERS if name in self.model_fields_set]
             if given:
@@ -89,8 +91,8 @@ def _open(options: FileOutputOptions, context: OutputContext) -> OutputTransport
             raise ConnectorFailure(f"file_output {options.path}: format {context.format!r} cannot be written to one file")
         return FileOutput(options.path.removeprefix("file://"), encoding, context.positions, context.fence, context.left_out)
     try:
-        filesystem, folder = url_to_fs(options.path, **options.storage_options)
-    except (ValueError, ImportError, TypeError) as error:
+        filesystem, folder = file_system_of(options.path, **options.storage_options)
+    except UnusablePathError as error:
         raise ConnectorFailure(f"file_output cannot use path {options.path!r}: {error}") from error
     limits = FileLimits(options.max_file_rows, options.max_file_bytes)
     if isinstance(encoding, CsvOptions | JsonOptions):

@@ -14,8 +14,8 @@ from botocore.session import get_session
 from s3fs.errors import translate_boto_error
 
 from airflow_pipelines.connectors.transports.files.listing import Found
-from airflow_pipelines.connectors.transports.files.remote import Fetch
 from airflow_pipelines.connectors.transports.files.store import THREADS, check_length, store_access
+from airflow_pipelines.systems.files.remote import Fetch
 
 _CONNECT_S: Final = 10
 _READ_S: Final = 60

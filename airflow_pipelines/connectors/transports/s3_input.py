@@ -9,12 +9,12 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
 from airflow_pipelines.connectors.base import ConnectorFailure, InputChunk, Lag
 from airflow_pipelines.connectors.definition import InputContext, InputDefinition
-from airflow_pipelines.connectors.transports.files.compression import Compression
 from airflow_pipelines.connectors.transports.files.file_set_input import FileReadOptions, FileSetInput
 from airflow_pipelines.connectors.transports.files.listing import Found
 from airflow_pipelines.connectors.transports.files.readers import BLOCK_BYTES
 from airflow_pipelines.connectors.transports.files.store import FetchingStore, store_access
 from airflow_pipelines.engine.storage.connector_state import Position
+from airflow_pipelines.systems.files.compression import Compression
 
 if TYPE_CHECKING:
     from airflow_pipelines.connectors.transports.s3_client import S3Client

@@ -11,13 +11,13 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from airflow_pipelines.connectors.base import ConnectorFailure, CountedError, InputChunk, Lag
 from airflow_pipelines.connectors.definition import InputContext, InputDefinition
-from airflow_pipelines.connectors.transports.files.compression import Compression, Decompressed, compression_of
 from airflow_pipelines.connectors.transports.files.group_readers import GROUPED, GroupReader
 from airflow_pipelines.connectors.transports.files.readers import FileReader, TextReader
 from airflow_pipelines.connectors.transports.http_file import HttpFile, new_client
 from airflow_pipelines.engine.storage.connector_state import Position
 from airflow_pipelines.rows.formats.parsed import Parsed
 from airflow_pipelines.rows.formats.tables import TableParser
+from airflow_pipelines.systems.files.compression import Compression, Decompressed, compression_of
 
 _MAX_KEPT_ERRORS = 100
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)")

@@ -6,13 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any, Final
 
-import fsspec
-
 from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.systems.files.access import AccessProblem, UnusablePathError, file_system_of, reason_of
 
-_NO_KEYS: Final = frozenset(
-    {"NoCredentialsError", "PartialCredentialsError", "ProfileNotFound", "CredentialRetrievalError", "DefaultCredentialsError"}
-)
 _WHERE_KEYS_ARE: Final = (
     "A program that runs by itself has them in its environment or in the files of its user, such as AWS_ACCESS_KEY_ID and"
     " AWS_SECRET_ACCESS_KEY or ~/.aws/credentials for s3; a pipeline has them in `env` of its runtime configuration, or in the"
@@ -28,14 +24,13 @@ def file_system(path: str) -> tuple[Any, str]:
     :raises StreamProgramError: if the library for it is missing, or the URL has no file system
     """
     try:
-        resolved: tuple[Any, str] = fsspec.core.url_to_fs(path)
-    except ImportError as error:
-        raise StreamProgramError(
-            f"{path!r} cannot be read without another package: {error}. Install it, or name it with set_python_requirements()."
-        ) from None
-    except ValueError as error:
+        return file_system_of(path)
+    except UnusablePathError as error:
+        if error.lacks_package:
+            raise StreamProgramError(
+                f"{path!r} cannot be read without another package: {error}. Install it, or name it with set_python_requirements()."
+            ) from None
         raise StreamProgramError(f"{path!r} is no file, folder or URL of a file system: {error}.") from None
-    return resolved
 
 
 def open_file(path: str) -> IO[bytes]:
@@ -66,10 +61,11 @@ def access(path: str) -> Iterator[None]:
     except Exception as error:
         if "://" not in path or path.startswith("file:"):
             raise
-        # Each file system has its own errors for the same problems.
-        reason = str(error) or type(error).__name__
-        if type(error).__name__ in _NO_KEYS:
-            raise StreamProgramError(f"There are no keys for {path!r}: {reason}. {_WHERE_KEYS_ARE}.") from None
-        if isinstance(error, PermissionError):
-            raise StreamProgramError(f"{path!r} may not be read: {reason}. {_WHERE_KEYS_ARE}.") from None
-        raise StreamProgramError(f"{path!r} cannot be read: {reason}") from error
+        reason = reason_of(error)
+        match AccessProblem.of(error):
+            case AccessProblem.NO_KEYS:
+                raise StreamProgramError(f"There are no keys for {path!r}: {reason}. {_WHERE_KEYS_ARE}.") from None
+            case AccessProblem.REFUSED:
+                raise StreamProgramError(f"{path!r} may not be read: {reason}. {_WHERE_KEYS_ARE}.") from None
+            case AccessProblem.UNREACHABLE:
+                raise StreamProgramError(f"{path!r} cannot be read: {reason}") from error

@@ -12,6 +12,7 @@ from airflow_pipelines.datastream.common.typeinfo import RowTypeInfo
 from airflow_pipelines.datastream.connectors.base import Sink
 from airflow_pipelines.streams.references import named_references, without_references
 from airflow_pipelines.streams.sinks import SinkWriter, SubtaskInfo
+from airflow_pipelines.systems.databases.urls import shown_url
 
 # Quoted text and names, comments, question marks, and colons, which stand for parameters in SQLAlchemy's texts.
 _TOKENS = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|--[^\n]*|/\*.*?\*/|\?|:", re.DOTALL)
@@ -113,7 +114,7 @@ class JdbcConnectionOptions:
             if self._url is None:
                 raise ValueError("The connection needs a URL: call with_url('jdbc:postgresql://host:5432/db') before build()")
             # Importing SQLAlchemy takes most of a second, so only programs with a database import it.
-            from airflow_pipelines.datastream.connectors.jdbc_writer import database_url
+            from airflow_pipelines.systems.databases.engines import database_url
 
             options = JdbcConnectionOptions(self._url, self._user_name, self._password, self._driver_name)
             if not any(named_references(self._url)):
@@ -264,7 +265,8 @@ class JdbcSink(Sink):
         :raises StreamProgramError: if a reference has no value
         :raises ValueError: if the driver is not installed
         """
-        from airflow_pipelines.datastream.connectors.jdbc_writer import JdbcWriter, database_engine
+        from airflow_pipelines.datastream.connectors.jdbc_writer import JdbcWriter
+        from airflow_pipelines.systems.databases.engines import database_engine
 
         options = self.connection.resolved()
         engine = database_engine(options.url, options.user_name, options.password)
@@ -277,15 +279,6 @@ class JdbcSink(Sink):
             execution.batch_interval_ms,
             execution.max_retries,
         )
-
-
-def shown_url(url: str) -> str:
-    """Return a URL for messages, without user, password and parameters, which can be secret.
-
-    :param url: a URL of JDBC or SQLAlchemy
-    :returns: the location of the database
-    """
-    return re.split("[?;]", re.sub(r"//.*@", "//***@", url))[0]
 
 
 def _name_parameters(sql: str) -> tuple[str, int]:

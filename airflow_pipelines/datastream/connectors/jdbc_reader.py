@@ -31,11 +31,12 @@ from sqlalchemy.types import NullType, TypeDecorator, TypeEngine
 
 from airflow_pipelines.datastream.common.basic_types import BasicType, BasicTypeInfo
 from airflow_pipelines.datastream.common.type_information import TypeInformation
-from airflow_pipelines.datastream.connectors.jdbc import shown_url
 from airflow_pipelines.datastream.connectors.jdbc_relation import JdbcRelation
-from airflow_pipelines.datastream.connectors.jdbc_writer import JDBC_RETRIES, TRANSIENT, database_engine
+from airflow_pipelines.datastream.connectors.jdbc_writer import JDBC_RETRIES, TRANSIENT
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.sources import Polled, SourceReader
+from airflow_pipelines.systems.databases.engines import database_engine, explain_error
+from airflow_pipelines.systems.databases.urls import shown_url
 
 
 class _Decimals(TypeDecorator[Decimal]):
@@ -135,9 +136,9 @@ class JdbcReader(SourceReader):
         try:
             return JDBC_RETRIES.retrying(TRANSIENT)(self._rows, statement)
         except SQLAlchemyError as error:
-            reason = self._without_secrets(str(getattr(error, "orig", None) or error))
+            reason = explain_error(error, "the connection options", self._engine.url.password)
             raise StreamProgramError(
-                f"The JDBC source cannot read {self._what()}: {reason}. Check that the database is there, that"
+                f"The JDBC source cannot read {self._what()}: {reason} Check that the database is there, that"
                 f" it has what is read, with the columns {', '.join(self._pages.columns)}, and that the user may read it."
             ) from None
 
@@ -149,10 +150,6 @@ class JdbcReader(SourceReader):
         relation = self._relation
         what = f"table {relation.table!r}" if relation.query is None else f"query {relation.query!r:.200}"
         return f"the {what} of {shown_url(relation.connection.url)}"
-
-    def _without_secrets(self, text: str) -> str:
-        password = self._engine.url.password
-        return text.replace(str(password), "***") if password else text
 
     def _refuse(self, why: str, what_to_do: str) -> None:
         columns = ", ".join(self._relation.order_columns)

@@ -11,10 +11,11 @@ from airflow_pipelines.datastream.common.time import Duration
 from airflow_pipelines.datastream.common.type_information import TypeInformation
 from airflow_pipelines.datastream.common.typeinfo import RowTypeInfo
 from airflow_pipelines.datastream.connectors.base import Source
-from airflow_pipelines.datastream.connectors.jdbc import JdbcConnectionOptions, shown_url
+from airflow_pipelines.datastream.connectors.jdbc import JdbcConnectionOptions
 from airflow_pipelines.datastream.connectors.jdbc_relation import JdbcRelation
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.sources import SourceReader
+from airflow_pipelines.systems.databases.urls import shown_url
 
 _OPTIONS_HINT = "use JdbcConnectionOptions.JdbcConnectionOptionsBuilder()"
 

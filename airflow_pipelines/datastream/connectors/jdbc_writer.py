@@ -10,66 +10,17 @@ from datetime import time as time_of_day
 from decimal import Decimal
 from typing import Any, Final
 
-from sqlalchemy import Engine, create_engine, text
-from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, InterfaceError, NoSuchModuleError, OperationalError
-from sqlalchemy.pool import NullPool
-from tenacity import retry_if_exception_type
+from sqlalchemy import Engine, text
+from tenacity import retry_if_exception
 
 from airflow_pipelines.common.retries import RetryPolicy
 from airflow_pipelines.datastream.common.time import Instant
 from airflow_pipelines.streams.elements import Batch
 from airflow_pipelines.streams.sinks import SinkWriter
+from airflow_pipelines.systems.databases.engines import is_transient
 
-_DRIVERS = {"postgresql": "postgresql+psycopg", "mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql", "sqlserver": "mssql+pyodbc"}
 JDBC_RETRIES: Final = RetryPolicy(first_wait_s=0.1, longest_wait_s=5.0, attempts=4)
-TRANSIENT: Final = retry_if_exception_type((OperationalError, InterfaceError))
-
-
-def database_url(url: str, user_name: str | None, password: str | None) -> URL:
-    """Return the SQLAlchemy URL of a database.
-
-    :param url: a URL of JDBC or of SQLAlchemy
-    :param user_name: the user; None for that of the URL
-    :param password: the password; None for that of the URL
-    :returns: the URL
-    :raises ValueError: if the URL is invalid or cannot be translated
-    """
-    try:
-        made = make_url(_translate_url(url))
-    except ArgumentError:
-        raise ValueError("url is neither a URL of JDBC such as 'jdbc:postgresql://host/db' nor one of SQLAlchemy") from None
-    if made.get_backend_name() == "sqlite":
-        return made  # A file has no users, so they are ignored, as with JDBC.
-    if user_name is not None:
-        made = made.set(username=user_name)
-    return made if password is None else made.set(password=password)
-
-
-def _translate_url(url: str) -> str:
-    if not url.startswith("jdbc:"):
-        return url
-    kind, _, rest = url.removeprefix("jdbc:").partition(":")
-    if kind == "sqlite":
-        return f"sqlite:///{rest}"
-    if kind not in _DRIVERS or not rest.startswith("//"):
-        raise ValueError(f"A JDBC URL for {kind!r} is not translated: use a URL of SQLAlchemy, such as 'oracle+oracledb://host/db'")
-    return f"{_DRIVERS[kind]}:{rest}"
-
-
-def database_engine(url: str, user_name: str | None, password: str | None) -> Engine:
-    """Return an engine that opens a connection for each transaction.
-
-    :param url: see :func:`database_url`
-    :param user_name: see :func:`database_url`
-    :param password: see :func:`database_url`
-    :returns: the engine
-    :raises ValueError: if the driver is not installed
-    """
-    try:
-        return create_engine(database_url(url, user_name, password), poolclass=NullPool, hide_parameters=True)
-    except (NoSuchModuleError, ModuleNotFoundError) as error:
-        raise ValueError(f"The driver is not installed ({error}): install it, or name another in the URL") from None
+TRANSIENT: Final = retry_if_exception(is_transient)
 
 
 class JdbcWriter(SinkWriter):

@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-import fsspec
-
 from airflow_pipelines.engine.errors import mask_secrets
 from airflow_pipelines.engine.storage import manifest
 from airflow_pipelines.engine.storage.batch_store import content_name
@@ -23,6 +21,7 @@ from airflow_pipelines.engine.storage.checkpoint import BatchFiles, CheckpointSt
 from airflow_pipelines.engine.storage.durable import TEMPORARY, sync_folder, write_atomically
 from airflow_pipelines.engine.storage.errors import StorageError
 from airflow_pipelines.engine.storage.remote_calls import ANSWER_S, SyncError, remotely
+from airflow_pipelines.systems.files.access import UnusablePathError, file_system_of
 
 OWNER = "owner.json"
 DEFAULT_REGION = "us-east-1"
@@ -89,8 +88,8 @@ class RemoteCheckpoints:
             waits = {"connect_timeout": ANSWER_S, "read_timeout": ANSWER_S}
             options = {"key": config.access_key, "secret": config.secret_key, "client_kwargs": client, "config_kwargs": waits}
         try:
-            self._system, self._root = fsspec.core.url_to_fs(address, **options)
-        except (ImportError, ValueError) as error:
+            self._system, self._root = file_system_of(address, **options)
+        except UnusablePathError as error:
             raise SyncError(f"The object store {self.url} cannot be reached: {mask_secrets(str(error))}") from error
 
     def list(self) -> tuple[UUID, ...]:

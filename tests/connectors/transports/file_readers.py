@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import lzma
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +75,8 @@ def without_marks(position: Any) -> Any:
 
 
 def packed(codec: str, text: str) -> bytes:
+    if codec in {"xz", "deflate"}:
+        return (lzma if codec == "xz" else zlib).compress(text.encode())
     sink = pa.BufferOutputStream()
     with pa.CompressedOutputStream(sink, codec) as stream:
         stream.write(text.encode())

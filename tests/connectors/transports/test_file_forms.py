@@ -43,7 +43,9 @@ def test_timestamps_of_sparks_parquet_files_have_all_years(tmp_path: Path) -> No
     assert chunk.changes.rows.column("ts").to_pylist() == moments
 
 
-@pytest.mark.parametrize(("ending", "codec"), [("gz", "gzip"), ("BZ2", "bz2"), ("zst", "zstd"), ("lz4", "lz4")])
+@pytest.mark.parametrize(
+    ("ending", "codec"), [("gz", "gzip"), ("BZ2", "bz2"), ("zst", "zstd"), ("lz4", "lz4"), ("xz", "xz"), ("deflate", "deflate")]
+)
 def test_compressed_text_is_gone_on_with_from_every_position(tmp_path: Path, ending: str, codec: str) -> None:
     # Two parts, as what is appended to a compressed file is.
     data = packed(codec, "".join(f"{n},a,1,\n" for n in range(25))) + packed(codec, "".join(f"{n},b,1,\n" for n in range(25, 40)))
@@ -62,7 +64,7 @@ def test_compressed_text_is_gone_on_with_from_every_position(tmp_path: Path, end
 
 
 @pytest.mark.rest("bz2")
-@pytest.mark.parametrize("codec", ["gzip", "bz2", "zstd", "lz4"])
+@pytest.mark.parametrize("codec", ["gzip", "bz2", "zstd", "lz4", "xz", "deflate"])
 def test_a_compressed_file_that_is_cut_is_read_as_far_as_it_goes(tmp_path: Path, codec: str) -> None:
     lines = "".join(f"{n},x{os.urandom(25).hex()},1,\n" for n in range(50_000))
     data = packed(codec, lines)

@@ -17,13 +17,13 @@ from airflow_pipelines.connectors.base import ConnectorFailure, OutputTransport,
 from airflow_pipelines.connectors.declarations import delivery_of
 from airflow_pipelines.connectors.definition import Delivery, PipelineReference
 from airflow_pipelines.connectors.opening import open_output
-from airflow_pipelines.connectors.transports.files.compression import Compression, Decompressed
 from airflow_pipelines.connectors.transports.files.folder_output import FolderOutput
 from airflow_pipelines.connectors.transports.files.line_output import FileOutput
 from airflow_pipelines.connectors.transports.files.manifest import Manifest
 from airflow_pipelines.connectors.validation import validate
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.rows.formats.option_errors import InvalidOptionError
+from airflow_pipelines.systems.files.compression import Compression, Decompressed
 from tests.connectors.relations import col, relation
 from tests.connectors.transports.delta_table.tables import PEOPLE, changes
 from tests.connectors.transports.files.manifests import listed

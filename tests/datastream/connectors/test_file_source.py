@@ -6,6 +6,7 @@ import lzma
 import zlib
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from airflow_pipelines.datastream.common.time import Duration
@@ -82,13 +83,14 @@ def test_decompresses_by_the_end_of_the_name(tmp_path: Path) -> None:
         "c.bz2": bz2.compress(text.encode()),
         "d.xz": lzma.compress(text.encode()),
         "e.deflate": zlib.compress(text.encode()),
+        "f.zst": pa.Codec("zstd").compress(text.encode(), asbytes=True),
     }
     for name, content in packed.items():
         (tmp_path / name).write_bytes(content)
         source = FileSource.for_record_stream_format(LINES, str(tmp_path / name)).build()
         assert _rest(source.open((0, 1), None), 5_000) == text.splitlines()
     (tmp_path / "cut.deflate").write_bytes(packed["e.deflate"][:100])
-    with pytest.raises(EOFError, match="ends before its data do"):
+    with pytest.raises(ValueError, match=r"cut.deflate' cannot be decompressed as its name says: .*ends before its data do"):
         _rest(FileSource.for_record_stream_format(LINES, str(tmp_path / "cut.deflate")).build().open((0, 1), None), 50_000)
 
 

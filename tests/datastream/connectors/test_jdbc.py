@@ -15,11 +15,11 @@ from airflow_pipelines.common.secret_files import SecretFiles
 from airflow_pipelines.datastream.common.time import Instant
 from airflow_pipelines.datastream.common.typeinfo import Types
 from airflow_pipelines.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcExecutionOptions, JdbcSink
-from airflow_pipelines.datastream.connectors.jdbc_writer import database_url
 from airflow_pipelines.streams import references
 from airflow_pipelines.streams.elements import Batch
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.sinks import SubtaskInfo
+from airflow_pipelines.systems.databases.engines import database_url
 
 TASK = SubtaskInfo("sink", 0, 1)
 PAIR = Types.ROW([Types.INT(), Types.STRING()])

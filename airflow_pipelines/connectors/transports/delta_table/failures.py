@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from airflow_pipelines.connectors.base import ConnectorFailure, TransientConnectorFailure
+from airflow_pipelines.systems.files.access import without_names
 
 _REFUSED_ROWS = "failed validation check"
 _COLOURS = re.compile("\x1b\\[[0-9;]*m")
@@ -27,21 +28,25 @@ def in_words(error: BaseException) -> str:
 
 def is_missing(error: BaseException) -> bool:
     """Return True if an error says that a file does not exist."""
-    return isinstance(error, FileNotFoundError) or _GONE.search(str(error)) is not None
+    return isinstance(error, FileNotFoundError) or _says(_GONE, error)
 
 
 def is_denied(error: BaseException) -> bool:
     """Return True if an error says that the store denies access."""
-    return isinstance(error, PermissionError) or _DENIED.search(str(error)) is not None
+    return isinstance(error, PermissionError) or _says(_DENIED, error)
 
 
 def is_of_store(error: BaseException) -> bool:
     """Return True if an error comes from the store of the table, whatever is written."""
-    text = str(error)
-    if _REFUSED_ROWS in text:
+    if _REFUSED_ROWS in str(error):
         # The message quotes some rows, which may contain any text.
         return False
-    return is_denied(error) or is_missing(error) or any(pattern.search(text) for pattern in (_FULL, _UNREACHABLE))
+    return is_denied(error) or is_missing(error) or _says(_FULL, error) or _says(_UNREACHABLE, error)
+
+
+def _says(pattern: re.Pattern[str], error: BaseException) -> bool:
+    """Return True if a message has the words of a kind of errors, apart from names of files."""
+    return pattern.search(without_names(str(error))) is not None
 
 
 def failure(what: str, error: BaseException) -> ConnectorFailure:
@@ -54,9 +59,9 @@ def failure(what: str, error: BaseException) -> ConnectorFailure:
         return ConnectorFailure(
             f"{what}: the store refuses: {text}. Check the storage options, above all keys, region and endpoint."
         )
-    if _FULL.search(str(error)):
+    if _says(_FULL, error):
         return TransientConnectorFailure(f"{what}: {text}. It is tried again; make room there.")
-    if _UNREACHABLE.search(str(error)):
+    if _says(_UNREACHABLE, error):
         return TransientConnectorFailure(
             f"{what}: {text}. It is tried again; check that the store runs and can be reached from here."
         )

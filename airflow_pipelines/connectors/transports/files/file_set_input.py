@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from airflow_pipelines.connectors.base import ConnectorFailure, CountedError, InputChunk, Lag
 from airflow_pipelines.connectors.definition import InputContext
-from airflow_pipelines.connectors.transports.files.compression import Compression, Decompressed, compression_of
 from airflow_pipelines.connectors.transports.files.group_readers import GROUPED, GroupReader
 from airflow_pipelines.connectors.transports.files.listing import Found, Listing
 from airflow_pipelines.connectors.transports.files.progress import FileProgress
@@ -25,6 +24,7 @@ from airflow_pipelines.engine.storage.connector_state import Position
 from airflow_pipelines.rows.changes import TableChanges
 from airflow_pipelines.rows.formats.parsed import Parsed
 from airflow_pipelines.rows.formats.tables import TableParser
+from airflow_pipelines.systems.files.compression import Compression, Decompressed, compression_of
 
 _POLL_S: Final = 0.2
 _REMOTE_POLL_S: Final = 2.0

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from airflow_pipelines.connectors.left_out import LeftOutRows, parts_that_fit, problems_of, records_that_fit
-from airflow_pipelines.connectors.transports.files.compression import Compression
 from airflow_pipelines.connectors.transports.lake.columns import table_rows, table_schema
 from airflow_pipelines.connectors.transports.lake.readable_texts import check_texts
 from airflow_pipelines.rows.formats.csv import CsvOptions
@@ -19,15 +18,10 @@ from airflow_pipelines.rows.formats.definition import ChangeEncoder
 from airflow_pipelines.rows.formats.delta import with_operations
 from airflow_pipelines.rows.formats.json import JsonOptions
 from airflow_pipelines.rows.schema import RelationSchema
+from airflow_pipelines.systems.files.compression import ENDINGS, Compression
 
 OP_COLUMN: Final = "__op"
 """The column of a Parquet file with the operation: ``i``, ``d`` or, for the new row of an update by an index, ``u``."""
-_ENDINGS: Final = {
-    Compression.GZIP: ".gz",
-    Compression.BZ2: ".bz2",
-    Compression.ZSTD: ".zst",
-    Compression.LZ4: ".lz4",
-}
 
 
 class ChangesFile(Protocol):
@@ -96,7 +90,8 @@ def text_files(
     :param limits: the limits at which they are full
     :param left_out: the collector of the rows that the format cannot write
     """
-    ending = ("csv" if isinstance(encoding, CsvOptions) else "json") + _ENDINGS.get(compression, "")
+    compressed = next((ending for ending, kind in ENDINGS.items() if kind is compression), "")
+    ending = ("csv" if isinstance(encoding, CsvOptions) else "json") + compressed
     size = encoding.buffer_size_records if isinstance(encoding, JsonOptions) and encoding.array else None
     return FileKind(ending, lambda file: _TextFile(file, new_encoder(), size, compression, limits, left_out))
 
@@ -128,7 +123,7 @@ class _TextFile:
         self._array_size = array_size
         self._limits = limits
         self._left_out = left_out
-        is_plain = compression not in _ENDINGS
+        is_plain = compression is Compression.NONE
         self._stream = file if is_plain else pa.CompressedOutputStream(pa.PythonFile(_KeptOpen(file), mode="w"), compression.value)
 
     @property

@@ -7,8 +7,8 @@ from enum import Enum, auto
 from typing import Any, Protocol
 
 from airflow_pipelines.connectors.base import ConnectorFailure
-from airflow_pipelines.connectors.transports.files.compression import DamagedFileError
 from airflow_pipelines.rows.formats.parsed import BYTE_ORDER_MARK, Parsed, Parser, RecordError
+from airflow_pipelines.systems.files.compression import DamagedFileError
 
 BLOCK_BYTES = 4 << 20
 """The default number of bytes of a text file that are parsed at a time."""

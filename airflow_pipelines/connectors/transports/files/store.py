@@ -9,11 +9,11 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from airflow_pipelines.connectors.base import ConnectorFailure, TransientConnectorFailure
 from airflow_pipelines.connectors.transports.files.listing import Found
-from airflow_pipelines.connectors.transports.files.remote import BLOCK_BYTES, BlockFile, Fetch
+from airflow_pipelines.systems.files.access import AccessProblem, reason_of
+from airflow_pipelines.systems.files.remote import BLOCK_BYTES, BlockFile, Fetch
 
 _OBJECT_STORES: Final = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "oci"})
 """The protocols whose files arrive whole and never grow."""
-_NO_KEYS: Final = frozenset({"NoCredentialsError", "PartialCredentialsError", "ProfileNotFound", "CredentialRetrievalError"})
 _LOCAL: Final = frozenset({"file", "local", "memory"})
 _ENDS_FIRST: Final = frozenset({"orc", "parquet"})
 """The formats whose files describe their contents at their end."""
@@ -171,9 +171,8 @@ def store_access(path: str) -> Iterator[None]:
     except (FileNotFoundError, ConnectorFailure):
         raise
     except Exception as error:
-        # Each file system has errors of its own for the same things.
-        reason = str(error) or type(error).__name__
-        if isinstance(error, PermissionError) or type(error).__name__ in _NO_KEYS or "ACCESS_DENIED" in reason:
+        reason = reason_of(error)
+        if AccessProblem.of(error) is not AccessProblem.UNREACHABLE:
             raise ConnectorFailure(
                 f"{path} may not be read: {reason.rstrip('.')}. Check the keys or the account that the connector uses, and what it "
                 "may do."

@@ -14,6 +14,7 @@ from pyiceberg.table import StaticTable, Table
 from airflow_pipelines.connectors.base import ConnectorFailure, TransientConnectorFailure
 from airflow_pipelines.connectors.transports.iceberg.catalog_options import IcebergOptions
 from airflow_pipelines.engine.storage.errors import StorageError
+from airflow_pipelines.systems.files.access import without_names
 
 _REFUSED: Final = (exceptions.UnauthorizedError, exceptions.ForbiddenError, exceptions.AuthorizationExpiredError, PermissionError)
 _MISSING: Final = (exceptions.NoSuchTableError, exceptions.NoSuchNamespaceError)
@@ -56,7 +57,7 @@ def table_access(what: str) -> Iterator[None]:
     except _WRONG as error:
         raise ConnectorFailure(f"{what}: {_words(error)}") from error
     except Exception as error:
-        if _DENIED.search(str(error)):
+        if _DENIED.search(without_names(str(error))):
             raise _make_refusal(what, error) from error
         # Each catalog and store has its own errors for being unavailable.
         raise TransientConnectorFailure(f"{what}: {_words(error)}") from error

@@ -24,8 +24,8 @@ from airflow_pipelines.engine.spark.collecting import collected
 from airflow_pipelines.engine.spark.failures import spark_cause
 from airflow_pipelines.engine.spark.jobs import begin_jobs, cancel_jobs
 from airflow_pipelines.engine.spark.sessions import LARGE_CONF, sibling
-from airflow_pipelines.kafka.java_properties import NoJavaPropertyError, java_properties
 from airflow_pipelines.rows.formats.messages import MessageParser
+from airflow_pipelines.systems.kafka.java_properties import NoJavaPropertyError, java_properties
 
 logger = logging.getLogger(__name__)
 

@@ -63,7 +63,7 @@ def code() -> str:
 
 @dataclass(slots=True)
 class FetchedRecord:
-    """A record that Spark has fetched; see :class:`~airflow_pipelines.connectors.transports.kafka.record.Record`.
+    """A record that Spark has fetched; see :class:`~airflow_pipelines.systems.kafka.records.Record`.
 
     It is not frozen: making a frozen one takes as long as reading a small record.
     """

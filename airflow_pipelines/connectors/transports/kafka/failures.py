@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from airflow_pipelines.connectors.base import ConnectorFailure, TransientConnectorFailure
-from airflow_pipelines.kafka.problems import Problems
 from airflow_pipelines.rows.formats.failures import FormatFailure, TransientFormatFailure
+from airflow_pipelines.systems.kafka.problems import Problems
 
 
 def connector_problems(where: str, servers: str) -> Problems[ConnectorFailure]:

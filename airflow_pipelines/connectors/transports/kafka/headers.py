@@ -1,4 +1,4 @@
-"""The headers of records, and conditions on them."""
+"""Conditions on the headers of records."""
 
 from __future__ import annotations
 
@@ -9,22 +9,12 @@ from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator
 
-from airflow_pipelines.connectors.transports.kafka.record import Record
-
-Headers: TypeAlias = Sequence[tuple[str, str | bytes | None]]
+Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
+"""The headers of a record, in order."""
 _KINDS: Final = ("header", "and", "or", "not")
 _UNKNOWN: Final = (
     'a condition is {"header": {"name": ..., "pattern": ...}}, {"and": [...]}, {"or": [...]} or {"not": ...} with conditions inside'
 )
-
-
-def headers_of(record: Record) -> Headers:
-    """Return the headers of a record.
-
-    :param record: the record as its consumer has it
-    """
-    headers = record.headers()
-    return list(headers.items()) if isinstance(headers, dict) else headers or ()
 
 
 class _Model(BaseModel):
@@ -119,6 +109,6 @@ for _model in (AllOf, AnyOf, Not):
     _model.model_rebuild()
 
 
-def _as_text(value: str | bytes | None) -> str:
+def _as_text(value: bytes | None) -> str:
     """Return a value as text; bytes that are not UTF-8 stay different from all characters of a text."""
-    return value if isinstance(value, str) else (value or b"").decode(errors="surrogateescape")
+    return (value or b"").decode(errors="surrogateescape")

@@ -6,11 +6,11 @@ import logging
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from airflow_pipelines.connectors.base import ConnectorFailure, CountedError, InputChunk, Lag, TransientConnectorFailure
+from airflow_pipelines.connectors.base import CountedError, InputChunk, Lag
 from airflow_pipelines.connectors.transports.kafka.cluster import ClusterReader
 from airflow_pipelines.connectors.transports.kafka.failures import connector_problems, failures_of_format
 from airflow_pipelines.connectors.transports.kafka.in_time_order import InTimeOrder
@@ -26,18 +26,15 @@ from airflow_pipelines.connectors.transports.kafka.options import KafkaInputOpti
 from airflow_pipelines.connectors.transports.kafka.read_ahead import ReadAhead, RecordBlock
 from airflow_pipelines.connectors.transports.kafka.records import RecordReader, RecordRows
 from airflow_pipelines.engine.storage.connector_state import Position
-from airflow_pipelines.kafka.problems import configuration
-from airflow_pipelines.kafka.properties import CONSUMER_DEFAULTS
-from airflow_pipelines.kafka.topic_ids import TopicIds
-from airflow_pipelines.kafka.topics import TopicOfBroker
 from airflow_pipelines.rows.formats.messages import MessageParser
+from airflow_pipelines.systems.kafka.clients import close_client, new_reader
+from airflow_pipelines.systems.kafka.problems import NO_TOPIC
+from airflow_pipelines.systems.kafka.records import next_offsets as offsets_after
+from airflow_pipelines.systems.kafka.topic_ids import TopicIds
+from airflow_pipelines.systems.kafka.topics import LOOK_S, TopicOfBroker, find_topics
 
 logger = logging.getLogger(__name__)
 
-_ANSWER_S: Final = 5.0
-"""The maximum time, in seconds, that a broker may take for an answer."""
-_LOOK_S: Final = 1.0
-"""The interval, in seconds, at which the reason is checked while there is no answer."""
 _PARTITIONS_S: Final = 10.0
 """The interval, in seconds, at which new partitions are looked for."""
 _LAG_S: Final = 0.5
@@ -53,7 +50,6 @@ _LARGE_RECORDS: Final = 5_000
 """The number of records from which the next ones are fetched while these are parsed."""
 _NOT_ENOUGH_S: Final = 10.0
 """The time, in seconds, until a cluster that had too little to read is asked again."""
-_NO_TOPIC: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
 
 
 class KafkaInput:
@@ -104,7 +100,8 @@ class KafkaInput:
         :raises ConnectorFailure: when a broker refuses, records have expired, or an option does not fit the topic
         :raises TransientConnectorFailure: when no broker answers, or there is no such topic yet
         """
-        consumer = self._consumer = self._new_consumer()
+        given = {"group.id": f"airflow-pipelines-{self._name}", **self._options.properties()}
+        consumer = self._consumer = new_reader(given, self._problems, self._log_commit_failure)
         partitions = chosen_partitions(self._options, self._partitions(consumer))
         try:
             self._ids.begin({self._options.topic: None if position is None else position.get("topic_id")})
@@ -165,12 +162,7 @@ class KafkaInput:
                 self._commit_noted()
             consumer, self._consumer = self._consumer, None
         if consumer is not None:
-            # A closing client waits for the answers to its commits, as long as its brokers are away.
-            closing = threading.Thread(target=consumer.close, name=f"close {self._where}", daemon=True)
-            closing.start()
-            closing.join(_CLOSE_AWAY_S if is_away else _CLOSE_S)
-            if closing.is_alive():
-                self._problems.abandon_client()
+            close_client(consumer.close, self._problems, self._where, _CLOSE_AWAY_S if is_away else _CLOSE_S)
 
     def _commit_noted(self) -> None:
         """Commit the wanted offsets to the group; the answer comes with a later read."""
@@ -239,44 +231,14 @@ class KafkaInput:
         cluster.fetch(self._read_to, ends, max_records)
         self._asks_cluster_at = time.monotonic() + (_NOT_ENOUGH_S if not cluster.has_parts else 0.0)
 
-    def _new_consumer(self) -> Consumer:
-        config = configuration(
-            {"group.id": f"airflow-pipelines-{self._name}", **CONSUMER_DEFAULTS, **self._options.properties()},
-            self._problems,
-            enable_auto_commit=False,
-            enable_auto_offset_store=False,
-            auto_offset_reset="error",
-            enable_partition_eof=True,
-        )
-        try:
-            return Consumer({**config, "on_commit": self._log_commit_failure})
-        except (KafkaException, ValueError, TypeError) as error:
-            raise ConnectorFailure(f"{self._where}: an option has no value that Kafka's client accepts: {_text(error)}") from error
-
     def _partitions(self, consumer: Consumer) -> tuple[int, ...]:
         """Return the numbers of the topic's partitions."""
-        deadline = time.monotonic() + _ANSWER_S
-        while True:
-            try:
-                topic = consumer.list_topics(self._options.topic, timeout=_LOOK_S).topics[self._options.topic]
-            except KafkaException as error:
-                # The answer does not contain the refusal of a broker; poll reports it.
-                consumer.poll(0)
-                if self._problems.are_serious or time.monotonic() > deadline or self._closed.is_set():
-                    raise self._problems.failure(error.args[0]) from error
-                continue
-            if topic.error is not None:
-                raise self._topic_failure(topic.error)
-            self._problems.clear_transient()
-            return tuple(topic.partitions)
-
-    def _topic_failure(self, error: KafkaError) -> ConnectorFailure:
-        if error.code() in _NO_TOPIC:
-            return TransientConnectorFailure(
-                f"{self._where}: there is no such topic at {self._options.bootstrap_servers}. It is looked for again until "
-                "somebody makes it; if the name is wrong, correct 'topic' of the connector"
-            )
-        return self._problems.failure(error)
+        name = self._options.topic
+        topic = find_topics(consumer, name, self._problems, is_cancelled=self._closed.is_set)[name]
+        if topic.error is not None:
+            raise self._problems.failure(topic.error)
+        self._problems.clear_transient()
+        return tuple(topic.partitions)
 
     def _records(self, consumer: Consumer, most: int, timeout_s: float) -> list[Message]:
         """Return records in the order in which the pipeline gets them, and handle all other messages that came with them."""
@@ -291,7 +253,7 @@ class KafkaInput:
             self._ids.came(any(message.error() is None for message in came))
         self._look_for_partitions(consumer)
         records = [message for message in came if message.error() is None or self._handle_event(consumer, message)]
-        for partition, place in _places_after(records).items():
+        for partition, place in offsets_after(records).items():
             # The end of the partition may have come with its last records, and transaction markers may follow these.
             self._read_to[partition] = max(self._read_to[partition], place)
         if self._in_order is None:
@@ -306,7 +268,7 @@ class KafkaInput:
         :raises ConnectorFailure: when they are not, or one refuses
         """
         try:
-            consumer.list_topics(self._options.topic, timeout=_LOOK_S)
+            consumer.list_topics(self._options.topic, timeout=LOOK_S)
         except KafkaException as error:
             raise self._problems.failure(error.args[0]) from error
         self._problems.clear_transient()
@@ -339,9 +301,7 @@ class KafkaInput:
             self._read_to[partition] = max(self._read_to[partition], self._ends[partition])
         elif error.code() == KafkaError._AUTO_OFFSET_RESET:
             self._go_on_after_expiry(consumer, partition, message.offset() or 0)
-        elif error.code() in _NO_TOPIC:
-            raise self._topic_failure(error)
-        elif not error.retriable():
+        elif error.code() in NO_TOPIC or not error.retriable():
             raise self._problems.failure(error)
         return False
 
@@ -370,12 +330,12 @@ class KafkaInput:
             return
         self._looked_for_partitions = now
         try:
-            topic = consumer.list_topics(self._options.topic, timeout=_LOOK_S).topics[self._options.topic]
+            topic = consumer.list_topics(self._options.topic, timeout=LOOK_S).topics[self._options.topic]
         except KafkaException:
             # The next look will find them.
             return
-        if topic.error is not None and topic.error.code() in _NO_TOPIC:
-            raise self._topic_failure(topic.error)
+        if topic.error is not None and topic.error.code() in NO_TOPIC:
+            raise self._problems.failure(topic.error)
         if self._options.partitions is None and topic.error is None:
             self._add_partitions(consumer, topic.partitions)
 
@@ -407,7 +367,7 @@ class KafkaInput:
         if self._in_order is None or self._in_order.is_empty:
             self._next.update(self._read_to)
         else:
-            self._next.update(_places_after(records))
+            self._next.update(offsets_after(records))
 
     def _chunk(self, records: Sequence[Message], position: Position, has_ended: bool) -> InputChunk:
         with failures_of_format(self._where):
@@ -449,12 +409,6 @@ class KafkaInput:
             logger.warning("%s: the offsets of group %s were not committed: %s", self._where, self._group, error.str())
 
 
-def _places_after(records: Iterable[Message]) -> dict[int, int]:
-    """Return the next offset after some records, by partition; the records of one partition are in order."""
-    last = {record.partition(): record.offset() for record in records}
-    return {partition or 0: (offset or 0) + 1 for partition, offset in last.items()}
-
-
 def _as_chunk(rows: RecordRows, position: Position, has_ended: bool) -> InputChunk:
     return InputChunk(
         changes=rows.changes,
@@ -465,8 +419,3 @@ def _as_chunk(rows: RecordRows, position: Position, has_ended: bool) -> InputChu
         num_parse_errors=rows.num_errors,
         end_of_input=has_ended,
     )
-
-
-def _text(error: Any) -> str:
-    problem = error.args[0] if error.args else error
-    return problem.str() if isinstance(problem, KafkaError) else str(problem)

@@ -7,18 +7,14 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from airflow_pipelines.connectors.transports.kafka.headers import headers_of
 from airflow_pipelines.connectors.transports.kafka.options import KafkaInputOptions
-from airflow_pipelines.connectors.transports.kafka.record import Record
 from airflow_pipelines.rows.formats.defaults import IS_DELETE
-
-_NO_TIMESTAMP: Final = 0
-"""The type of the timestamp of a record that has none."""
+from airflow_pipelines.systems.kafka.records import Record, headers_of, timestamp_of
 
 
 def _timestamp(record: Record) -> int | None:
-    kind, milliseconds = record.timestamp()
-    return None if kind == _NO_TIMESTAMP else milliseconds * 1000
+    milliseconds = timestamp_of(record)
+    return None if milliseconds is None else milliseconds * 1000
 
 
 def _key(record: Record) -> bytes | None:
@@ -28,7 +24,7 @@ def _key(record: Record) -> bytes | None:
 
 def _headers(record: Record) -> dict[str, bytes | None]:
     """Return the last header of each name."""
-    return {name: value.encode() if isinstance(value, str) else value for name, value in headers_of(record)}
+    return dict(headers_of(record))
 
 
 _FIELDS: Final[Mapping[str, tuple[str, pa.DataType, Callable[[Any], Any]]]] = {

@@ -9,8 +9,8 @@ from typing import Any, Final, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator, model_validator
 
 from airflow_pipelines.connectors.transports.kafka.headers import HeaderCondition
-from airflow_pipelines.kafka.properties import CONSUMER_PROPERTIES, PRODUCER_PROPERTIES, SHARED_PROPERTIES
 from airflow_pipelines.rows.formats.option_errors import InvalidOptionError
+from airflow_pipelines.systems.kafka.properties import CONSUMER_PROPERTIES, PRODUCER_PROPERTIES, SHARED_PROPERTIES
 
 PropertyValue: TypeAlias = str | int | float | bool
 _SERVERS: Final = "bootstrap.servers"

@@ -3,45 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, Final, TypeAlias
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException
 
-from airflow_pipelines.connectors.base import ConnectorFailure, TransientConnectorFailure
+from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.definition import OutputContext
 from airflow_pipelines.connectors.left_out import records_that_fit
 from airflow_pipelines.connectors.transports.kafka.failures import connector_problems, failures_of_format
 from airflow_pipelines.connectors.transports.kafka.options import KafkaOutputOptions
-from airflow_pipelines.connectors.transports.kafka.single_records import TOO_LARGE, SingleRecords
-from airflow_pipelines.kafka.problems import configuration, serve_callbacks
-from airflow_pipelines.kafka.properties import SHARED_PROPERTIES
+from airflow_pipelines.connectors.transports.kafka.single_records import SingleRecords
 from airflow_pipelines.rows.formats.keyed_documents import KeyedDocuments
 from airflow_pipelines.rows.formats.messages import MessageEncoder, WrittenMessage
+from airflow_pipelines.systems.kafka.producer import RecordProducer
+from airflow_pipelines.systems.kafka.topics import find_topics
+from airflow_pipelines.systems.kafka.transactions import RENEWAL_S, NumberedTransactions
 
-_ANSWER_S: Final = 5.0
-"""The maximum time, in seconds, that a broker may take for an answer."""
-_LOOK_S: Final = 1.0
 _STEP_S: Final = 300.0
 """The maximum time, in seconds, to write a step before it is retried."""
-_BUFFER_S: Final = 0.1
 _TRANSACTION_MS: Final = 600_000
-_RENEWAL_S: Final = 3600.0
-"""The interval, in seconds, at which offsets are written again.
-
-Brokers forget offsets after days, and at the earliest after minutes: see offsets.retention.minutes.
-"""
-_NO_TOPIC: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
-_OF_BOTH: Final = SHARED_PROPERTIES | {"bootstrap.servers", "log_level"}
-_FENCED: Final = frozenset({KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED})
-Delivered: TypeAlias = Callable[["KafkaError | None", Message], None]
-_TOO_LARGE: Final = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG_SIZE})
-
-
-class _TooLargeFailure(ConnectorFailure):
-    """The failure for a record, or several together, larger than the client or the topic takes."""
+OutputProducer: TypeAlias = RecordProducer[ConnectorFailure]
 
 
 class KafkaOutput:
@@ -68,8 +52,7 @@ class KafkaOutput:
                 else context.new_message_encoder()
             )
         self._problems = connector_problems(self._where, options.bootstrap_servers)
-        self._producer: Producer | None = None
-        self._failed: KafkaError | None = None
+        self._producer: OutputProducer | None = None
         self._more: dict[str, Any] = {}
 
     def open(self, resumed: bool) -> None:  # noqa: ARG002 - a topic goes on where it ends in any case
@@ -78,8 +61,9 @@ class KafkaOutput:
         :raises ConnectorFailure: when a broker refuses, or a property has a bad value
         :raises TransientConnectorFailure: when no broker answers, or there is no such topic yet
         """
-        self._producer = self._new_producer({"enable.idempotence": True})
-        self._find_topic(self._producer)
+        properties = {**self._options.properties(), "enable.idempotence": True, **self._more}
+        self._producer = RecordProducer(properties, self._problems, waits_for_brokers=False)
+        self._check_topic(self._producer)
         self._open_format()
 
     def write(self, step: int, changes: Changes) -> tuple[int, int]:
@@ -89,11 +73,13 @@ class KafkaOutput:
         :raises ConnectorFailure: when a broker refuses them
         :raises TransientConnectorFailure: when they cannot be written at the moment
         """
+        producer = self._require_producer()
         try:
-            producer = self._require_producer()
             written = self._produce(producer, changes)
             self._flush(producer)
-        except _TooLargeFailure:
+        except ConnectorFailure:
+            if not producer.has_too_large:
+                raise
             return self._write_what_fits(step, changes)
         return written
 
@@ -123,21 +109,12 @@ class KafkaOutput:
         kind = given.get("compression.type", given.get("compression.codec", "none"))
         return SingleRecords(changes, self._encoder, self._left_out, is_compressed=kind != "none")
 
-    def _send_single(self, producer: Producer, single: SingleRecords, *, again: bool) -> tuple[int, int]:
-        self._begin_step()
+    def _send_single(self, producer: OutputProducer, single: SingleRecords, *, again: bool) -> tuple[int, int]:
+        self._begin_step(producer)
         deadline = time.monotonic() + _STEP_S
 
         def send(message: WrittenMessage, refused: Callable[[], None]) -> None:
-            def note_delivery(error: KafkaError | None, record: Message) -> None:
-                if error is not None and error.code() in _TOO_LARGE:
-                    refused()
-                else:
-                    self._note_delivery(error, record)
-
-            try:
-                self._send(producer, message, deadline, note_delivery)
-            except _TooLargeFailure:
-                refused()
+            self._send(producer, message, deadline, refused)
 
         with failures_of_format(self._where):
             return single.send(send, again=again)
@@ -155,41 +132,21 @@ class KafkaOutput:
         """Close the producer; records that were not acknowledged are no longer sent."""
         producer, self._producer = self._producer, None
         if producer is not None:
-            with suppress(KafkaException, SystemError):
-                # A client that has failed raises its error again.
-                producer.purge()
-                serve_callbacks(lambda: producer.flush(0), self._problems)
+            producer.close()
 
-    def _new_producer(self, own: dict[str, Any]) -> Producer:
-        config = configuration({"linger.ms": 5, **self._options.properties(), **own, **self._more}, self._problems)
-        try:
-            return Producer(config)
-        except (KafkaException, ValueError, TypeError) as error:
-            problem = error.args[0] if error.args else error
-            text = problem.str() if isinstance(problem, KafkaError) else str(problem)
-            raise ConnectorFailure(f"{self._where}: an option has no value that Kafka's client accepts: {text}") from error
-
-    def _find_topic(self, producer: Producer) -> None:
-        deadline = time.monotonic() + _ANSWER_S
-        while True:
-            try:
-                topic = producer.list_topics(self._options.topic, timeout=_LOOK_S).topics[self._options.topic]
-                break
-            except KafkaException as error:
-                # The answer does not contain the refusal of a broker; poll reports it.
-                serve_callbacks(lambda: producer.poll(0), self._problems)
-                if self._problems.are_serious or time.monotonic() > deadline:
-                    raise self._problems.failure(error.args[0]) from error
+    def _check_topic(self, producer: OutputProducer) -> None:
+        name = self._options.topic
+        topic = find_topics(producer.client, name, self._problems)[name]
         if topic.error is not None:
-            raise self._failure(topic.error)
+            raise self._problems.failure(topic.error)
         self._problems.clear_transient()
 
     def _open_format(self) -> None:
         with failures_of_format(self._where):
             self._encoder.open(self._options.topic)
 
-    def _produce(self, producer: Producer, changes: Changes) -> tuple[int, int]:
-        self._begin_step()
+    def _produce(self, producer: OutputProducer, changes: Changes) -> tuple[int, int]:
+        self._begin_step(producer)
         records = size = 0
         deadline = time.monotonic() + _STEP_S
         with failures_of_format(self._where):
@@ -200,56 +157,24 @@ class KafkaOutput:
                     size += message.size
         return records, size
 
-    def _begin_step(self) -> None:
+    def _begin_step(self, producer: OutputProducer) -> None:
         if self._fence is not None:
             self._fence.check()
-        self._failed = None
+        producer.failed = None
 
-    def _send(self, producer: Producer, message: WrittenMessage, deadline: float, delivered: Delivered | None = None) -> None:
+    def _send(
+        self, producer: OutputProducer, message: WrittenMessage, deadline: float, refused: Callable[[], None] | None = None
+    ) -> None:
         headers = [*self._headers, *message.headers] if message.headers else self._headers
-        while True:
-            try:
-                producer.produce(
-                    self._options.topic, message.value, message.key, headers=headers, on_delivery=delivered or self._note_delivery
-                )
-                return
-            except BufferError as error:
-                serve_callbacks(lambda: producer.poll(_BUFFER_S), self._problems)
-                if self._failed is not None or self._problems.are_serious or time.monotonic() > deadline:
-                    raise self._failure(self._failed) from error
-            except KafkaException as error:
-                raise self._failure(error.args[0], message.size) from error
+        producer.send(self._options.topic, message.value, message.key, headers=headers, deadline=deadline, on_refusal=refused)
 
-    def _flush(self, producer: Producer) -> None:
-        self._settle(producer)
-        if self._failed is not None or self._problems.fatal is not None:
-            raise self._failure(self._failed)
+    def _flush(self, producer: OutputProducer) -> None:
+        producer.flush(time.monotonic() + _STEP_S)
+        # Brokers that were away meanwhile do not matter any more.
+        if producer.failed is not None or self._problems.fatal is not None:
+            raise self._problems.failure(producer.failed)
 
-    def _settle(self, producer: Producer, is_lost: Callable[[], bool] = lambda: False) -> None:
-        """Wait until it is known of each record whether it was written.
-
-        :param is_lost: a function that returns True if nothing more is written anyway
-        """
-        deadline = time.monotonic() + _STEP_S
-        while serve_callbacks(lambda: producer.flush(_LOOK_S), self._problems) and not is_lost():
-            if self._problems.are_serious or time.monotonic() > deadline:
-                raise self._failure(self._failed)
-
-    def _note_delivery(self, error: KafkaError | None, _: Message) -> None:
-        if error is not None and (self._failed is None or self._failed.code() == KafkaError._PURGE_QUEUE):
-            self._failed = error
-
-    def _failure(self, error: KafkaError | None, size: int | None = None) -> ConnectorFailure:
-        if error is not None and error.code() in _NO_TOPIC:
-            return TransientConnectorFailure(
-                f"{self._where}: there is no such topic at {self._options.bootstrap_servers}. It is looked for again until "
-                "somebody makes it; if the name is wrong, correct 'topic' of the connector"
-            )
-        if error is not None and error.code() in _TOO_LARGE:
-            return _TooLargeFailure(f"{self._where}: {TOO_LARGE.format(size='?' if size is None else size)}")
-        return self._problems.failure(error)
-
-    def _require_producer(self) -> Producer:
+    def _require_producer(self) -> OutputProducer:
         """Return the producer, if the brokers were there all the time.
 
         A producer that has to find them again takes longer than a new one.
@@ -259,9 +184,9 @@ class KafkaOutput:
         producer = self._producer
         if producer is None:
             raise ConnectorFailure(f"{self._where}: it is not open")
-        serve_callbacks(lambda: producer.poll(0), self._problems)
+        producer.serve()
         if self._problems.are_serious:
-            raise self._failure(None)
+            raise self._problems.failure()
         return producer
 
 
@@ -280,7 +205,7 @@ class TransactionalKafkaOutput(KafkaOutput):
         """
         super().__init__(options, context)
         self._name = options.transactional_id or f"airflow-pipelines-{context.writer}"
-        self._steps: Consumer | None = None
+        self._transactions: NumberedTransactions[ConnectorFailure] | None = None
 
     def open(self, resumed: bool) -> None:  # noqa: ARG002 - a topic goes on where it ends in any case
         """Connect, abort unfinished transactions of an earlier run, and keep that run from writing.
@@ -288,25 +213,18 @@ class TransactionalKafkaOutput(KafkaOutput):
         :raises ConnectorFailure: when a broker refuses, or a property has a bad value
         :raises TransientConnectorFailure: when no broker answers, or there is no such topic yet
         """
-        limit = self._options.properties().get("transaction.timeout.ms", _TRANSACTION_MS)
-        # After a rebootstrap this client would never find its transaction coordinator again.
-        keeps_brokers = {"metadata.recovery.strategy": "none"}
-        own = {"transactional.id": self._name, "transaction.timeout.ms": limit, **keeps_brokers}
-        producer = self._producer = self._new_producer(own)
-        self._find_topic(producer)
+        properties = {**self._options.properties(), **self._more}
+        self._transactions = NumberedTransactions(properties, self._problems, self._name, _TRANSACTION_MS, waits_for_brokers=False)
+        self._producer = self._transactions.producer
+        self._check_topic(self._producer)
         self._open_format()
-        try:
-            producer.init_transactions(_ANSWER_S * 4)
-        except KafkaException as error:
-            raise self._failure(error.args[0]) from error
-        shared = {name: value for name, value in self._options.properties().items() if name in _OF_BOTH}
-        reads = {"group.id": self._name, "enable.auto.commit": False, "isolation.level": "read_committed"}
-        self._steps = Consumer(configuration({**shared, **reads}, self._problems))
+        with self._failures():
+            self._transactions.open()
 
     @property
     def renewal_s(self) -> float:
         """The number of seconds without a step after which its number is written again."""
-        return _RENEWAL_S
+        return RENEWAL_S
 
     def renew(self, step: int) -> None:
         """Write the number of a step again, before the brokers forget it.
@@ -314,41 +232,25 @@ class TransactionalKafkaOutput(KafkaOutput):
         :raises ConnectorFailure: when a broker refuses, or another run of the output has begun
         :raises TransientConnectorFailure: when it cannot be written at the moment
         """
-        producer = self._require_producer()
-        try:
-            producer.begin_transaction()
-            self._commit(producer, step)
-        except KafkaException as error:
-            raise self._failure(error.args[0]) from error
+        with self._failures():
+            transactions = self._begin()
+            transactions.commit(self._options.topic, step)
 
     def was_written(self) -> bool:
         """Return True if the topic has, or had, records.
 
         :raises ConnectorFailure: when it cannot be found out
         """
-        if self._steps is None:
-            return False
-        try:
-            partitions = self._steps.list_topics(self._options.topic, timeout=_ANSWER_S).topics[self._options.topic].partitions
-            places = [TopicPartition(self._options.topic, number) for number in partitions]
-            return any(self._steps.get_watermark_offsets(place, timeout=_ANSWER_S)[1] > 0 for place in places)
-        except KafkaException as error:
-            raise self._failure(error.args[0]) from error
+        with self._failures():
+            return self._transactions is not None and self._transactions.has_records(self._options.topic)
 
     def committed_step(self) -> int | None:
         """Return the newest step in the topic, or None if there is none.
 
         :raises ConnectorFailure: when it cannot be found out
         """
-        if self._steps is None:
-            return None
-        try:
-            (place,) = self._steps.committed([TopicPartition(self._options.topic, 0)], timeout=_ANSWER_S)
-        except KafkaException as error:
-            raise self._failure(error.args[0]) from error
-        if place.error is not None:
-            raise self._failure(place.error)
-        return None if place.offset < 0 else place.offset
+        with self._failures():
+            return None if self._transactions is None else self._transactions.find_committed(self._options.topic)
 
     def write(self, step: int, changes: Changes) -> tuple[int, int]:
         """Write a step's changes and its number; both are in the topic when this returns.
@@ -357,84 +259,72 @@ class TransactionalKafkaOutput(KafkaOutput):
         :raises ConnectorFailure: when a broker refuses them, or another run of the output has begun
         :raises TransientConnectorFailure: when they cannot be written, or it is not known whether they were
         """
-        try:
-            producer = self._require_producer()
-            producer.begin_transaction()
-            written = self._produce(producer, changes)
-            self._settle(producer, self._is_too_large)
-            if self._is_too_large():
-                raise self._failure(self._failed)
-            # All other errors of records fail the transaction, which reports them.
-            self._commit(producer, step)
-        except (KafkaException, ConnectorFailure) as error:
-            if isinstance(error, _TooLargeFailure) or self._has_too_large():
-                return self._write_what_fits(step, changes)
-            if isinstance(error, ConnectorFailure):
-                raise
-            raise self._failure(error.args[0]) from error
-        return written
+        with self._failures():
+            transactions = self._begin()
+            producer = transactions.producer
+            try:
+                written = self._produce(producer, changes)
+                producer.flush(time.monotonic() + _STEP_S, lambda: producer.has_too_large)
+                if not producer.has_too_large:
+                    # All other errors of records fail the transaction, which reports them.
+                    transactions.commit(self._options.topic, step)
+                    return written
+            except (KafkaException, ConnectorFailure):
+                if not self._has_too_large(producer):
+                    raise
+        return self._write_what_fits(step, changes)
 
-    def _has_too_large(self) -> bool:
+    def _begin(self) -> NumberedTransactions[ConnectorFailure]:
+        self._require_producer()
+        if self._transactions is None:
+            raise ConnectorFailure(f"{self._where}: it is not open")
+        self._transactions.begin()
+        return self._transactions
+
+    def _has_too_large(self, producer: OutputProducer) -> bool:
         """Return True if a transaction fails because a record is too large; at first the client reports only that it fails."""
-        producer = self._producer
-        if producer is not None:
-            with suppress(KafkaException, SystemError):
-                serve_callbacks(lambda: producer.flush(_LOOK_S), self._problems)
-        return self._is_too_large()
-
-    def _is_too_large(self) -> bool:
-        return self._failed is not None and self._failed.code() in _TOO_LARGE
+        with suppress(KafkaException, SystemError, ConnectorFailure):
+            producer.flush(0.0)
+        return producer.has_too_large
 
     def _round(self, step: int, single: SingleRecords) -> tuple[int, int]:
-        producer = self._require_producer()
-        try:
-            producer.begin_transaction()
-            written = self._send_single(producer, single, again=True)
-            self._settle(producer, lambda: single.has_found)
-            if not single.has_found:
-                self._commit(producer, step)
-                return written
-        except (KafkaException, ConnectorFailure) as error:
-            self._has_too_large()
-            if isinstance(error, ConnectorFailure) and not single.has_found:
-                raise
-            if not single.has_found:
-                raise self._failure(error.args[0]) from error
+        with self._failures():
+            transactions = self._begin()
+            producer = transactions.producer
+            try:
+                written = self._send_single(producer, single, again=True)
+                producer.flush(time.monotonic() + _STEP_S, lambda: single.has_found)
+                if not single.has_found:
+                    transactions.commit(self._options.topic, step)
+                    return written
+            except (KafkaException, ConnectorFailure):
+                self._has_too_large(producer)
+                if not single.has_found:
+                    raise
         # A single refused record fails the transaction.
         self._open_again(self._more)
         return 0, 0
 
     def close(self) -> None:
         """Close the clients; what was not committed is aborted."""
-        producer, steps = self._producer, self._steps
-        self._steps = None
-        if steps is not None:
-            steps.close()
-        if producer is not None:
-            self._take_back(producer)
-        super().close()
+        transactions, self._transactions = self._transactions, None
+        self._producer = None
+        if transactions is not None:
+            transactions.close()
 
-    def _commit(self, producer: Producer, step: int) -> None:
-        """Commit a transaction with the number of a step."""
-        if self._steps is None:
-            raise ConnectorFailure(f"{self._where}: it is not open")
-        number = TopicPartition(self._options.topic, 0, step)
-        producer.send_offsets_to_transaction([number], self._steps.consumer_group_metadata(), _ANSWER_S * 4)
-        producer.commit_transaction(_ANSWER_S * 4)
-
-    def _take_back(self, producer: Producer) -> None:
-        if self._problems.are_serious:
-            # The next run aborts it, or the broker when the transaction times out.
-            return
-        with suppress(KafkaException, SystemError):
-            # Usually there is no transaction; otherwise it ends as if the client were unreachable.
-            producer.purge()
-            producer.abort_transaction(_LOOK_S)
-
-    def _failure(self, error: KafkaError | None, size: int | None = None) -> ConnectorFailure:
-        if any(each is not None and each.code() in _FENCED for each in (error, self._problems.fatal)):
-            return ConnectorFailure(
-                f"{self._where}: another producer has begun with the 'transactional.id' {self._name!r}: a later run of the "
-                "pipeline, or an output that was given the same id. Nothing was written twice. Give each output an id of its own"
-            )
-        return super()._failure(error, size)
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        """Turn errors of the client into failures of the connector, and say so if another run of the output has begun."""
+        try:
+            yield
+        except (KafkaException, ConnectorFailure) as error:
+            reason: KafkaError | None = error.args[0] if isinstance(error, KafkaException) else None
+            if self._transactions is not None and self._transactions.is_fenced(reason):
+                raise ConnectorFailure(
+                    f"{self._where}: another producer has begun with the 'transactional.id' {self._name!r}: a later run of the "
+                    "pipeline, or an output that was given the same id. Nothing was written twice. Give each output an id of its "
+                    "own"
+                ) from error
+            if isinstance(error, ConnectorFailure):
+                raise
+            raise self._problems.failure(reason) from error

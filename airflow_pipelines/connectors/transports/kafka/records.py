@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from airflow_pipelines.connectors.transports.kafka.headers import HeaderCondition, headers_of
+from airflow_pipelines.connectors.transports.kafka.headers import HeaderCondition
 from airflow_pipelines.connectors.transports.kafka.metadata import RecordMetadata
-from airflow_pipelines.connectors.transports.kafka.record import Record
 from airflow_pipelines.rows.changes import TableChanges
 from airflow_pipelines.rows.formats.messages import MessageParser, Messages
+from airflow_pipelines.systems.kafka.records import Record, headers_of
 
 _MAX_KEPT_ERRORS: Final = 100
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Final
 
 import pyarrow as pa
 
@@ -13,15 +12,12 @@ from airflow_pipelines.connectors.left_out import LeftOutRows, RowProblem, recor
 from airflow_pipelines.rows.formats.delta import UPDATE
 from airflow_pipelines.rows.formats.messages import MessageEncoder, WrittenMessage
 from airflow_pipelines.rows.zsets import WEIGHT
+from airflow_pipelines.systems.kafka.problems import explain_size
 
 Send = Callable[[WrittenMessage, Callable[[], None]], None]
 """A function that sends a message, and calls the given function if it turns out to be too large."""
 _Place = tuple[int, bool]
 """The number of a change, and True for a message that is sent in its place."""
-TOO_LARGE: Final = (
-    "a record of {size} bytes is larger than the client or the topic takes. Raise 'message.max.bytes' of the connector and "
-    "'max.message.bytes' of the topic"
-)
 
 
 class SingleRecords:
@@ -70,7 +66,7 @@ class SingleRecords:
                 if not self._is_too_large((number, False), message):
                     yield (number, False), message
                     continue
-                instead = self._left_out.add(change, RowProblem(TOO_LARGE.format(size=message.size)))
+                instead = self._left_out.add(change, RowProblem(explain_size("the connector", message.size)))
                 for other in () if instead is None else records_that_fit(instead, self._encoder.messages, self._left_out):
                     if not self._is_too_large((number, True), other):
                         yield (number, True), other

@@ -17,13 +17,7 @@ from airflow_pipelines.connectors.left_out import RowProblem, key_alone, problem
 from airflow_pipelines.connectors.transports.postgresql.copy_texts import lines, texts_for
 from airflow_pipelines.connectors.transports.postgresql.names import quote_name
 from airflow_pipelines.connectors.transports.postgresql.options import OutputMode, PostgresOutputOptions
-from airflow_pipelines.connectors.transports.postgresql.sessions import (
-    Sessions,
-    break_off,
-    column_of,
-    is_of_rows,
-    may_pass_after_others,
-)
+from airflow_pipelines.connectors.transports.postgresql.sessions import Sessions, break_off
 from airflow_pipelines.connectors.transports.postgresql.step_table import StepTable
 from airflow_pipelines.connectors.transports.postgresql.target_table import TargetColumn, TargetTable
 from airflow_pipelines.connectors.transports.postgresql.what_fits import (
@@ -34,6 +28,7 @@ from airflow_pipelines.connectors.transports.postgresql.what_fits import (
 )
 from airflow_pipelines.rows.formats.delta import UPDATE
 from airflow_pipelines.rows.zsets import WEIGHT
+from airflow_pipelines.systems.databases.postgresql import column_of, is_of_rows, may_pass_after_others
 
 _NAME: Final = "postgres_output"
 _STAGE: Final = "pg_temp.airflow_pipelines_stage"

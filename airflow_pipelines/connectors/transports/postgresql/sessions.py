@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import socket
 import tempfile
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from airflow_pipelines.connectors.base import ConnectorFailure, TransientConnectorFailure
 from airflow_pipelines.connectors.transports.postgresql.options import ConnectionOptions
+from airflow_pipelines.systems.databases.postgresql import advise, is_transient
 
 CONNECT_S: Final = 10
 """The timeout for making a connection, in seconds."""
@@ -32,13 +32,6 @@ _SETTINGS: Final = {
     "idle_in_transaction_session_timeout": "0",
 }
 _KEEPALIVE: Final = {"keepalives_idle": "20", "keepalives_interval": "5", "keepalives_count": "3", "tcp_user_timeout": "30000"}
-_TRANSIENT: Final = ("08", "53", "57", "40", "55006", "55P03")
-"""The beginnings of codes of errors that go away by themselves: a lost connection, a server that starts or is full, a conflict."""
-_OF_ROWS: Final = ("22", "23", "44", "54", "P0001")
-"""The beginnings of codes of errors that come from a row.
-
-They are about its values, about a constraint, a partition or a limit that it does not fit, or raised by a trigger of the table.
-"""
 
 
 class Sessions:
@@ -121,7 +114,7 @@ class Sessions:
         detail = f" ({error.diag.message_detail})" if error.diag.message_detail else ""
         said = self._redact(text + detail)
         end = "" if said.endswith("?") else "."
-        return f"{said}{end}{_advice(error, text)}"
+        return said + end + advise(error, text, "'uri'")
 
     def _redact(self, text: str) -> str:
         try:
@@ -162,69 +155,6 @@ def break_off(connection: psycopg.Connection[Any]) -> None:
     """
     with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as own:
         own.shutdown(socket.SHUT_RDWR)
-
-
-def is_transient(error: psycopg.Error) -> bool:
-    """Return True if an error goes away by itself, so that a retry makes sense.
-
-    :param error: the error of the client library
-    """
-    state = error.sqlstate
-    if state is None:
-        # The server was not reached, or the connection broke, unless the message shows that the login was refused.
-        refused = re.search(r"authentication failed|no password supplied|does not exist|no pg_hba|certificate|SSL", str(error))
-        return isinstance(error, psycopg.OperationalError) and refused is None
-    return state.startswith(_TRANSIENT)
-
-
-def is_of_rows(error: psycopg.Error) -> bool:
-    """Return True if an error is that of a row, so that the server takes the others.
-
-    :param error: the error of the client library
-    """
-    return (error.sqlstate or "").startswith(_OF_ROWS)
-
-
-def may_pass_after_others(error: psycopg.Error) -> bool:
-    """Return True if the server may take the row after others: a key that another has or does not have yet, or a trigger.
-
-    :param error: an error for which :func:`is_of_rows` is True
-    """
-    return error.sqlstate in {"23503", "23505", "23P01", "P0001"}
-
-
-def column_of(error: psycopg.Error) -> str | None:
-    """Return the column that an error is about, or None if the server does not say so.
-
-    :param error: the error of the client library
-    """
-    if error.diag.column_name:
-        return str(error.diag.column_name)
-    match = re.search(r"^COPY .*, line \d+, column (.+?)(?:: |$)", error.diag.context or "", re.MULTILINE | re.DOTALL)
-    return None if match is None else match[1]
-
-
-def _advice(error: psycopg.Error, text: str) -> str:
-    state = error.sqlstate or ""
-    if state in {"28P01", "28000"} or "authentication failed" in text or "no password supplied" in text:
-        return " Check user and password in 'uri', and what the server's pg_hba.conf allows."
-    if state == "3D000" or ("database" in text and "does not exist" in text):
-        return " Check the database in 'uri'."
-    if "wal_level" in text:
-        return " Set wal_level = logical in the server's configuration, and restart it."
-    if "replication role" in text or "WAL sender" in text:
-        return " Let the user in 'uri' do that: ALTER ROLE ... REPLICATION."
-    if state == "42P01":
-        return " Make it again with the columns that it had, or correct its name in the connector's options."
-    if state == "53100":
-        return " Make room on the server's disk."
-    if state in {"22001", "22003"}:
-        return " Make the column wider (ALTER TABLE ... ALTER COLUMN ... TYPE ...), or cast in the view."
-    if state == "42501":
-        return " Give the user in 'uri' the right to it."
-    if state == "" and isinstance(error, psycopg.OperationalError):
-        return " Check host and port in 'uri', and whether the server runs and can be reached from the machine of the pipeline."
-    return ""
 
 
 def _without_text(error: psycopg.Error) -> Exception:

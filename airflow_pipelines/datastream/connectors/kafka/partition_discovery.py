@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from airflow_pipelines.datastream.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaOffsetsInitializer, Start
 from airflow_pipelines.datastream.connectors.kafka.reading_settings import ReadingSettings
-from airflow_pipelines.kafka.problems import Problems
-from airflow_pipelines.kafka.topics import TopicOfBroker
 from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.systems.kafka.problems import Problems
+from airflow_pipelines.systems.kafka.topics import ANSWER_S, LOOK_S, TopicOfBroker, find_topics
 
 Split: TypeAlias = tuple[str, int, int, int | None]
 """Topic, number of the partition, offset of the first record, and offset behind the last one; None for no end."""
 
-_ANSWER_S: Final = 5.0
-"""The maximum time in seconds that a broker may take to answer."""
-_LOOK_S: Final = 1.0
 _INTERNAL: Final = "__"
 
 _Key: TypeAlias = tuple[str, int]
@@ -46,7 +42,7 @@ class PartitionDiscovery:
 
         :raises StreamProgramError: if they cannot be determined
         """
-        partitions = self._partitions(_ANSWER_S)
+        partitions = self._partitions(ANSWER_S)
         starts = self._offsets(self._settings.starting, partitions, "starting")
         stopping = self._settings.stopping
         stops: dict[_Key, int | None] = {**dict.fromkeys(partitions)}
@@ -61,7 +57,7 @@ class PartitionDiscovery:
         """
         read = {(topic, partition) for topic, partition, *_ in known}
         try:
-            partitions = self._partitions(_LOOK_S)
+            partitions = self._partitions(LOOK_S)
             return [(*key, self._ends(key)[0], None) for key in partitions if key not in read]
         except StreamProgramError:
             # Readers report a broker that is away, and the next poll finds the new partitions.
@@ -96,17 +92,8 @@ class PartitionDiscovery:
             keys += ((name, number) for number in sorted(topic.partitions))
         return keys
 
-    def _ask(self, name: str | None, patience: float) -> dict[str, Any]:
-        deadline = time.monotonic() + patience
-        while True:
-            try:
-                # None stands for all topics.
-                return dict(self._consumer.list_topics(name, timeout=_LOOK_S).topics)
-            except KafkaException as error:
-                # The answer does not contain refusals of a broker, so serve the callbacks.
-                self._consumer.poll(0)
-                if self._problems.are_serious or time.monotonic() > deadline:
-                    raise self._problems.failure(error.args[0]) from error
+    def _ask(self, name: str | None, patience: float) -> Mapping[str, Any]:
+        return find_topics(self._consumer, name, self._problems, patience)
 
     def _offsets(self, initializer: KafkaOffsetsInitializer, partitions: Sequence[_Key], what: str) -> dict[_Key, int]:
         match initializer.kind:
@@ -148,7 +135,7 @@ class PartitionDiscovery:
 
     def _fetch_committed(self, keys: Sequence[_Key]) -> dict[_Key, int]:
         try:
-            committed = self._consumer.committed([TopicPartition(*key) for key in keys], timeout=_ANSWER_S)
+            committed = self._consumer.committed([TopicPartition(*key) for key in keys], timeout=ANSWER_S)
         except KafkaException as error:
             raise self._problems.failure(error.args[0]) from error
         for each in committed:

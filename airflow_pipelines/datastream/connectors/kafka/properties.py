@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any, Final
 
-from airflow_pipelines.kafka.properties import CONSUMER_PROPERTIES, PRODUCER_PROPERTIES, SHARED_PROPERTIES
 from airflow_pipelines.streams.references import named_references, without_references
+from airflow_pipelines.systems.kafka.properties import CONSUMER_PROPERTIES, PRODUCER_PROPERTIES, SHARED_PROPERTIES
 
 _log = logging.getLogger("airflow_pipelines.datastream")
 SERVERS: Final = "bootstrap.servers"

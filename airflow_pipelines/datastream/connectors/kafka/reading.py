@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from airflow_pipelines.datastream.connectors.kafka.offsets import KafkaOffsetResetStrategy
 from airflow_pipelines.datastream.connectors.kafka.partition_discovery import PartitionDiscovery, Split
 from airflow_pipelines.datastream.connectors.kafka.properties import GROUP, client_properties
 from airflow_pipelines.datastream.connectors.kafka.reading_settings import ReadingSettings
 from airflow_pipelines.datastream.connectors.kafka.records import ConsumerRecord, ValueOnly
-from airflow_pipelines.kafka.problems import Problems, configuration
-from airflow_pipelines.kafka.properties import CONSUMER_DEFAULTS
-from airflow_pipelines.kafka.topic_ids import TopicIds
-from airflow_pipelines.kafka.topics import TopicOfBroker
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.sources import Polled, SourceReader
+from airflow_pipelines.systems.kafka.clients import close_client, new_reader
+from airflow_pipelines.systems.kafka.problems import NO_TOPIC, Problems
+from airflow_pipelines.systems.kafka.records import headers_of, next_offset, timestamp_of
+from airflow_pipelines.systems.kafka.topic_ids import TopicIds
+from airflow_pipelines.systems.kafka.topics import TopicOfBroker
 
 _log = logging.getLogger("airflow_pipelines.datastream")
 _MOST_WAITING: Final = 20_000
 """The number of waiting records of a partition at which fetching pauses."""
 _NO_GROUP: Final = "airflow-pipelines-stream-program"
 """The group for the client if nothing is committed, since the client requires one."""
-_NO_TIMESTAMP: Final = 0
 _CLOSE_S: Final = 5.0
 
 _Key = tuple[str, int]
@@ -56,29 +55,14 @@ class KafkaReading:
         self._where = f"KafkaSource {settings.choice}"
         servers = client_properties({"servers": settings.servers})["servers"]
         self._problems = Problems(self._where, servers, "the source", StreamProgramError, StreamProgramError)
-        self._consumer = self._new_consumer()
+        given = {GROUP: _NO_GROUP, **client_properties(settings.properties)}
+        self._consumer = new_reader(given, self._problems, self._log_commit_failure)
         self._ids = TopicIds(client_properties(settings.properties), self._made_anew)
         self._places = PartitionDiscovery(settings, self._consumer, self._problems, self._where)
         self._partitions: dict[_Key, PartitionReader] = {}
         self._assigned: set[_Key] = set()
         self._commits: dict[_Key, int] = {}
         self._is_down = False
-
-    def _new_consumer(self) -> Consumer:
-        config = configuration(
-            {GROUP: _NO_GROUP, **CONSUMER_DEFAULTS, **client_properties(self._settings.properties)},
-            self._problems,
-            enable_auto_commit=False,
-            enable_auto_offset_store=False,
-            auto_offset_reset="error",
-            enable_partition_eof=True,
-        )
-        try:
-            return Consumer({**config, "on_commit": self._log_commit_failure})
-        except (KafkaException, ValueError, TypeError) as error:
-            problem = error.args[0] if error.args else error
-            text = problem.str() if isinstance(problem, KafkaError) else str(problem)
-            raise StreamProgramError(f"{self._where}: a property has no value that Kafka's client accepts: {text}") from error
 
     def _made_anew(self, topic: str) -> _TopicMadeAnewError:
         return _TopicMadeAnewError(
@@ -198,7 +182,7 @@ class KafkaReading:
             reader.end_at(message.offset() or 0)
         elif error.code() == KafkaError._AUTO_OFFSET_RESET:
             self._go_on_after_expiry(reader, message.offset() or 0)
-        elif not error.retriable() and error.code() not in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
+        elif not error.retriable() and error.code() not in NO_TOPIC:
             raise self._problems.failure(error)
         else:
             _log.warning("%s: partition %d of %s: %s", self._where, reader.key[1], reader.key[0], error.str())
@@ -299,12 +283,7 @@ class KafkaReading:
 
     def close(self) -> None:
         """Commit pending offsets and disconnect from the brokers, without waiting long for unreachable ones."""
-        closing = threading.Thread(target=self._close, name=f"closes {self._where}", daemon=True)
-        closing.start()
-        # The client waits for the answer to a commit without a timeout.
-        closing.join(_CLOSE_S)
-        if closing.is_alive():
-            self._problems.abandon_client()
+        if not close_client(self._close, self._problems, self._where, _CLOSE_S):
             _log.warning("%s: no broker has answered for %s s, so the group may not have the last offsets", self._where, _CLOSE_S)
 
     def _close(self) -> None:
@@ -350,12 +329,12 @@ class PartitionReader(SourceReader):
         """
         if self._has_come_to_stop:
             return
-        if self._stop is not None and _next(messages[-1]) >= self._stop:
+        if self._stop is not None and next_offset(messages[-1]) >= self._stop:
             self._has_come_to_stop = True
-            messages = [message for message in messages if _next(message) <= self._stop]
+            messages = [message for message in messages if next_offset(message) <= self._stop]
         if messages:
             self._waiting.extend(messages)
-            self.wanted = _next(messages[-1])
+            self.wanted = next_offset(messages[-1])
         if len(self._waiting) >= _MOST_WAITING and not self._is_paused:
             self._is_paused = True
             self._client.pause(self.key)
@@ -405,8 +384,7 @@ class PartitionReader(SourceReader):
                 value = element(message)
                 if value is not None:
                     values.append(value)
-                    kind, timestamp = message.timestamp()
-                    timestamps.append(None if kind == _NO_TIMESTAMP else timestamp)
+                    timestamps.append(timestamp_of(message))
         except Exception as error:
             if message is not None:
                 error.add_note(f"in topic {message.topic()}, partition {message.partition()}, offset {message.offset()}")
@@ -421,11 +399,11 @@ class PartitionReader(SourceReader):
     def _note_taken(self, last: Message, number: int) -> None:
         """Count the records that were taken."""
         of_old, self._of_old_topic = self._of_old_topic, max(0, self._of_old_topic - number)
-        self.next_offset = _next(last)
+        self.next_offset = next_offset(last)
         if of_old and not self._of_old_topic:
             self._leave_old_topic()
             if number > of_old:
-                self.next_offset = _next(last)
+                self.next_offset = next_offset(last)
 
     def _make_polled(self, values: list[Any], timestamps: list[int | None]) -> Polled:
         if not self._waiting:
@@ -462,26 +440,13 @@ class PartitionReader(SourceReader):
             on_close()
 
 
-def _next(message: Message) -> int:
-    """Return the offset behind a record."""
-    return (message.offset() or 0) + 1
-
-
-def _headers(message: Message) -> tuple[tuple[str, bytes | None], ...]:
-    """Return names and values of the headers of a message, in order."""
-    headers = message.headers() or ()
-    pairs = headers.items() if isinstance(headers, dict) else headers
-    return tuple((name, value.encode() if isinstance(value, str) else value) for name, value in pairs)
-
-
 def _record(message: Message) -> ConsumerRecord:
-    kind, timestamp = message.timestamp()
     return ConsumerRecord(
         message.topic() or "",
         message.partition() or 0,
         message.offset() or 0,
-        None if kind == _NO_TIMESTAMP else timestamp,
+        timestamp_of(message),
         message.key(),
         message.value(),
-        _headers(message),
+        headers_of(message),
     )

@@ -5,38 +5,29 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import KafkaError, KafkaException
 from tenacity import retry_if_exception_type
 
 from airflow_pipelines.common.retries import RetryPolicy, error_of
 from airflow_pipelines.datastream.connectors.kafka.properties import client_properties
 from airflow_pipelines.datastream.connectors.kafka.serialization import KafkaRecordSerializationSchema, ProducerRecord
-from airflow_pipelines.datastream.connectors.kafka.writing import RecordProducer
-from airflow_pipelines.kafka.problems import configuration
-from airflow_pipelines.kafka.properties import SHARED_PROPERTIES
+from airflow_pipelines.datastream.connectors.kafka.writing import send, sink_problems
 from airflow_pipelines.streams.elements import Batch
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.sinks import SinkWriter
+from airflow_pipelines.systems.kafka.transactions import RENEWAL_S, NumberedTransactions
 
 _log = logging.getLogger("airflow_pipelines.datastream")
-_ANSWER_S: Final = 20.0
-"""The maximum time in seconds that a broker may take to answer about transactions."""
 _PATIENCE_S: Final = 120.0
 """The time in seconds for which a transaction is retried before the program ends. The next start retries it again."""
 _PAUSE_S: Final = 0.5
 _TRANSACTION_MS: Final = 120_000
-_RENEWAL_S: Final = 3600.0
-"""The age in seconds after which the last number is committed again, because brokers expire the offsets of an idle group."""
 _DEFAULT_MAX_BYTES: Final = 1_000_000
 _OVERHEAD: Final = 512
 """The maximum number of bytes of a record besides its key and value, without headers."""
-_OF_BOTH: Final = SHARED_PROPERTIES | {"bootstrap.servers"}
-_FENCED: Final = frozenset({KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED})
 
 _Fields: TypeAlias = tuple[str, bytes | None, bytes | None, int | None, int | None, tuple[tuple[str, bytes | None], ...]]
 _VERSION: Final = 1
@@ -188,7 +179,7 @@ class TransactionalWriter(SinkWriter):
 
 
 class Transactions:
-    """The numbered transactions of a producer.
+    """The transactions of a writer, with the number of the last one.
 
     :param where: the name of the sink, for messages
     :param name: the name of the producer
@@ -199,8 +190,7 @@ class Transactions:
         self._where = where
         self._name = name
         self._properties = properties
-        self._producer: RecordProducer | None = None
-        self._group: Consumer | None = None
+        self._transactions: NumberedTransactions[StreamProgramError] | None = None
         self.committed: int | None = None
         """The number of the last transaction; None if none is known."""
         self._committed_at: float | None = None
@@ -210,27 +200,14 @@ class Transactions:
 
         :raises KafkaException: if that fails
         """
-        if self._producer is not None:
+        if self._transactions is not None:
             return
-        own = {
-            "transactional.id": self._name,
-            "transaction.timeout.ms": self._properties.get("transaction.timeout.ms", _TRANSACTION_MS),
-            # After a rebootstrap, this client never finds its transaction coordinator again.
-            "metadata.recovery.strategy": "none",
-        }
-        producer = self._producer = RecordProducer(self._where, self._properties, own)
-        producer.client.init_transactions(_ANSWER_S)
-        shared = {name: value for name, value in client_properties(self._properties).items() if name in _OF_BOTH}
-        self._group = Consumer(configuration({**shared, "group.id": self._name, "enable.auto.commit": False}, producer.problems))
-        self.committed = self._find_number(shared)
-
-    def _find_number(self, shared: Mapping[str, Any]) -> int | None:
-        # The answer contains the errors, so the client need not log them.
-        admin = AdminClient({**shared, "log_level": 0})
-        asked = [ConsumerGroupTopicPartitions(self._name)]
-        answer = admin.list_consumer_group_offsets(asked, require_stable=True, request_timeout=_ANSWER_S)[self._name]
-        partitions = answer.result(2 * _ANSWER_S).topic_partitions or ()
-        return max((each.offset for each in partitions if each.offset >= 0), default=None)
+        given = client_properties(self._properties)
+        problems = sink_problems(self._where, given)
+        # They are closed when a step of this fails.
+        own = self._transactions = NumberedTransactions(given, problems, self._name, _TRANSACTION_MS, waits_for_brokers=True)
+        own.open()
+        self.committed = own.find_committed()
 
     def write(self, prepared: Prepared) -> None:
         """Write records and their number in one transaction.
@@ -238,13 +215,14 @@ class Transactions:
         :param prepared: the records
         :raises KafkaException: if that fails, or it is unknown whether it was written
         """
-        producer = self._begin_transaction()
+        own = self._begin_transaction()
         for fields in prepared.records:
-            producer.send(ProducerRecord(*fields))
-        producer.flush()
-        # Other errors of a record fail the transaction, which reports the reason.
-        producer.check_sizes()
-        self._commit(producer, prepared.records[0][0], prepared.number)
+            send(own.producer, ProducerRecord(*fields))
+        own.producer.flush()
+        if own.producer.has_too_large:
+            # Other errors of a record fail the transaction, which reports the reason.
+            own.producer.check()
+        self._commit(own, prepared.records[0][0], prepared.number)
 
     def renew(self, topic: str) -> None:
         """Commit the last number again, unless that was done recently. Without one, commit 1, so that one exists from now on.
@@ -252,21 +230,17 @@ class Transactions:
         :param topic: any topic that is written to
         :raises KafkaException: if that fails, or it is unknown whether it was written
         """
-        if self._committed_at is None or time.monotonic() - self._committed_at > _RENEWAL_S:
+        if self._committed_at is None or time.monotonic() - self._committed_at > RENEWAL_S:
             self._commit(self._begin_transaction(), topic, self.committed or 1)
 
-    def _begin_transaction(self) -> RecordProducer:
-        producer = self._producer
-        assert producer is not None  # noqa: S101 (it was opened)
-        producer.client.begin_transaction()
-        return producer
+    def _begin_transaction(self) -> NumberedTransactions[StreamProgramError]:
+        own = self._transactions
+        assert own is not None  # noqa: S101 (it was opened)
+        own.begin()
+        return own
 
-    def _commit(self, producer: RecordProducer, topic: str, number: int) -> None:
-        group = self._group
-        assert group is not None  # noqa: S101 (it was opened)
-        place = TopicPartition(topic, 0, number)
-        producer.client.send_offsets_to_transaction([place], group.consumer_group_metadata(), _ANSWER_S)
-        producer.client.commit_transaction(_ANSWER_S)
+    def _commit(self, own: NumberedTransactions[StreamProgramError], topic: str, number: int) -> None:
+        own.commit(topic, number)
         self.committed, self._committed_at = number, time.monotonic()
 
     def failure(self, error: KafkaError) -> StreamProgramError:
@@ -274,39 +248,30 @@ class Transactions:
 
         :param error: the error that a call returned
         """
-        fatal = None if self._producer is None else self._producer.problems.fatal
-        if any(each is not None and each.code() in _FENCED for each in (error, fatal)):
+        own = self._transactions
+        if own is None:
+            return StreamProgramError(f"{self._where}: {error.str()}")
+        if own.is_fenced(error):
             return StreamProgramError(
                 f"{self._where}: another producer has begun with the transactional id {self._name!r}: a later run of the program,"
                 " or a sink with the same prefix. Nothing was written twice. Give each sink a prefix of its own"
             )
-        if self._producer is None:
-            return StreamProgramError(f"{self._where}: {error.str()}")
-        return self._producer.failure(error)
+        return own.producer.problems.failure(error)
 
     def is_lasting(self, error: KafkaError) -> bool:
         """Return True if a retry is useless.
 
         :param error: the error that a call returned
         """
-        problems = None if self._producer is None else self._producer.problems
-        codes = [error.code(), *([] if problems is None or problems.fatal is None else [problems.fatal.code()])]
-        return (problems is not None and problems.is_refused) or any(code in _FENCED for code in codes)
+        own = self._transactions
+        return own is not None and (own.producer.problems.is_refused or own.is_fenced(error))
 
     def close(self) -> None:
         """Disconnect from the brokers, and abort a transaction that was not committed."""
-        producer, self._producer = self._producer, None
-        group, self._group = self._group, None
+        own, self._transactions = self._transactions, None
         self.committed = self._committed_at = None
-        if group is not None:
-            group.close()
-        if producer is not None:
-            if not producer.problems.are_serious:
-                with suppress(KafkaException, SystemError):
-                    # Usually there is no open transaction to abort.
-                    producer.client.purge()
-                    producer.client.abort_transaction(1.0)
-            producer.close()
+        if own is not None:
+            own.close()
 
 
 class _TransientFailure(StreamProgramError):

@@ -16,6 +16,9 @@ from airflow_pipelines.connectors.transports.delta_table.failures import failure
         ("Server returned non-2xx status code: 500", "check that the store runs"),
         ("502 Bad Gateway", "check that the store runs"),
         ("error sending request for url (http://127.0.0.1:1/t)", "check that the store runs"),
+        ("error sending request for url (http://169.254.169.254/iam/security-credentials)", "check that the store runs"),
+        ("Object at location user_permissions/_delta_log/0.json: connection reset by peer", "check that the store runs"),
+        ("status code: 503, <Code>SlowDown</Code><Resource>/lake/signatures/0.parquet</Resource>", "check that the store runs"),
     ],
 )
 def test_what_goes_away_by_itself(text: str, advice: str) -> None:
@@ -32,4 +35,5 @@ def test_numbers_in_paths_are_no_answers_of_servers() -> None:
         assert not is_missing(error)
         assert not isinstance(failure("x", error), TransientConnectorFailure)
     assert is_denied(OSError("Client error with status 403: no such key"))
+    assert is_denied(OSError("Client error with status 403 Forbidden: <Error><Code>SignatureDoesNotMatch</Code></Error>"))
     assert is_missing(OSError("Client error with status 404"))

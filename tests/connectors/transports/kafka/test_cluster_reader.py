@@ -15,8 +15,8 @@ from airflow_pipelines.connectors.transports.kafka import cluster
 from airflow_pipelines.connectors.transports.kafka.cluster import ClusterReader, cluster_reader
 from airflow_pipelines.connectors.transports.kafka.cluster_blocks import BlockReading, ClusterBlock
 from airflow_pipelines.connectors.transports.kafka.options import KAFKA_INPUT_OPTIONS
-from airflow_pipelines.kafka.java_properties import java_properties
 from airflow_pipelines.rows.formats.json import JsonOptions, JsonParser
+from airflow_pipelines.systems.kafka.java_properties import java_properties
 from tests.connectors.contexts import input_context
 from tests.connectors.relations import SCALARS
 

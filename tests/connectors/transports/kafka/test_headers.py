@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from airflow_pipelines.connectors.transports.kafka.headers import HeaderCondition
 
-HEADERS = [("kind", b"a"), ("kind", b"b"), ("empty", None), ("name", b"\xff"), ("text", "\u00e9\u00e9")]
+HEADERS = [("kind", b"a"), ("kind", b"b"), ("empty", None), ("name", b"\xff"), ("text", "\u00e9\u00e9".encode())]
 CONDITION: TypeAdapter[HeaderCondition] = TypeAdapter(HeaderCondition)
 
 

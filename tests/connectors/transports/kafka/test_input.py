@@ -129,7 +129,7 @@ def test_an_end_may_come_in_a_block_with_the_last_records(
 ) -> None:
     records = sum(message.error() is None for message in block)
     consumer = _Scripted(block)
-    monkeypatch.setattr(kafka_input.KafkaInput, "_new_consumer", lambda _: consumer)
+    monkeypatch.setattr(kafka_input, "new_reader", lambda *_: consumer)
     monkeypatch.setattr(kafka_input.TopicIds, "_ask", lambda *_: {})
     reader = Reader("nobody", "t", **{"enable.partition.eof": True})
     while reader.read(0.0) is not None and not reader.ended:

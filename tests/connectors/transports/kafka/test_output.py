@@ -142,7 +142,7 @@ def test_a_step_that_was_not_finished_is_not_there(kafka: Kafka, write: Write, m
         def tables(self) -> Iterator[pa.Table]:
             yield from super().tables()
             # What was written so far is with the broker.
-            assert output._producer.flush(20) == 0
+            assert output._producer.client.flush(20) == 0
             raise RuntimeError("cut")
 
     with pytest.raises(RuntimeError):

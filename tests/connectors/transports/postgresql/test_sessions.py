@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.transports.postgresql.options import ConnectionOptions, PostgresCdcInputOptions
-from airflow_pipelines.connectors.transports.postgresql.sessions import Sessions, is_transient
+from airflow_pipelines.connectors.transports.postgresql.sessions import Sessions
 
 URI = "postgresql://me:s3cret@db.example:5433/shop"
 
@@ -51,26 +51,6 @@ def test_messages_say_what_to_do_and_no_password() -> None:
     with pytest.raises(ConnectorFailure, match="uri is not a connection URI") as failure:
         Sessions("x", ConnectionOptions(uri="postgresql://me:s3cret@[db")).conninfo()
     assert "s3cret" not in repr([failure.value, failure.value.__cause__])
-
-
-@pytest.mark.parametrize(
-    ("error", "goes_away"),
-    [
-        (psycopg.errors.AdminShutdown(), True),
-        (psycopg.errors.TooManyConnections(), True),
-        (psycopg.errors.CannotConnectNow(), True),
-        (psycopg.errors.SerializationFailure(), True),
-        (psycopg.errors.ObjectInUse(), True),
-        (psycopg.OperationalError("server closed the connection unexpectedly"), True),
-        (psycopg.OperationalError('FATAL:  password authentication failed for user "me"'), False),
-        (psycopg.OperationalError('FATAL:  database "x" does not exist'), False),
-        (psycopg.errors.UndefinedTable(), False),
-        (psycopg.errors.CheckViolation(), False),
-        (psycopg.DatabaseError("division by zero"), False),
-    ],
-)
-def test_what_goes_away_by_itself(error: psycopg.Error, goes_away: bool) -> None:
-    assert is_transient(error) is goes_away
 
 
 def test_what_is_no_uri_is_refused_when_it_is_compiled() -> None:

@@ -18,7 +18,7 @@ from tools.kafka_broker import Broker
 def test_everything_comes_once_when_the_broker_goes_and_comes_back(
     own: Kafka, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("airflow_pipelines.datastream.connectors.kafka.transactions._ANSWER_S", 3.0)
+    monkeypatch.setattr("airflow_pipelines.systems.kafka.transactions._ANSWER_S", 3.0)
     source, target = own.topic(2), own.topic()
     env = StreamExecutionEnvironment.get_execution_environment().enable_checkpointing(50)
     built = KafkaSource.builder().set_bootstrap_servers(own.address).set_topics(source).set_group_id(source)

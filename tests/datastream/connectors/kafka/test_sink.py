@@ -196,7 +196,7 @@ def test_a_number_that_is_old_is_committed_again_before_the_next(kafka: Kafka, t
     task.checkpoint()
     # As after a silence that was longer than brokers remember.
     forget_numbers(kafka, topic)
-    monkeypatch.setattr(transactions, "_RENEWAL_S", 0.0)
+    monkeypatch.setattr(transactions, "RENEWAL_S", 0.0)
     task.write("b")
     kept = task.checkpoint(commits=False)
     task.writer.close()
@@ -263,7 +263,7 @@ def test_a_program_writes_whole_records_of_its_own(kafka: Kafka, guarantee: Deli
 @pytest.fixture
 def no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("airflow_pipelines.datastream.connectors.kafka.transactions._PATIENCE_S", 0.5)
-    monkeypatch.setattr("airflow_pipelines.datastream.connectors.kafka.transactions._ANSWER_S", 1.0)
+    monkeypatch.setattr("airflow_pipelines.systems.kafka.transactions._ANSWER_S", 1.0)
 
 
 @pytest.mark.usefixtures("no_patience")

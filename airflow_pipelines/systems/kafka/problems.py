@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar
 
 from confluent_kafka import KafkaError
@@ -102,11 +102,21 @@ class Problems(Generic[FailureT]):
         """True if a broker refuses to serve, which does not pass by itself."""
         return self._refused is not None
 
-    def failure(self, error: KafkaError | None = None) -> FailureT:
+    def failure(self, error: KafkaError | None = None, *, topic: str | None = None, size: int | None = None) -> FailureT:
         """Return the error that explains why nothing is received or sent.
 
         :param error: the error that a call returned; None if only :meth:`note` knows one
+        :param topic: the name of the topic, if messages do not have it anyway
+        :param size: the size of a record in bytes, if it is known
         """
+        if error is not None and error.code() in NO_TOPIC:
+            which = "such topic" if topic is None else f"topic {topic!r}"
+            return self._new_passing(
+                f"{self._where}: there is no {which} at {self._servers}. Make it; if the name is wrong, correct 'topic' of"
+                f" {self._whose}"
+            )
+        if error is not None and error.code() in TOO_LARGE:
+            return self._new_lasting(f"{self._where}: {explain_size(self._whose, size)}.")
         with self._lock:
             refused, last = self._refused, self._last
         if refused is not None:
@@ -123,9 +133,29 @@ class Problems(Generic[FailureT]):
             f"'bootstrap.servers' of {self._whose}"
         )
 
+    def invalid_property(self, text: str) -> FailureT:
+        """Return the error for a property that the client does not accept.
+
+        :param text: the message of the client
+        """
+        return self._new_lasting(f"{self._where}: a property of {self._whose} has no value that Kafka's client accepts: {text}")
+
     def _make_lasting(self, error: KafkaError) -> FailureT:
         what_to_do = _WHAT_TO_DO[error.code()].format(whose=self._whose)
         return self._new_lasting(f"{self._where}: {error.str()}. {what_to_do}.")
+
+
+def explain_size(whose: str, size: int | None = None) -> str:
+    """Return a message that a record is too large.
+
+    :param whose: the owner of the options to correct
+    :param size: the number of its bytes, if it is known
+    """
+    which = "a record" if size is None else f"a record of {size} bytes"
+    return (
+        f"{which} is larger than the client or the topic takes. Raise 'message.max.bytes' of {whose} and 'max.message.bytes' of the"
+        " topic"
+    )
 
 
 def serve_callbacks(call: Callable[[], int], problems: Problems[Any]) -> int:
@@ -147,6 +177,12 @@ def serve_callbacks(call: Callable[[], int], problems: Problems[Any]) -> int:
         return 0
 
 
+NO_TOPIC: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
+"""The codes of errors about a topic that does not exist."""
+TOO_LARGE: Final = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG_SIZE})
+"""The codes of errors about a record, or several together, that is too large."""
+FENCED: Final = frozenset({KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED})
+"""The codes of errors of a producer after which another one has begun with its transactional id."""
 UNREACHABLE: Final = frozenset(
     {
         KafkaError._TRANSPORT,
@@ -158,18 +194,3 @@ UNREACHABLE: Final = frozenset(
     }
 )
 """The codes of errors in which no broker could be reached."""
-
-
-def configuration(properties: Mapping[str, Any], problems: Problems[Any], **own: Any) -> dict[str, Any]:
-    """Return the configuration of a client.
-
-    :param properties: the properties that were given
-    :param problems: the problems that record errors, and log for the client
-    :param own: properties that override these, with underscores in place of dots
-    """
-    return {
-        **properties,
-        **{name.replace("_", "."): value for name, value in own.items()},
-        "error_cb": problems.note,
-        "logger": problems,
-    }

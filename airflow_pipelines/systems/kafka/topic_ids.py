@@ -12,11 +12,11 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, Uuid
 from confluent_kafka.admin import AdminClient
 
-from airflow_pipelines.kafka.properties import SHARED_PROPERTIES
+from airflow_pipelines.systems.kafka.problems import NO_TOPIC
+from airflow_pipelines.systems.kafka.properties import CLIENT_PROPERTIES
 
 logger = logging.getLogger(__name__)
 
-_SERVERS: Final = "bootstrap.servers"
 _ANSWER_S: Final = 5.0
 """The maximum time in seconds that a broker may take to answer at the beginning."""
 _LOOK_S: Final = 1.0
@@ -28,7 +28,6 @@ _EVERY_S: Final = 10.0
 _NO_ID: Final = str(Uuid(0, 0))
 """The id of every topic at a broker that does not support ids."""
 _CANNOT: Final = frozenset({KafkaError._UNSUPPORTED_FEATURE, KafkaError.UNSUPPORTED_VERSION})
-_NO_TOPIC: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
 
 
 class TopicIds:
@@ -39,7 +38,7 @@ class TopicIds:
     """
 
     def __init__(self, properties: Mapping[str, Any], made_anew: Callable[[str], Exception]) -> None:
-        own = {name: value for name, value in properties.items() if name in SHARED_PROPERTIES or name == _SERVERS}
+        own = {name: value for name, value in properties.items() if name in CLIENT_PROPERTIES}
         # The reader reports problems with the brokers, so this client only logs them at debug level.
         self._properties = {**own, "error_cb": lambda error: logger.debug("%s", error), "logger": logger}
         self._made_anew = made_anew
@@ -135,7 +134,7 @@ class TopicIds:
             except FutureTimeoutError as error:
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from error
             except KafkaException as error:
-                if error.args[0].code() in _NO_TOPIC | _CANNOT:
+                if error.args[0].code() in NO_TOPIC | _CANNOT:
                     continue
                 raise
             if topic_id != _NO_ID:

@@ -107,6 +107,8 @@ SHARED_PROPERTIES: Final = frozenset(
     }
 )
 """The properties of consumers and producers."""
+CLIENT_PROPERTIES: Final = SHARED_PROPERTIES | {"bootstrap.servers", "log_level"}
+"""The properties that all clients of the same brokers have in common."""
 CONSUMER_PROPERTIES: Final = frozenset(
     {
         "check.crcs",

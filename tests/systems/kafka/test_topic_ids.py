@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from airflow_pipelines.kafka import topic_ids
-from airflow_pipelines.kafka.topic_ids import TopicIds
+from airflow_pipelines.systems.kafka import topic_ids
+from airflow_pipelines.systems.kafka.topic_ids import TopicIds
 
 
 class _MadeAnewError(Exception):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_pipelines.kafka.java_properties import NoJavaPropertyError, java_properties
+from airflow_pipelines.systems.kafka.java_properties import NoJavaPropertyError, java_properties
 
 SERVERS = {"bootstrap.servers": "a:1,b:2"}
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from airflow_pipelines.connectors.transports.files.remote import AHEAD, BlockFile
+from airflow_pipelines.systems.files.remote import AHEAD, BlockFile
 
 DATA = bytes(range(256)) * 4
 BLOCK = 100

@@ -1,0 +1,1 @@
+"""Systems outside of the project, each in a folder: what all interfaces to it have in common."""

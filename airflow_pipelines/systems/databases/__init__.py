@@ -1,0 +1,1 @@
+"""Databases: their URLs, engines of SQLAlchemy, and the errors of servers."""

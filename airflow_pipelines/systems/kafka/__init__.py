@@ -1,0 +1,1 @@
+"""Kafka: its clients, topics, records and transactions, and the problems with them."""

@@ -1,0 +1,1 @@
+"""Tests of the way of stream programs into a pipeline."""
