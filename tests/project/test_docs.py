@@ -27,11 +27,12 @@ def test_files_named_on_a_page_exist(page: Path) -> None:
     assert [name for name in names if not _exists(name)] == []
 
 
-def test_each_walk_names_a_file_once() -> None:
+def test_each_walk_names_a_file_once_and_few_of_them() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text()
     walks = re.findall(r"^## Walk \d.*?(?=^## )", text, re.MULTILINE | re.DOTALL)
-    assert len(walks) == 2
-    for walk in walks:
-        counted = Counter(_FILE.findall(walk))
-        assert len(counted) > 25
-        assert [name for name, count in counted.items() if count > 1] == []
+    counts = [Counter(_FILE.findall(walk)) for walk in walks]
+    assert [[name for name, count in counted.items() if count > 1] for counted in counts] == [[], [], []]
+    row, _, record = counts
+    # Whoever follows a row or a record should not have to open more files.
+    assert 15 < len(row) <= 25
+    assert 15 < len(record) <= 25
