@@ -199,7 +199,7 @@ class DataStream(StreamSettings):
             return BroadcastConnectedStream(self, ds)
         return ConnectedStreams(self, _check_stream(ds, "connect"))
 
-    def window_all(self, window_assigner: WindowAssigner) -> AllWindowedStream[DataStream]:
+    def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream[DataStream]:
         """Assign all elements of the stream to windows. The operator has one task.
 
         :param window_assigner: the assigner that selects the windows of an element
@@ -500,7 +500,7 @@ class KeyedStream(DataStream):
     def _aggregate(self, name: str, reduce: Callable[[Any, Any], Any]) -> DataStream:
         return self._then(name, Reduce(CallableFunction(reduce)), self._output_type())
 
-    def window(self, window_assigner: WindowAssigner) -> WindowedStream[DataStream]:
+    def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream[DataStream]:
         """Assign the elements of each key to windows.
 
         :param window_assigner: the assigner that selects the windows of an element
@@ -569,7 +569,7 @@ def _same_key(value: Any) -> int:  # noqa: ARG001
     return 0
 
 
-def _make_count_assigner(size: int, slide: int) -> WindowAssigner:
+def _make_count_assigner(size: int, slide: int) -> WindowAssigner[Any, Any]:
     return CountSlidingWindowAssigner(size, slide) if slide else CountTumblingWindowAssigner(size)
 
 

@@ -50,18 +50,18 @@ class WindowedStream(Generic[S_co]):
     [('tea', 5, 2000), ('tea', 4, 11000)]
     """
 
-    def __init__(self, keyed_stream: KeyedElements[S_co], window_assigner: WindowAssigner) -> None:
+    def __init__(self, keyed_stream: KeyedElements[S_co], window_assigner: WindowAssigner[Any, Any]) -> None:
         if not isinstance(window_assigner, WindowAssigner):
             raise StreamProgramError(
                 f"window() needs a WindowAssigner such as TumblingEventTimeWindows.of(...), and was given {window_assigner!r}."
             )
         self._stream = keyed_stream
         self._assigner = window_assigner
-        self._trigger: Trigger | None = None
+        self._trigger: Trigger[Any, Any] | None = None
         self._lateness = 0
         self._late_tag: str | None = None
 
-    def trigger(self, trigger: Trigger) -> Any:
+    def trigger(self, trigger: Trigger[Any, Any]) -> Any:
         """Set the trigger that decides when windows are evaluated.
 
         :param trigger: the trigger
@@ -127,7 +127,7 @@ class WindowedStream(Generic[S_co]):
             "Window Aggregate", checked_function(aggregate_function, AggregateFunction, "aggregate"), window_function, output_type
         )
 
-    def apply(self, window_function: WindowFunction, result_type: Any = None) -> S_co:
+    def apply(self, window_function: WindowFunction[Any, Any, Any, Any], result_type: Any = None) -> S_co:
         """Evaluate each window with all its elements.
 
         :param window_function: the function that computes results from the elements
@@ -138,7 +138,7 @@ class WindowedStream(Generic[S_co]):
             "Window Apply", None, checked_function(window_function, WindowFunction, "apply"), result_type
         )
 
-    def process(self, process_window_function: ProcessWindowFunction, result_type: Any = None) -> S_co:
+    def process(self, process_window_function: ProcessWindowFunction[Any, Any, Any, Any], result_type: Any = None) -> S_co:
         """Evaluate each window with all its elements, the time and state.
 
         :param process_window_function: the function that computes results from the elements
@@ -179,10 +179,10 @@ class AllWindowedStream(WindowedStream[S_co]):
 
     _function_kinds = (AllWindowFunction, ProcessAllWindowFunction)
 
-    def __init__(self, stream: KeyedElements[S_co], assigner: WindowAssigner) -> None:
+    def __init__(self, stream: KeyedElements[S_co], assigner: WindowAssigner[Any, Any]) -> None:
         super().__init__(stream, assigner)
 
-    def apply(self, window_function: AllWindowFunction, result_type: Any = None) -> S_co:  # type: ignore[override]
+    def apply(self, window_function: AllWindowFunction[Any, Any, Any], result_type: Any = None) -> S_co:  # type: ignore[override]
         """Evaluate each window with all its elements.
 
         :param window_function: the function that computes results from the elements
@@ -193,7 +193,7 @@ class AllWindowedStream(WindowedStream[S_co]):
             "Window Apply", None, checked_function(window_function, AllWindowFunction, "apply"), result_type
         )
 
-    def process(self, process_window_function: ProcessAllWindowFunction, result_type: Any = None) -> S_co:  # type: ignore[override]
+    def process(self, process_window_function: ProcessAllWindowFunction[Any, Any, Any], result_type: Any = None) -> S_co:  # type: ignore[override]
         """Evaluate each window with all its elements, the time and state.
 
         :param process_window_function: the function that computes results from the elements

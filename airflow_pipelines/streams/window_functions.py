@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from airflow_pipelines.streams.functions import Function
-from airflow_pipelines.streams.windows.window import Window
+from airflow_pipelines.streams.windows.window import W2, W
+
+IN = TypeVar("IN")
+OUT = TypeVar("OUT")
+KEY = TypeVar("KEY")
 
 
-class _WindowContext(ABC):
+class _WindowContext(ABC, Generic[W2]):
     """The context of a window function."""
 
     @abstractmethod
-    def window(self) -> Window:
+    def window(self) -> W2:
         """Return the window.
 
         :returns: the window that fires
@@ -49,11 +53,21 @@ class _WindowContext(ABC):
         """
 
 
-class WindowFunction(Function):
-    """A function that computes results from the elements of a window."""
+class WindowFunction(Function, Generic[IN, OUT, KEY, W]):
+    """A function that computes results from the elements of a window.
+
+    >>> from airflow_pipelines.datastream import CountWindow, StreamExecutionEnvironment, WindowFunction
+    >>> class Total(WindowFunction[tuple[str, int], tuple[str, int], str, CountWindow]):
+    ...     def apply(self, key, window, inputs):
+    ...         yield key, sum(number for _, number in inputs)
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> sales = env.from_collection([("pears", 3), ("pears", 4)]).key_by(lambda sale: sale[0])
+    >>> list(sales.count_window(2).apply(Total()).execute_and_collect())
+    [('pears', 7)]
+    """
 
     @abstractmethod
-    def apply(self, key: Any, window: Any, inputs: Iterable[Any]) -> Iterable[Any] | None:
+    def apply(self, key: KEY, window: W, inputs: Iterable[IN]) -> Iterable[OUT] | None:
         """Evaluate a window.
 
         :param key: the key of its elements
@@ -63,7 +77,7 @@ class WindowFunction(Function):
         """
 
 
-class AllWindowFunction(Function):
+class AllWindowFunction(Function, Generic[IN, OUT, W]):
     """A function that computes results from the elements of a window over a stream without keys.
 
     >>> from airflow_pipelines.datastream import AllWindowFunction, StreamExecutionEnvironment
@@ -77,18 +91,18 @@ class AllWindowFunction(Function):
     """
 
     @abstractmethod
-    def apply(self, window: Any, inputs: Iterable[Any]) -> Iterable[Any] | None:
+    def apply(self, window: W, inputs: Iterable[IN]) -> Iterable[OUT] | None:
         """Evaluate a window."""
 
 
-class ProcessWindowFunction(Function):
+class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
     """A function that computes results from the elements of a window, with access to the time and to state."""
 
-    class Context(_WindowContext):
+    class Context(_WindowContext[W2]):
         """The context of a window."""
 
     @abstractmethod
-    def process(self, key: Any, content: ProcessWindowFunction.Context, elements: Iterable[Any]) -> Iterable[Any] | None:
+    def process(self, key: KEY, content: ProcessWindowFunction.Context[W], elements: Iterable[IN]) -> Iterable[OUT] | None:
         """Evaluate a window.
 
         :param key: the key of its elements
@@ -97,22 +111,22 @@ class ProcessWindowFunction(Function):
         :returns: the results
         """
 
-    def clear(self, context: ProcessWindowFunction.Context) -> None:
+    def clear(self, context: ProcessWindowFunction.Context[W]) -> None:
         """Clear the state of a window that is over.
 
         :param context: the window, the time and state
         """
 
 
-class ProcessAllWindowFunction(Function):
+class ProcessAllWindowFunction(Function, Generic[IN, OUT, W]):
     """A function like :class:`ProcessWindowFunction`, for windows over a stream without keys."""
 
-    class Context(_WindowContext):
+    class Context(_WindowContext[W2]):
         """The context of a window."""
 
     @abstractmethod
-    def process(self, context: ProcessAllWindowFunction.Context, elements: Iterable[Any]) -> Iterable[Any] | None:
+    def process(self, context: ProcessAllWindowFunction.Context[W], elements: Iterable[IN]) -> Iterable[OUT] | None:
         """Evaluate a window."""
 
-    def clear(self, context: ProcessAllWindowFunction.Context) -> None:
+    def clear(self, context: ProcessAllWindowFunction.Context[W]) -> None:
         """Clear the state of a window that is over."""

@@ -17,13 +17,14 @@ from airflow_pipelines.streams.window_functions import (
     ProcessWindowFunction,
     WindowFunction,
 )
+from airflow_pipelines.streams.windows.assigners import WindowAssigner
 from airflow_pipelines.streams.windows.count_windows import CountSlidingWindowAssigner, GlobalWindows
 from airflow_pipelines.streams.windows.time_windows import (
     EventTimeSessionWindows,
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
-from airflow_pipelines.streams.windows.trigger import TriggerResult
+from airflow_pipelines.streams.windows.trigger import Trigger, TriggerResult
 from airflow_pipelines.streams.windows.triggers import ContinuousEventTimeTrigger, CountTrigger, EventTimeTrigger, PurgingTrigger
 from airflow_pipelines.streams.windows.window import CountWindow, GlobalWindow, TimeWindow
 from tests.datastream.programs import Contents, collected, environment, first, timed
@@ -37,6 +38,60 @@ def spans(found):
     return [(key, window[0], window[1], [time for _, time in elements]) for key, window, elements in found]
 
 
+# Type parameters as in published programs.
+class Numbered(WindowAssigner[tuple, CountWindow]):
+    def assign_windows(self, element, timestamp, context):
+        return [CountWindow(element[1] // 10)]
+
+    def get_default_trigger(self, env) -> Trigger[tuple, CountWindow]:
+        return AtTwo()
+
+    def is_event_time(self):
+        return False
+
+
+class AtTwo(Trigger[tuple, CountWindow]):
+    def on_element(self, element, timestamp, window, ctx: Trigger.TriggerContext):
+        number = ctx.get_partitioned_state(ValueStateDescriptor("number"))
+        number.update((number.value() or 0) + 1)
+        return TriggerResult.FIRE_AND_PURGE if number.value() == 2 else TriggerResult.CONTINUE
+
+    def on_processing_time(self, time, window, ctx):
+        return TriggerResult.CONTINUE
+
+    def on_event_time(self, time, window, ctx):
+        return TriggerResult.CONTINUE
+
+    def on_merge(self, window, ctx: Trigger.OnMergeContext):
+        raise AssertionError("these windows do not merge")
+
+    def clear(self, window, ctx):
+        ctx.get_partitioned_state(ValueStateDescriptor("number")).clear()
+
+
+class Sums(WindowFunction[tuple, tuple, str, CountWindow]):
+    def apply(self, key: str, window: CountWindow, inputs):
+        return [(key, window.id, sum(number for _, number in inputs))]
+
+
+class Spans(ProcessWindowFunction[tuple, tuple, str, CountWindow]):
+    def process(self, key: str, content: ProcessWindowFunction.Context[CountWindow], elements):
+        yield key, content.window().id, len(list(elements))
+
+    def clear(self, context: ProcessWindowFunction.Context[CountWindow]) -> None:
+        pass
+
+
+class AllSums(AllWindowFunction[tuple, int, CountWindow]):
+    def apply(self, window: CountWindow, inputs):
+        return [sum(number for _, number in inputs)]
+
+
+class AllSpans(ProcessAllWindowFunction[tuple, int, CountWindow]):
+    def process(self, context: ProcessAllWindowFunction.Context[CountWindow], elements):
+        yield len(list(elements))
+
+
 def test_tumbling_windows_fire_when_the_watermark_passes_their_end():
     found = collected(
         keyed([("a", 0), ("a", 9), ("b", 3), ("a", 10), ("a", 25)])
@@ -44,6 +99,17 @@ def test_tumbling_windows_fire_when_the_watermark_passes_their_end():
         .process(Contents())
     )
     assert spans(found) == [("a", 0, 10, [0, 9]), ("b", 0, 10, [3]), ("a", 10, 20, [10]), ("a", 20, 30, [25])]
+
+
+def test_classes_of_windows_take_type_parameters_as_published_programs_give_them():
+    elements = [("a", 1), ("b", 12), ("a", 2), ("b", 13), ("b", 21)]
+    stream = environment().from_collection(elements)
+    windows = stream.key_by(first).window(Numbered())
+    assert collected(windows.apply(Sums())) == [("a", 0, 3), ("b", 1, 25)]
+    stream = environment().from_collection(elements)
+    assert collected(stream.key_by(first).window(Numbered()).process(Spans())) == [("a", 0, 2), ("b", 1, 2)]
+    assert collected(environment().from_collection(elements).window_all(Numbered()).apply(AllSums())) == [3, 25]
+    assert collected(environment().from_collection(elements).window_all(Numbered()).process(AllSpans())) == [2, 2]
 
 
 def test_windows_may_be_moved_and_start_below_zero():

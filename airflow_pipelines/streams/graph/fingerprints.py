@@ -1,7 +1,8 @@
 """Fingerprints of functions and values. Equal fingerprints mean that the same is computed, in whatever process they were made.
 
 The code of a program's own modules counts by its source, with all of the program's functions, classes and variables that it uses.
-Code of packages counts by its name. Comments, layout, docstrings, annotations and the order of dicts and sets do not count.
+Code of packages counts by its name. Comments, layout, docstrings, annotations, type parameters and the order of dicts and sets do
+not count.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _NAMED_BY_TYPE = (
 )
 _OF_ALL_CLASSES = frozenset({
     "__module__", "__qualname__", "__doc__", "__dict__", "__weakref__", "__annotations__", "__firstlineno__", "__abstractmethods__",
-    "__static_attributes__", "__dataclass_params__", "_abc_impl",
+    "__static_attributes__", "__dataclass_params__", "__orig_bases__", "__parameters__", "_abc_impl",
 })  # fmt: skip
 """The attributes of classes that do not affect the behaviour of their objects."""
 

@@ -148,7 +148,7 @@ class MergeContext(Trigger.OnMergeContext, WindowTriggerContext):
             other.clear()
 
 
-class EvaluationContext(ProcessWindowFunction.Context, ProcessAllWindowFunction.Context):
+class EvaluationContext(ProcessWindowFunction.Context[Any], ProcessAllWindowFunction.Context[Any]):
     """The context of a window function.
 
     :param operator: the window operator

@@ -52,8 +52,8 @@ class Windowed(OperatorSpec):
     :param function: the function that computes results; None emits the contents of the window
     """
 
-    assigner: WindowAssigner
-    trigger: Trigger
+    assigner: WindowAssigner[Any, Any]
+    trigger: Trigger[Any, Any]
     lateness: int = 0
     late_tag: str | None = None
     combine: Function | None = None
@@ -370,7 +370,7 @@ class _Windows(KeyedOperator):
             life.close()
 
 
-class _Merges(MergingWindowAssigner.MergeCallback):
+class _Merges(MergingWindowAssigner.MergeCallback[Any]):
     def __init__(self) -> None:
         self.merges: list[tuple[list[Any], Any]] = []
 

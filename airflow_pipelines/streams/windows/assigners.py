@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
-from typing import Any
+from typing import Any, Generic
 
 from airflow_pipelines.streams.runtime import RuntimeContext
 from airflow_pipelines.streams.windows.trigger import Trigger
+from airflow_pipelines.streams.windows.window import W2, T, W
 
 
-class WindowAssigner(ABC):
+class WindowAssigner(ABC, Generic[T, W]):
     """An assigner of elements to windows.
 
     >>> from airflow_pipelines.datastream import Time, WindowAssigner
@@ -40,7 +41,7 @@ class WindowAssigner(ABC):
             """
 
     @abstractmethod
-    def assign_windows(self, element: Any, timestamp: int, context: WindowAssignerContext) -> Collection[Any]:
+    def assign_windows(self, element: T, timestamp: int, context: WindowAssignerContext) -> Collection[W]:
         """Return the windows of an element.
 
         :param element: the element
@@ -50,7 +51,7 @@ class WindowAssigner(ABC):
         """
 
     @abstractmethod
-    def get_default_trigger(self, env: Any) -> Trigger:
+    def get_default_trigger(self, env: Any) -> Trigger[T, W]:
         """Return the trigger for programs that do not set one.
 
         :param env: the environment of the program
@@ -72,7 +73,7 @@ class WindowAssigner(ABC):
         """
 
 
-class MergingWindowAssigner(WindowAssigner):
+class MergingWindowAssigner(WindowAssigner[T, W]):
     """An assigner whose windows may be merged.
 
     >>> from airflow_pipelines.datastream import MergingWindowAssigner, StreamExecutionEnvironment, Time, WatermarkStrategy
@@ -88,11 +89,11 @@ class MergingWindowAssigner(WindowAssigner):
     [('home, cart', 8000), ('help', 60000)]
     """
 
-    class MergeCallback(ABC):
+    class MergeCallback(ABC, Generic[W2]):
         """A callback that receives the windows to merge."""
 
         @abstractmethod
-        def merge(self, to_be_merged: Iterable[Any], merge_result: Any) -> None:
+        def merge(self, to_be_merged: Iterable[W2], merge_result: W2) -> None:
             """Merge windows into one.
 
             :param to_be_merged: the windows
@@ -100,14 +101,14 @@ class MergingWindowAssigner(WindowAssigner):
             """
 
     @abstractmethod
-    def merge_windows(self, windows: Iterable[Any], callback: MergeCallback) -> None:
+    def merge_windows(self, windows: Iterable[W], callback: MergeCallback[W]) -> None:
         """Determine which windows are to be merged.
 
         :param windows: the windows of one key
         :param callback: the callback that receives them
         """
 
-    def merge_candidates(self, windows: Collection[Any], new: Any) -> Collection[Any]:
+    def merge_candidates(self, windows: Collection[W], new: W) -> Collection[W]:
         """Return the windows of a key that may merge with a new one. The existing windows of a key no longer merge with each other.
 
         :param windows: the windows of one key

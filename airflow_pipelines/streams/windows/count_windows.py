@@ -17,7 +17,7 @@ from airflow_pipelines.streams.windows.triggers import (
 from airflow_pipelines.streams.windows.window import CountWindow, GlobalWindow
 
 
-class GlobalWindows(WindowAssigner):
+class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
     """An assigner with one window for all elements of a key. It never fires unless the program sets a trigger."""
 
     @staticmethod
@@ -34,7 +34,7 @@ class GlobalWindows(WindowAssigner):
         """Return the global window."""
         return (GlobalWindow(),)
 
-    def get_default_trigger(self, env: Any) -> Trigger:
+    def get_default_trigger(self, env: Any) -> Trigger[Any, Any]:
         """Return a trigger that never fires."""
         return NeverTrigger()
 
@@ -43,14 +43,14 @@ class GlobalWindows(WindowAssigner):
         return False
 
 
-class _Counting(WindowAssigner):
+class _Counting(WindowAssigner[Any, CountWindow]):
     def __init__(self, size: int) -> None:
         if not isinstance(size, int) or size < 1:
             raise StreamProgramError(f"The size of a count window is {size!r}: it must be a whole number of at least 1.")
         self.size = size
         self._descriptor = ValueStateDescriptor("number-of-elements")
 
-    def get_default_trigger(self, env: Any) -> Trigger:
+    def get_default_trigger(self, env: Any) -> Trigger[Any, Any]:
         """Return a trigger that evaluates a window once, when it is full."""
         return PurgingTrigger(CountTrigger(self.size))
 

@@ -20,7 +20,7 @@ _REMEMBERED = 10_000
 
 
 class _EventTime:
-    def get_default_trigger(self, env: Any) -> Trigger:
+    def get_default_trigger(self, env: Any) -> Trigger[Any, Any]:
         """Return a trigger that evaluates a window when the watermark passes its end."""
         return EventTimeTrigger()
 
@@ -30,7 +30,7 @@ class _EventTime:
 
 
 class _ProcessingTime:
-    def get_default_trigger(self, env: Any) -> Trigger:
+    def get_default_trigger(self, env: Any) -> Trigger[Any, Any]:
         """Return a trigger that evaluates a window when the clock passes its end."""
         return ProcessingTimeTrigger()
 
@@ -80,7 +80,7 @@ class _Tumbling:
         return window
 
 
-class TumblingEventTimeWindows(_EventTime, _Tumbling, WindowAssigner):
+class TumblingEventTimeWindows(_EventTime, _Tumbling, WindowAssigner[Any, TimeWindow]):
     """An assigner of consecutive windows of event time."""
 
     def assign_windows(self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> Collection[TimeWindow]:
@@ -88,7 +88,7 @@ class TumblingEventTimeWindows(_EventTime, _Tumbling, WindowAssigner):
         return self.window_of(timestamp)
 
 
-class TumblingProcessingTimeWindows(_ProcessingTime, _Tumbling, WindowAssigner):
+class TumblingProcessingTimeWindows(_ProcessingTime, _Tumbling, WindowAssigner[Any, TimeWindow]):
     """An assigner of consecutive windows of processing time."""
 
     def assign_windows(self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> Collection[TimeWindow]:
@@ -133,7 +133,7 @@ class _Sliding:
         return [TimeWindow(start, start + self.size) for start in range(last, timestamp - self.size, -self.slide)]
 
 
-class SlidingEventTimeWindows(_EventTime, _Sliding, WindowAssigner):
+class SlidingEventTimeWindows(_EventTime, _Sliding, WindowAssigner[Any, TimeWindow]):
     """An assigner of overlapping windows of event time."""
 
     def assign_windows(self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> Collection[TimeWindow]:
@@ -141,7 +141,7 @@ class SlidingEventTimeWindows(_EventTime, _Sliding, WindowAssigner):
         return self.windows_of(timestamp)
 
 
-class SlidingProcessingTimeWindows(_ProcessingTime, _Sliding, WindowAssigner):
+class SlidingProcessingTimeWindows(_ProcessingTime, _Sliding, WindowAssigner[Any, TimeWindow]):
     """An assigner of overlapping windows of processing time."""
 
     def assign_windows(self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> Collection[TimeWindow]:
@@ -215,12 +215,12 @@ class _Sessions:
         start, end = new
         return [window for window in windows if window[0] <= end and window[1] >= start]
 
-    def merge_windows(self, windows: Iterable[TimeWindow], callback: MergingWindowAssigner.MergeCallback) -> None:
+    def merge_windows(self, windows: Iterable[TimeWindow], callback: MergingWindowAssigner.MergeCallback[TimeWindow]) -> None:
         """Merge sessions that overlap or touch."""
         TimeWindow.merge_windows(windows, callback)
 
 
-class EventTimeSessionWindows(_EventTime, _Sessions, MergingWindowAssigner):
+class EventTimeSessionWindows(_EventTime, _Sessions, MergingWindowAssigner[Any, TimeWindow]):
     """An assigner of sessions of event time."""
 
     def assign_windows(self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> Collection[TimeWindow]:
@@ -228,7 +228,7 @@ class EventTimeSessionWindows(_EventTime, _Sessions, MergingWindowAssigner):
         return self.session_of(element, timestamp)
 
 
-class ProcessingTimeSessionWindows(_ProcessingTime, _Sessions, MergingWindowAssigner):
+class ProcessingTimeSessionWindows(_ProcessingTime, _Sessions, MergingWindowAssigner[Any, TimeWindow]):
     """An assigner of sessions of processing time."""
 
     def assign_windows(self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> Collection[TimeWindow]:

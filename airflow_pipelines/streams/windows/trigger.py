@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import enum
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, Generic
 
 from airflow_pipelines.streams.metrics import MetricGroup
 from airflow_pipelines.streams.state.descriptors import StateDescriptor
+from airflow_pipelines.streams.windows.window import T, W
 
 
 class TriggerResult(enum.Enum):
@@ -38,7 +39,7 @@ class TriggerResult(enum.Enum):
         return self.value[1]
 
 
-class Trigger(ABC):
+class Trigger(ABC, Generic[T, W]):
     """A trigger, which decides when a window is evaluated.
 
     One object serves all windows of a task, so its knowledge about a single window must be state.
@@ -125,7 +126,7 @@ class Trigger(ABC):
             """
 
     @abstractmethod
-    def on_element(self, element: Any, timestamp: int, window: Any, ctx: TriggerContext) -> TriggerResult:
+    def on_element(self, element: T, timestamp: int, window: W, ctx: TriggerContext) -> TriggerResult:
         """Handle an element that was added to a window.
 
         :param element: the element
@@ -136,7 +137,7 @@ class Trigger(ABC):
         """
 
     @abstractmethod
-    def on_processing_time(self, time: int, window: Any, ctx: TriggerContext) -> TriggerResult:
+    def on_processing_time(self, time: int, window: W, ctx: TriggerContext) -> TriggerResult:
         """Handle a processing-time timer that fires.
 
         :param time: the time for which it was registered
@@ -146,7 +147,7 @@ class Trigger(ABC):
         """
 
     @abstractmethod
-    def on_event_time(self, time: int, window: Any, ctx: TriggerContext) -> TriggerResult:
+    def on_event_time(self, time: int, window: W, ctx: TriggerContext) -> TriggerResult:
         """Handle an event-time timer that fires.
 
         :param time: the time for which it was registered
@@ -163,7 +164,7 @@ class Trigger(ABC):
         return False
 
     @abstractmethod
-    def on_merge(self, window: Any, ctx: OnMergeContext) -> None:
+    def on_merge(self, window: W, ctx: OnMergeContext) -> None:
         """Handle that windows were merged.
 
         :param window: the resulting window
@@ -171,7 +172,7 @@ class Trigger(ABC):
         """
 
     @abstractmethod
-    def clear(self, window: Any, ctx: TriggerContext) -> None:
+    def clear(self, window: W, ctx: TriggerContext) -> None:
         """Drop the state and the timers of a window that is over, or became part of another window.
 
         :param window: the window

@@ -11,7 +11,7 @@ from airflow_pipelines.streams.state.descriptors import StateDescriptor
 from airflow_pipelines.streams.windows.trigger import Trigger
 
 
-def trigger_states(trigger: Trigger) -> list[StateDescriptor]:
+def trigger_states(trigger: Trigger[Any, Any]) -> list[StateDescriptor]:
     """Return the descriptors of a trigger's states.
 
     They are found as attributes of the trigger, of its classes and of triggers within it, and as variables of modules that its
@@ -24,7 +24,7 @@ def trigger_states(trigger: Trigger) -> list[StateDescriptor]:
     return [by_name[name] for name in sorted(by_name)]
 
 
-def _descriptors(trigger: Trigger, seen: set[int]) -> Iterator[StateDescriptor]:
+def _descriptors(trigger: Trigger[Any, Any], seen: set[int]) -> Iterator[StateDescriptor]:
     seen.add(id(trigger))
     for value in _find_reachable(trigger):
         if isinstance(value, StateDescriptor):
@@ -33,7 +33,7 @@ def _descriptors(trigger: Trigger, seen: set[int]) -> Iterator[StateDescriptor]:
             yield from _descriptors(value, seen)
 
 
-def _find_reachable(trigger: Trigger) -> Iterator[Any]:
+def _find_reachable(trigger: Trigger[Any, Any]) -> Iterator[Any]:
     yield from getattr(trigger, "__dict__", {}).values()
     for cls in type(trigger).__mro__:
         for value in vars(cls).values():

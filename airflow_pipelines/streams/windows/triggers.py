@@ -13,7 +13,7 @@ CONTINUE = TriggerResult.CONTINUE
 FIRE = TriggerResult.FIRE
 
 
-class _QuietTrigger(Trigger):
+class _QuietTrigger(Trigger[Any, Any]):
     """A trigger that does nothing unless a subclass overrides a method."""
 
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
@@ -281,17 +281,17 @@ class CountTrigger(_QuietTrigger):
         ctx.get_partitioned_state(self._descriptor).clear()
 
 
-class PurgingTrigger(Trigger):
+class PurgingTrigger(Trigger[Any, Any]):
     """A trigger that drops the contents of a window whenever a nested trigger fires.
 
     :param nested_trigger: the nested trigger
     """
 
-    def __init__(self, nested_trigger: Trigger) -> None:
+    def __init__(self, nested_trigger: Trigger[Any, Any]) -> None:
         self.nested_trigger = nested_trigger
 
     @staticmethod
-    def of(nested_trigger: Trigger) -> PurgingTrigger:
+    def of(nested_trigger: Trigger[Any, Any]) -> PurgingTrigger:
         """Create the trigger.
 
         :param nested_trigger: the nested trigger

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 from airflow_pipelines.streams.elements import MAX_TIMESTAMP
+
+T = TypeVar("T")
+"""The type of elements."""
+W = TypeVar("W")
+"""The type of windows."""
+W2 = TypeVar("W2")
+"""The type of windows of a context within a class that has one of its own."""
 
 
 class Window:

@@ -215,6 +215,18 @@ def test_values_that_are_the_same(programs: Programs, one: str, other: str) -> N
     assert programs.fingerprint(one) == programs.fingerprint(other)
 
 
+def test_type_parameters_do_not_count(programs: Programs) -> None:
+    text = """
+from airflow_pipelines.datastream import ProcessWindowFunction, TimeWindow
+class Last(ProcessWindowFunction{parameters}):
+    def process(self, key, content, elements):
+        yield key, list(elements)[-1]
+it = Last()
+"""
+    plain, typed = (text.format(parameters=parameters) for parameters in ("", "[tuple, tuple, str, TimeWindow]"))
+    assert programs.fingerprint(plain) == programs.fingerprint(typed)
+
+
 def test_functions_that_call_each_other(programs: Programs) -> None:
     text = (
         "def it(n):\n    return n and odd(n - 1)\n\ndef odd(n):\n    return n and even(n - 1)\n\ndef even(n):\n"
