@@ -22,6 +22,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "datastream.md"
 PACKAGE = "airflow_pipelines"
 MODULES = (
     "datastream",
+    "datastream.async_retry_strategies",
     "datastream.functions",
     "datastream.state",
     "datastream.window",

@@ -1,5 +1,6 @@
 """Stream programs: streams of elements, transformed by functions with state and timers."""
 
+from airflow_pipelines.datastream.async_data_stream import AsyncDataStream
 from airflow_pipelines.datastream.checkpoint_config import CheckpointConfig, ExternalizedCheckpointCleanup
 from airflow_pipelines.datastream.checkpoint_storage import (
     CheckpointStorage,
@@ -22,6 +23,7 @@ from airflow_pipelines.datastream.execution_mode import RuntimeExecutionMode
 from airflow_pipelines.datastream.functions import (
     AggregateFunction,
     AllWindowFunction,
+    AsyncFunction,
     BroadcastProcessFunction,
     CoFlatMapFunction,
     CoMapFunction,
@@ -75,6 +77,8 @@ __all__ = [
     "AggregateFunction",
     "AllWindowFunction",
     "AllWindowedStream",
+    "AsyncDataStream",
+    "AsyncFunction",
     "BroadcastConnectedStream",
     "BroadcastProcessFunction",
     "BroadcastStream",

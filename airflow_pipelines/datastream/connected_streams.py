@@ -114,9 +114,8 @@ class ConnectedStreams(Generic[S]):
         """
         methods = ("process_element1", "process_element2")
         if self._is_keyed:
-            if not isinstance(func, KeyedCoProcessFunction):
-                checked_function(func, CoProcessFunction, "process")
-            return self._add("Keyed Co-Process", KeyedProcess(func, methods), output_type)
+            function = checked_function(func, CoProcessFunction, "process", KeyedCoProcessFunction)
+            return self._add("Keyed Co-Process", KeyedProcess(function, methods), output_type)
         if isinstance(func, KeyedCoProcessFunction):
             raise StreamProgramError(
                 "process() on streams without keys was given a KeyedCoProcessFunction: put key_by(..., ...) before it."

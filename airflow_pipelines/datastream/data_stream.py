@@ -445,9 +445,8 @@ class KeyedStream(DataStream):
         :param output_type: declared type of the results; optional
         :returns: the results
         """
-        if not isinstance(func, KeyedProcessFunction):
-            checked_function(func, ProcessFunction, "process")
-        return self._then("Keyed Process", KeyedProcess(func), output_type)
+        function = checked_function(func, ProcessFunction, "process", KeyedProcessFunction)
+        return self._then("Keyed Process", KeyedProcess(function), output_type)
 
     def reduce(self, func: Callable[[Any, Any], Any] | ReduceFunction) -> DataStream:
         """Combine the elements of each key. Each update is a result; in batch mode, only the last one is.

@@ -1,6 +1,7 @@
 """Functions for programs to derive from."""
 
 from airflow_pipelines.datastream.function_sink import SinkContext, SinkFunction
+from airflow_pipelines.streams.async_functions import AsyncFunction
 from airflow_pipelines.streams.function_source import SourceContext, SourceFunction
 from airflow_pipelines.streams.functions import (
     AggregateFunction,
@@ -35,6 +36,7 @@ from airflow_pipelines.streams.window_functions import (
 __all__ = [
     "AggregateFunction",
     "AllWindowFunction",
+    "AsyncFunction",
     "BroadcastProcessFunction",
     "CoFlatMapFunction",
     "CoMapFunction",

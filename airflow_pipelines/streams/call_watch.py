@@ -19,6 +19,7 @@ from typing import Any
 
 from airflow_pipelines.streams.errors import FunctionTimeLimitError
 from airflow_pipelines.streams.failures import is_machinery, last_given, note_element
+from airflow_pipelines.streams.operators.async_wait import AsyncWaitOperator
 from airflow_pipelines.streams.operators.base import Operator
 from airflow_pipelines.streams.operators.sink import SinkOperator
 from airflow_pipelines.streams.operators.source import SourceOperator
@@ -47,7 +48,7 @@ class _Call:
 
 
 class CallWatch:
-    """A watch over the calls of functions for elements and timers. Sources and sinks may wait as long as they like.
+    """A watch over the calls of functions for elements and timers. Sources, sinks and requests may wait as long as they like.
 
     :param limit_seconds: the number of seconds that one call may compute
     """
@@ -155,7 +156,7 @@ class CallWatch:
 def _find_running_call(frame: FrameType) -> tuple[FrameType, str] | None:
     """Return the outermost frame of the user's code that an operator has called, and the name of the operator.
 
-    :returns: None if no user code runs, or if the operator is a source or a sink, which may wait
+    :returns: None if no user code runs, or if the operator is one that may wait
     """
     call: FrameType | None = None
     current: FrameType | None = frame
@@ -165,7 +166,7 @@ def _find_running_call(frame: FrameType) -> tuple[FrameType, str] | None:
         else:
             operator = current.f_locals.get("self")
             if isinstance(operator, Operator):
-                may_wait = isinstance(operator, SourceOperator | SinkOperator)
+                may_wait = isinstance(operator, SourceOperator | SinkOperator | AsyncWaitOperator)
                 return None if call is None or may_wait else (call, operator.name)
         current = current.f_back
     return None

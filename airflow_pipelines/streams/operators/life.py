@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from airflow_pipelines.streams.failures import note_operator
 from airflow_pipelines.streams.functions import Function
 from airflow_pipelines.streams.operators.base import OperatorContext
@@ -21,10 +24,12 @@ class FunctionLife:
     """The life cycle of a function object: ``open`` is called once, and ``close`` once, and only after ``open``.
 
     :param function: the function object
+    :param finish: the function to call with what they return, such as coroutines to run; optional
     """
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Function, finish: Callable[[Any], None] | None = None) -> None:
         self._function = function
+        self._finish = finish or _ignore
         self._is_open = False
         self._name = ""
 
@@ -38,7 +43,7 @@ class FunctionLife:
         runtime = runtime_context(context)
         self._is_open = True
         try:
-            self._function.open(runtime)
+            self._finish(self._function.open(runtime))  # type: ignore[func-returns-value]
         except Exception as error:
             note_operator(error, self._name, "open()")
             raise
@@ -49,7 +54,11 @@ class FunctionLife:
         if self._is_open:
             self._is_open = False
             try:
-                self._function.close()
+                self._finish(self._function.close())  # type: ignore[func-returns-value]
             except Exception as error:
                 note_operator(error, self._name, "close()")
                 raise
+
+
+def _ignore(result: Any) -> None:
+    del result
