@@ -15,6 +15,7 @@ from airflow_pipelines.datastream.data_stream_sink import DataStreamSink
 from airflow_pipelines.datastream.fields import extreme, extreme_element, field_of, summing
 from airflow_pipelines.datastream.function_sink import FunctionSink, SinkFunction
 from airflow_pipelines.datastream.given_functions import as_function, checked_function, checked_tag, key_selector_of
+from airflow_pipelines.datastream.joined_streams import CoGroupedStreams, IntervalJoinedStreams, JoinedStreams
 from airflow_pipelines.datastream.relations import relation_sink
 from airflow_pipelines.datastream.stream_settings import Port, StreamSettings
 from airflow_pipelines.datastream.windowed_stream import AllWindowedStream, WindowedStream
@@ -153,6 +154,22 @@ class DataStream(StreamSettings):
                 "process() on a stream without keys was given a KeyedProcessFunction: put key_by(...) before it."
             )
         return self._then("Process", Process(checked_function(func, ProcessFunction, "process")), output_type)
+
+    def join(self, other: DataStream) -> JoinedStreams[DataStream]:
+        """Join the elements of this stream with those of another by key and window.
+
+        :param other: the other stream
+        :returns: both, of which :meth:`~JoinedStreams.where` and ``equal_to`` set the keys
+        """
+        return JoinedStreams(self, _check_stream(other, "join"))
+
+    def co_group(self, other: DataStream) -> CoGroupedStreams[DataStream]:
+        """Group the elements of this stream and another by key and window.
+
+        :param other: the other stream
+        :returns: both, of which :meth:`~JoinedStreams.where` and ``equal_to`` set the keys
+        """
+        return CoGroupedStreams(self, _check_stream(other, "co_group"))
 
     def project(self, *field_indexes: int) -> DataStream:
         """Keep some fields of tuples.
@@ -516,7 +533,27 @@ class KeyedStream(DataStream):
         """
         return self.window(_make_count_assigner(size, slide))
 
+    def interval_join(self, other: KeyedStream) -> IntervalJoinedStreams[DataStream]:
+        """Join the elements of this stream with those of another whose times are near to theirs.
+
+        :param other: the other stream, with keys
+        :returns: both, of which :meth:`~IntervalJoinedStreams.between` sets the interval
+        """
+        if not isinstance(other, KeyedStream):
+            raise StreamProgramError(
+                f"interval_join() needs a stream with keys, and was given {other!r}: put key_by(...) before it."
+            )
+        return IntervalJoinedStreams(self, other)
+
     # operations of the stream without keys
+
+    def join(self, other: DataStream) -> JoinedStreams[DataStream]:
+        """Join by other keys than those of this stream."""
+        return self._origin.join(other)
+
+    def co_group(self, other: DataStream) -> CoGroupedStreams[DataStream]:
+        """Group by other keys than those of this stream."""
+        return self._origin.co_group(other)
 
     def key_by(self, key_selector: Callable[[Any], Any] | KeySelector, key_type: Any = None) -> KeyedStream:
         """Partition the elements by other keys."""

@@ -16,6 +16,7 @@ from airflow_pipelines.streams.functions import (
     Partitioner,
     ReduceFunction,
 )
+from airflow_pipelines.streams.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction, ProcessJoinFunction
 from airflow_pipelines.streams.process_functions import (
     BroadcastProcessFunction,
     CoProcessFunction,
@@ -39,11 +40,14 @@ __all__ = [
     "AsyncFunction",
     "BroadcastProcessFunction",
     "CoFlatMapFunction",
+    "CoGroupFunction",
     "CoMapFunction",
     "CoProcessFunction",
     "FilterFunction",
+    "FlatJoinFunction",
     "FlatMapFunction",
     "Function",
+    "JoinFunction",
     "KeySelector",
     "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
@@ -53,6 +57,7 @@ __all__ = [
     "Partitioner",
     "ProcessAllWindowFunction",
     "ProcessFunction",
+    "ProcessJoinFunction",
     "ProcessWindowFunction",
     "ReduceFunction",
     "RuntimeContext",

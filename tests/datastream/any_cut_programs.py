@@ -7,6 +7,8 @@ from airflow_pipelines.datastream import (
     KeyedCoProcessFunction,
     KeyedProcessFunction,
     OutputTag,
+    ProcessJoinFunction,
+    Time,
 )
 from airflow_pipelines.datastream.state import (
     AggregatingStateDescriptor,
@@ -175,6 +177,21 @@ def _connected(env, one, two):
     return timed(env.from_collection(one)).connect(timed(env.from_collection(two))).key_by(first, first).process(Together())
 
 
+class Pairs(ProcessJoinFunction):
+    def process_element(self, left, right, ctx):
+        yield left, right, ctx.get_timestamp()
+
+
+def _interval_join(env, one, two):
+    left, right = timed(env.from_collection(one)).key_by(first), timed(env.from_collection(two)).key_by(first)
+    return left.interval_join(right).between(Time.milliseconds(-5), Time.milliseconds(3)).process(Pairs())
+
+
+def _window_join(env, one, two):
+    joined = timed(env.from_collection(one)).join(timed(env.from_collection(two))).where(first).equal_to(first)
+    return joined.window(EventTimeSessionWindows.with_gap(4)).apply(lambda left, right: (left, right))
+
+
 def _broadcast(env, one, two):
     return (
         timed(env.from_collection(one)).key_by(first).connect(timed(env.from_collection(two)).broadcast(RULES)).process(WithRules())
@@ -207,6 +224,8 @@ PROGRAMS = {
     "downstream": _downstream,
     "union": _union,
     "connected": _connected,
+    "interval join": _interval_join,
+    "window join": _window_join,
     "broadcast": _broadcast,
     "broadcast without keys": _broadcast_unkeyed,
 }
