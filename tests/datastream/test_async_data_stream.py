@@ -186,6 +186,34 @@ def test_a_failure_ends_the_other_requests():
     assert Fails.cancelled == 2
 
 
+def test_what_a_request_leaves_behind_holds_the_end_up_for_a_while_only(monkeypatch, caplog):
+    monkeypatch.setattr("airflow_pipelines.streams.operators.async_wait._CLOSE_S", 0.05)
+    released = threading.Event()
+
+    class Stubborn(AsyncFunction[int, int]):
+        async def async_invoke(self, value):
+            self.left = asyncio.get_running_loop().create_task(self.ignore_the_end())
+            await asyncio.sleep(0.01)
+            return [value]
+
+        async def ignore_the_end(self):
+            while not released.is_set():
+                try:
+                    await asyncio.sleep(0.01)
+                except asyncio.CancelledError:
+                    continue
+
+    try:
+        assert collected(AsyncDataStream.ordered_wait(environment().from_collection([1]), Stubborn(), LONG)) == [1]
+        assert "has not ended 0.05 s after it was cancelled" in caplog.text
+    finally:
+        released.set()
+
+
+def loops():
+    return sum(thread.name == "async-requests" for thread in threading.enumerate())
+
+
 def test_a_client_is_opened_and_closed_in_the_loop_of_its_requests():
     calls = []
 
@@ -203,11 +231,11 @@ def test_a_client_is_opened_and_closed_in_the_loop_of_its_requests():
         def __deepcopy__(self, memo):
             return self
 
-    before = threading.active_count()
+    before = loops()
     assert collected(AsyncDataStream.ordered_wait(environment().from_collection([1, 2]), Client(), LONG)) == [1, 2]
     assert [(name, value) for name, _, value in calls] == [("open", 0), ("ask", 1), ("ask", 2), ("close", None)]
     assert len({loop for _, loop, _ in calls}) == 1
-    assert threading.active_count() == before
+    assert loops() == before
 
 
 def test_a_program_may_run_within_a_running_loop():

@@ -12,6 +12,8 @@ from airflow_pipelines.datastream.common.type_information import TypeInformation
 from airflow_pipelines.datastream.common.typeinfo import Types
 from airflow_pipelines.systems.files.compression import Compression, DamagedFileError, Decompressed, compression_of
 
+_BUFFER_BYTES = 1 << 16
+
 
 @dataclass(frozen=True)
 class StreamFormat:
@@ -53,7 +55,7 @@ class StreamFormat:
         """
         compression = compression_of(path)
         if compression is not Compression.NONE:
-            stream = cast(IO[bytes], io.BufferedReader(Decompressed(stream, compression)))
+            stream = cast(IO[bytes], io.BufferedReader(Decompressed(stream, compression), _BUFFER_BYTES))
         try:
             for line in io.TextIOWrapper(stream, encoding=self.charset_name):
                 yield line.removesuffix("\n")

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 import threading
 from collections.abc import Coroutine, Iterable, Mapping
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from airflow_pipelines.streams.async_functions import AsyncFunction, AsyncRetryStrategy
 from airflow_pipelines.streams.elements import Batch
@@ -23,6 +25,9 @@ from airflow_pipelines.streams.operators.collector import Collector
 from airflow_pipelines.streams.operators.life import FunctionLife
 
 T = TypeVar("T")
+_CLOSE_S: Final = 5.0
+"""The maximum time in seconds that cancelled requests may take to end."""
+_log = logging.getLogger("airflow_pipelines.streams")
 
 
 @dataclass(frozen=True)
@@ -183,7 +188,13 @@ class _EventLoop:
         self._loop = self._thread = None
         if loop is None or thread is None:
             return
-        asyncio.run_coroutine_threadsafe(_cancel_others(), loop).result()
+        try:
+            asyncio.run_coroutine_threadsafe(_cancel_others(), loop).result(_CLOSE_S)
+        except FutureTimeoutError:
+            _log.warning(
+                "A request has not ended %g s after it was cancelled; the program goes on without waiting for it", _CLOSE_S
+            )
+            return
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()

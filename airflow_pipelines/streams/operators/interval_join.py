@@ -95,10 +95,15 @@ class _IntervalJoin(KeyedOperator):
         self._life.open(self.context)
 
     def process(self, batch: Batch, port: int) -> None:
+        store = self.store
+        hot = store.hot
         value = None
         try:
             for value, timestamp, key in zip(batch.values, batch.timestamps, batch.keys or (), strict=True):
-                self.store.entry = self.store.find(key)
+                try:
+                    store.entry = hot[key]
+                except TypeError:  # a key without a hash
+                    store.entry = store.find(key)
                 if timestamp is None:
                     raise StreamProgramError(
                         "An interval join needs the times of its elements, and this one has none: put"
@@ -112,7 +117,7 @@ class _IntervalJoin(KeyedOperator):
         except Exception as error:
             note_element(error, self.name, value)
             raise
-        self.store.entry = NO_ENTRY
+        store.entry = NO_ENTRY
         self.collector.flush()
 
     def _leave_out(self, value: Any, timestamp: int, tag: str | None) -> None:
