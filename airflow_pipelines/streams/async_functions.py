@@ -130,7 +130,10 @@ class BackoffRetryStrategy(AsyncRetryStrategy):
 
     def get_backoff_time_millis(self, current_attempts: int) -> int:
         """See :meth:`AsyncRetryStrategy.get_backoff_time_millis`."""
-        return int(min(self.longest_millis, self.first_millis * self.multiplier ** (current_attempts - 1)))
+        try:
+            return int(min(self.longest_millis, self.first_millis * self.multiplier ** (current_attempts - 1)))
+        except OverflowError:
+            return self.longest_millis
 
     def get_retry_predicate(self) -> AsyncRetryPredicate:
         """See :meth:`AsyncRetryStrategy.get_retry_predicate`."""

@@ -167,6 +167,28 @@ def test_all_attempts_together_have_the_time_limit():
         collected(AsyncDataStream.unordered_wait_with_retry(stream, Flaky(), Time.milliseconds(50), growing))
 
 
+@pytest.mark.parametrize(("ends", "says"), [("cancelled", "was cancelled from within"), ("exit", "raised SystemExit")])
+def test_a_request_that_ends_without_an_error_of_its_own_loses_no_element(ends, says):
+    class Ends(AsyncFunction[int, int]):
+        async def async_invoke(self, value):
+            if value == 2 and ends == "exit":
+                raise SystemExit(3)
+            if value == 2:
+                other = asyncio.ensure_future(asyncio.sleep(60))
+                other.cancel()
+                await other
+            return [value]
+
+    with pytest.raises(StreamProgramError, match=says) as failed:
+        collected(AsyncDataStream.ordered_wait(environment().from_collection([1, 2, 3]), Ends(), LONG))
+    assert "in operator 'Async Wait', element: 2" in failed.value.__notes__
+
+
+def test_the_wait_before_an_attempt_stays_at_its_longest():
+    growing = ExponentialBackoffDelayRetryStrategyBuilder(10_000, 1, 5_000, 2.0).build()
+    assert growing.get_backoff_time_millis(5_000) == 5_000
+
+
 def test_a_failure_ends_the_other_requests():
     class Fails(AsyncFunction[int, int]):
         cancelled = 0

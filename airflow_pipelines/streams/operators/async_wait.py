@@ -135,7 +135,7 @@ class AsyncWaitOperator(Operator):
         while True:
             may_retry = self._retries.can_retry(attempt)
             try:
-                results = await self._function.async_invoke(value)
+                results = await self._invoke(value)
             except Exception as error:
                 if not (may_retry and is_passing is not None and is_passing(error)):
                     raise
@@ -149,6 +149,19 @@ class AsyncWaitOperator(Operator):
                     return results
             await asyncio.sleep(self._retries.get_backoff_time_millis(attempt) / 1000)
             attempt += 1
+
+    async def _invoke(self, value: Any) -> Any:
+        """Call the function. What would end a task without a result, or the event loop, becomes an error."""
+        try:
+            return await self._function.async_invoke(value)
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                # The time limit has passed, or another request has failed.
+                raise
+            raise StreamProgramError("async_invoke() was cancelled from within: what it waited for was cancelled.") from error
+        except (SystemExit, KeyboardInterrupt) as error:
+            raise StreamProgramError(f"async_invoke() raised {type(error).__name__}: raise an error to end the program.") from error
 
     def close(self) -> None:
         """Close the function, and the event loop with what is left in it."""
