@@ -33,7 +33,7 @@ PYTEST = PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest --numprocesses=2
 # A file stays in one process: its tests share what they start.
 SLOW = --dist=loadfile --no-loadscope-reorder
 
-test: setup $(VENV)/spark-classes.jsa ## Run the fast tests and the core of the slow ones (10 to 12 minutes)
+test: setup $(VENV)/spark-classes.jsa ## Run the fast tests and the core of the slow ones (8 to 12 minutes)
 	@$(PYTEST) $(SLOW) --tier=fast --tier=core
 
 test-fast: setup ## Run the tests that start no JVM, no server and no other program (less than two minutes)
