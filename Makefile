@@ -42,7 +42,7 @@ test-fast: setup ## Run the tests that start no JVM, no server and no other prog
 test-core: setup $(VENV)/spark-classes.jsa ## Run the core of the slow tests: with test-fast, what test runs
 	@$(PYTEST) $(SLOW) --tier=core
 
-test-all: setup $(VENV)/spark-classes.jsa ## Run every test (a little more than an hour), or a third of them: SHARD=1/3
+test-all: setup $(VENV)/spark-classes.jsa ## Run every test (about an hour), or a third of them: SHARD=1/3
 	@$(PYTEST) $(SLOW) --report -r fE $(if $(SHARD),--shard=$(SHARD))
 
 answers: setup ## Write anew what planner tests know of Spark's analyzer (tests/sql/answers.py)
