@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql.types import LongType, StructField, StructType
 
 from airflow_pipelines.engine.batch import Batch
-from airflow_pipelines.engine.operators.context import Context, Mode
+from airflow_pipelines.engine.execution.context import Context, Mode
 from airflow_pipelines.engine.operators.operator import Operator
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.names import quote

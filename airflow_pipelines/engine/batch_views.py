@@ -29,6 +29,8 @@ from airflow_pipelines.sql.values.total_order import sortable
 
 _VIEW = "airflow_pipelines_batch_"
 _PREFIX = f"global_temp.{_VIEW}"
+_BUNDLES = 200
+"""The number of bundles that are cached."""
 _NUMBERS = re.compile(rf"\b{re.escape(_PREFIX)}(\d+)\b")
 
 
@@ -47,7 +49,7 @@ class BatchViews:
         self._views: set[int] = set()
         # The bytes of each view's rows in memory, by the number of its batch.
         self._in_jvm: dict[int, int] = {}
-        self._bundles: LRUCache[tuple[int, ...], Batch] = LRUCache(limits.bundles)
+        self._bundles: LRUCache[tuple[int, ...], Batch] = LRUCache(_BUNDLES)
         # The live objects of each number: a batch that was flushed, or read back into memory, is another object of the same number.
         self._users: dict[int, weakref.WeakSet[Batch]] = {}
         # The batches written to files for a query, by the number of the passing batch that they copy.
@@ -148,7 +150,10 @@ class BatchViews:
         """
         with self._lock:
             self._written = {number: batch for number, batch in self._written.items() if self._users.get(number)}
-        if len(self._dead) <= keep and sum(self._in_jvm.get(number, 0) for number in list(self._dead)) <= self._limits.leaf_bytes:
+        if (
+            len(self._dead) <= keep
+            and sum(self._in_jvm.get(number, 0) for number in list(self._dead)) <= self._limits.plans.leaf_bytes
+        ):
             return
         while self._dead:
             number = self._dead.popleft()
@@ -189,7 +194,7 @@ class BatchViews:
     def _bundle(self, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
         """Return the batches with the newest small ones joined into one, so that one prepared query serves any number of them."""
         newest, rows = len(batches), 0
-        while newest and rows + batches[newest - 1].rows <= self._limits.bundled_rows:
+        while newest and rows + batches[newest - 1].rows <= self._limits.merges.bundled_rows:
             newest -= 1
             rows += batches[newest].rows
         if len(batches) - newest < 2:

@@ -17,16 +17,16 @@ from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.batch_views import BatchViews
 from airflow_pipelines.engine.compaction import compact_trace, in_canonical_form
 from airflow_pipelines.engine.evaluation import Evaluation, EvaluationAnew
+from airflow_pipelines.engine.execution.context import Context
+from airflow_pipelines.engine.execution.relation_versions import RelationVersions
 from airflow_pipelines.engine.functions.python_functions import register_functions
 from airflow_pipelines.engine.held_memory import held_memory
 from airflow_pipelines.engine.layout import CANONICAL_FORM
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.lookup.index import file_index
 from airflow_pipelines.engine.normalise import Rejected
-from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.operators.large_contents import LargeContents
 from airflow_pipelines.engine.operators.operator import Operator
-from airflow_pipelines.engine.operators.relation_versions import RelationVersions
 from airflow_pipelines.engine.operators.stream_states import StreamStates
 from airflow_pipelines.engine.pending import Collected, Pending
 from airflow_pipelines.engine.plain_contents import plain_contents
@@ -53,6 +53,8 @@ from airflow_pipelines.engine.wiring import build_wiring
 from airflow_pipelines.program.names import SYSTEM_VIEW
 from airflow_pipelines.rows.changes import TableChanges
 
+_DEAD_VIEWS = 200
+"""The number of views of released batches that Spark may keep while there is no idle moment to drop them."""
 _PASSING = 4
 """The maximum size of rows that only the current step needs and that stay in memory, as a multiple of the bytes of a held batch."""
 
@@ -464,9 +466,9 @@ class Circuit:
         self.batch_views.close()
 
     def _apply(self, deltas: Mapping[str, Batch], timed: TimedStep, started: float, rejected: tuple[Rejected, ...] = ()) -> Step:
-        self._merge(lambda trace: len(trace.batches) > self.limits.hard_limit, self._merge_trace)
+        self._merge(lambda trace: len(trace.batches) > self.limits.merges.hard_limit, self._merge_trace)
         self._make_room()
-        self.batch_views.sweep(keep=self.limits.dead_views)
+        self.batch_views.sweep(keep=_DEAD_VIEWS)
         base = self._snapshot
         evaluation = self._evaluation(base, timed, version=base.step + 1)
         table_deltas = {name: self._prepare_delta(name, batch) for name, batch in deltas.items() if batch.rows}

@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.batch_views import consolidated_sql
+from airflow_pipelines.engine.execution.context import Context, Mode
 from airflow_pipelines.engine.flat_structs import can_group_flat, with_structs, without_structs
-from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.engine.trace import Trace

@@ -10,11 +10,11 @@ from typing import Any
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.compaction import without_cancelled
 from airflow_pipelines.engine.errors import FailingRow, StepError
+from airflow_pipelines.engine.execution.context import Context
+from airflow_pipelines.engine.execution.outcome import Outcome
+from airflow_pipelines.engine.execution.relation_versions import RelationVersions
 from airflow_pipelines.engine.failing_row import find_failing_row
-from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.operators.operator import Operator
-from airflow_pipelines.engine.operators.relation_versions import RelationVersions
-from airflow_pipelines.engine.operators.result import Outcome
 from airflow_pipelines.engine.spark.failures import step_error
 from airflow_pipelines.engine.state import Kept
 from airflow_pipelines.engine.step_stats import OperatorStats

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch
 from airflow_pipelines.engine.errors import FailingRow, StepError
-from airflow_pipelines.engine.operators.context import Context
-from airflow_pipelines.engine.operators.relation_versions import RelationVersions
+from airflow_pipelines.engine.execution.context import Context
+from airflow_pipelines.engine.execution.relation_versions import RelationVersions
 from airflow_pipelines.engine.spark.intervals import format_intervals
 
 MAX_ROWS = 1_000_000

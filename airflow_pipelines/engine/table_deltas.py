@@ -9,8 +9,8 @@ from airflow_pipelines.engine.allowed_changes import truncation_problem
 from airflow_pipelines.engine.arrival_order import ROWS_PER_STEP, Arrived
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.compaction import replacing
+from airflow_pipelines.engine.execution.context import Context
 from airflow_pipelines.engine.normalise import Lookup, Normaliser, Rejected
-from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.operators.matching_rows import matching_rows
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.snapshot import Snapshot

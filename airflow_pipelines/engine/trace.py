@@ -14,6 +14,9 @@ from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.storage.batch_store import BatchStore
 from airflow_pipelines.rows.zsets import SEQUENCE, WEIGHTS_ADD_UP, Merge
 
+_GROWTH = 2
+"""The growth factor of merges: a batch is merged with smaller ones unless it has more than this many times their rows."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
@@ -86,7 +89,7 @@ class Trace:
     def needs_merge(self, limits: Limits) -> bool:
         """Return True if there are so many batches that reading them costs noticeably more than reading one."""
         files = sum(1 for batch in self.batches if batch.table is None)
-        return len(self.batches) - files > limits.memory_batches or files > limits.file_batches
+        return len(self.batches) - files > limits.merges.memory_batches or files > limits.merges.file_batches
 
     def merge(self, consolidate: Callable[[Trace], Batch], limits: Limits) -> Trace:
         """Return the same contents in fewer batches.
@@ -98,8 +101,8 @@ class Trace:
         memory = tuple(batch for batch in self.batches if batch.table is not None)
         files = tuple(batch for batch in self.batches if batch.table is None)
         merged_files = files
-        if len(files) > limits.file_batches:
-            few = _find_smallest(files, limits.file_batches, limits)
+        if len(files) > limits.merges.file_batches:
+            few = _find_smallest(files, limits.merges.file_batches)
             rest = tuple(batch for batch in files if batch not in few)
             merged_files = (*rest, consolidate(self._part(few)))
         if len(memory) > 1:
@@ -114,7 +117,7 @@ class Trace:
             if part.insert_only and self.adds_up_weights_only:
                 return (Batch.in_memory(self.schema, pa.concat_tables([batch.table for batch in memory])),)
             return (consolidate(part),)
-        few = _find_smallest(memory, max(1, limits.memory_batches // 2), limits)
+        few = _find_smallest(memory, max(1, limits.merges.memory_batches // 2))
         rest = tuple(batch for batch in memory if batch not in few)
         return (*rest, consolidate(self._part(few)))
 
@@ -179,13 +182,13 @@ def _merges(manifest: dict[str, Any]) -> Mapping[str, Merge]:
     return {name: extremes.get(name[-3:], Merge.SUM) if name.startswith("__a") else Merge.SUM for name in manifest["sums"]}
 
 
-def _find_smallest(batches: tuple[Batch, ...], few: int, limits: Limits) -> tuple[Batch, ...]:
+def _find_smallest(batches: tuple[Batch, ...], few: int) -> tuple[Batch, ...]:
     """Return the batches worth merging: enough of the smallest ones that ``few`` are left, and others that are not much larger."""
     ordered = sorted(batches, key=lambda batch: batch.rows)
     least = max(2, len(ordered) - few + 1)
     total = 0
     for count, batch in enumerate(ordered):
-        if count >= least and batch.rows > limits.growth * total:
+        if count >= least and batch.rows > _GROWTH * total:
             return tuple(ordered[:count])
         total += batch.rows
     return tuple(ordered)

@@ -14,8 +14,8 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from airflow_pipelines.engine.batch import Batch, weighted
 from airflow_pipelines.engine.batch_views import BatchViews
 from airflow_pipelines.engine.compaction import compact_trace
+from airflow_pipelines.engine.execution.context import Context
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
-from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.storage.batch_store import BatchStore
 from airflow_pipelines.engine.trace import Trace

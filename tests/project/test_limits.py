@@ -15,6 +15,21 @@ MIB = 1 << 20
 FILES = "connectors.transports.files"
 KAFKA = "connectors.transports.kafka"
 LIMITS: dict[str, list[tuple[str, str, Any]]] = {
+    "architecture.md": [
+        ("| `tiny` | 5,000 rows |", "engine.limits:Limits.tiny", 5_000),
+        ("| `small_rows`, `small_bytes` | 50,000 rows, 64 MiB |", "engine.limits:Limits.small_rows", 50_000),
+        ("| `small_rows`, `small_bytes` | 50,000 rows, 64 MiB |", "engine.limits:Limits.small_bytes", 64 * MIB),
+        ("| `held_bytes` | 64 MiB |", "engine.limits:Limits.held_bytes", 64 * MIB),
+        ("| `small_input`, `fan_out` | 100,000 rows, 200,000 rows |", "engine.limits:Limits.small_input", 100_000),
+        ("| `small_input`, `fan_out` | 100,000 rows, 200,000 rows |", "engine.limits:Limits.fan_out", 200_000),
+        ("| `driver_rows`, `driver_bytes` | 2,000,000 rows, 256 MiB |", "engine.limits:Limits.driver_rows", 2_000_000),
+        ("| `driver_rows`, `driver_bytes` | 2,000,000 rows, 256 MiB |", "engine.limits:Limits.driver_bytes", 256 * MIB),
+        ("| `read_rows` | 5,000,000 rows |", "engine.limits:Limits.read_rows", 5_000_000),
+        ("| `indexed_rows` | 500,000 rows |", "engine.limits:Limits.indexed_rows", 500_000),
+        ("| `merged_on_read` | 1,000,000 rows |", "engine.limits:Limits.merged_on_read", 1_000_000),
+        ("| `few_losses` | 1,000 rows |", "engine.limits:Limits.few_losses", 1_000),
+        ("| `stream_elements` | 2,000,000 elements |", "engine.limits:Limits.stream_elements", 2_000_000),
+    ],
     "reliability.md": [
         ("notices within 3 s and ends with", "host.state.fence_watch:LOOK_S", 3),
         ("waits up to 15 s until the one before has let go of the file", f"{FILES}.line_output:LOCK_S", 15),

@@ -29,6 +29,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from cachetools import FIFOCache
 
+from airflow_pipelines.engine.execution.ways import Budget
 from airflow_pipelines.engine.storage.batch_store import BatchStore, Verification
 from airflow_pipelines.engine.storage.errors import storage_access
 
@@ -127,27 +128,27 @@ class FileIndex:
         self._lock = threading.Lock()
         self._index_files: dict[str, Path] | None = None
 
-    def find(self, file: str, wanted: pa.Table, columns: Sequence[str], most: int) -> pa.Table | None:
+    def find(self, file: str, wanted: pa.Table, columns: Sequence[str], budget: Budget) -> pa.Table:
         """Return the rows of a file that are equal to a row of ``wanted`` in all its columns (NULL equals NULL, NaN equals NaN).
 
         :param file: the batch file's name
         :param wanted: the distinct rows to look for
         :param columns: the columns of the result
-        :param most: the maximum number of rows
-        :returns: the rows; None if there are more than ``most``
+        :param budget: the number of rows that may be found
+        :raises TooMuch: if there are more
         """
         hashes, places = self._sorted_hashes(file, tuple(wanted.column_names))
-        return _find_rows(hashes, places, lambda name: self._column(file, name), wanted, columns, most)
+        return _find_rows(hashes, places, lambda name: self._column(file, name), wanted, columns, budget)
 
-    def pairs(self, file: str, keys: Keys, most: int) -> Pairs | None:
+    def pairs(self, file: str, keys: Keys, budget: Budget) -> Pairs:
         """Return the pairs of keys and equal rows of a file.
 
         :param file: the batch file's name
         :param keys: the rows of the columns by which rows are looked up
-        :param most: the maximum number of pairs
-        :returns: the pairs; None if there are more than ``most``
+        :param budget: the number of pairs that may be found
+        :raises TooMuch: if there are more
         """
-        return _pairs(self._sorted_hashes(file, tuple(keys.rows.column_names)), lambda name: self._column(file, name), keys, most)
+        return _pairs(self._sorted_hashes(file, tuple(keys.rows.column_names)), lambda name: self._column(file, name), keys, budget)
 
     def has(self, file: str, names: Sequence[str], columns: Sequence[str]) -> bool:
         """Return True if rows of a file can be found without reading the whole file first.
@@ -269,28 +270,28 @@ class MemoryIndex:
         self._hashes: FIFOCache[tuple[int, tuple[str, ...]], _SortedHashes] = FIFOCache(_CACHED_BYTES, getsizeof=_size_of)
         self._lock = threading.Lock()
 
-    def find(self, number: int, table: pa.Table, wanted: pa.Table, columns: Sequence[str], most: int) -> pa.Table | None:
+    def find(self, number: int, table: pa.Table, wanted: pa.Table, columns: Sequence[str], budget: Budget) -> pa.Table:
         """Return the same as :meth:`FileIndex.find`, for a batch in memory.
 
         :param number: the number of the batch, which is the cache key of the hashes of ``table``
         :param table: the batch's rows
         :param wanted: the keys to look for, one column for each part of the key
         :param columns: the columns of the result
-        :param most: the maximum number of rows; the result is None if there are more
+        :param budget: the number of rows that may be found
         """
         hashes, places = self._sorted_hashes(number, table, tuple(wanted.column_names))
-        return _find_rows(hashes, places, lambda name: table[name], wanted, columns, most)
+        return _find_rows(hashes, places, lambda name: table[name], wanted, columns, budget)
 
-    def pairs(self, number: int, table: pa.Table, keys: Keys, most: int) -> Pairs | None:
+    def pairs(self, number: int, table: pa.Table, keys: Keys, budget: Budget) -> Pairs:
         """Return the same as :meth:`FileIndex.pairs`, for a batch in memory.
 
         :param number: the number of the batch, which is the cache key of the hashes of ``table``
         :param table: the batch's rows
         :param keys: the rows of the columns by which rows are looked up
-        :param most: the maximum number of pairs
-        :returns: the pairs; None if there are more than ``most``
+        :param budget: the number of pairs that may be found
+        :raises TooMuch: if there are more
         """
-        return _pairs(self._sorted_hashes(number, table, tuple(keys.rows.column_names)), lambda name: table[name], keys, most)
+        return _pairs(self._sorted_hashes(number, table, tuple(keys.rows.column_names)), lambda name: table[name], keys, budget)
 
     def _sorted_hashes(self, number: int, table: pa.Table, names: tuple[str, ...]) -> _SortedHashes:
         with self._lock:
@@ -314,19 +315,21 @@ memory_index = MemoryIndex()
 
 
 def _find_rows(
-    hashes: Hashes, places: Places, column: Callable[[str], pa.ChunkedArray], wanted: pa.Table, columns: Sequence[str], most: int
-) -> pa.Table | None:
-    matches = _places(hashes, places, column, wanted, most)
-    if matches is None:
-        return None
-    rows = pa.array(np.sort(matches[0]))
+    hashes: Hashes,
+    places: Places,
+    column: Callable[[str], pa.ChunkedArray],
+    wanted: pa.Table,
+    columns: Sequence[str],
+    budget: Budget,
+) -> pa.Table:
+    rows = pa.array(np.sort(_find_places(hashes, places, column, wanted, budget)))
     return pa.table([column(name).take(rows) for name in columns], names=list(columns))
 
 
-def _places(
-    hashes: Hashes, places: Places, column: Callable[[str], pa.ChunkedArray], wanted: pa.Table, most: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
-    """Return the places of the matching stored rows and of the wanted rows that they match, or None if there are too many."""
+def _find_places(
+    hashes: Hashes, places: Places, column: Callable[[str], pa.ChunkedArray], wanted: pa.Table, budget: Budget
+) -> npt.NDArray[np.int64]:
+    """Return the places of the stored rows that are equal to a wanted row."""
     looked_for = hash_rows(wanted)
     # Sorted, so that each search begins where the last one ended.
     order = np.argsort(looked_for)
@@ -334,8 +337,7 @@ def _places(
     first = np.searchsorted(hashes, ordered, side="left")
     counts = np.searchsorted(hashes, ordered, side="right") - first
     total = int(counts.sum())
-    if total > most:
-        return None
+    budget.require(total)
     ends = np.cumsum(counts)
     at = np.repeat(first - (ends - counts), counts) + np.arange(total)
     matches, asked = np.asarray(places[at], dtype=np.int64), np.repeat(order, counts)
@@ -343,16 +345,16 @@ def _places(
     for name in wanted.column_names:
         stored = column(name).take(pa.array(matches))
         same &= _compare_columns(stored, wanted[name].take(pa.array(asked)).cast(stored.type))
-    return matches[same], asked[same]
+    budget.spend(int(same.sum()))
+    return matches[same]
 
 
-def _pairs(hashed: _SortedHashes, column: Callable[[str], pa.ChunkedArray], keys: Keys, most: int) -> Pairs | None:
+def _pairs(hashed: _SortedHashes, column: Callable[[str], pa.ChunkedArray], keys: Keys, budget: Budget) -> Pairs:
     hashes, places = hashed
     first = np.searchsorted(hashes, keys.hashes, side="left")
     counts = (np.searchsorted(hashes, keys.hashes, side="right") - first)[keys.places]
     total = int(counts.sum())
-    if total > most:
-        return None
+    budget.require(total)
     ends = np.cumsum(counts)
     at = np.repeat(first[keys.places] - (ends - counts), counts) + np.arange(total)
     stored, asked = np.asarray(places[at], dtype=np.int64), np.repeat(np.arange(len(counts)), counts)
@@ -361,6 +363,7 @@ def _pairs(hashed: _SortedHashes, column: Callable[[str], pa.ChunkedArray], keys
         for name in keys.rows.column_names:
             wanted = keys.rows[name].take(pa.array(asked[part]))
             same[part] &= _compare_columns(column(name).take(pa.array(stored[part])).cast(wanted.type), wanted)
+    budget.spend(int(same.sum()))
     return Pairs(asked, stored, column) if same.all() else Pairs(asked[same], stored[same], column)
 
 

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
+from airflow_pipelines.engine.execution.context import Context, Mode
+from airflow_pipelines.engine.execution.outcome import Outcome, stage_schema, struct_of
+from airflow_pipelines.engine.execution.ways import Declined, TooMuch, first_accepted
 from airflow_pipelines.engine.operators.column_totals import ColumnTotals, united_totals
-from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.group_outputs import output_delta
 from airflow_pipelines.engine.operators.lookup_join.fetch import Delta, delta_of
 from airflow_pipelines.engine.operators.merged_groups import merged_groups
 from airflow_pipelines.engine.operators.operator import Operator
-from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
 from airflow_pipelines.engine.spark.failures import with_texts_of_names
 from airflow_pipelines.engine.state import Kept, StateSchema
 from airflow_pipelines.engine.trace import Trace
@@ -58,92 +59,149 @@ class AccumulateOperator(Operator[Aggregate]):
 
 
 def _evaluate(stage: Stage, node: Aggregate, context: Context, known: Trace, *, is_first: bool) -> Outcome:
-    """Return the delta of an aggregate and of its state.
-
-    One query returns the accumulators' change and the output row before and after it for every touched group, and the driver splits
-    the result. The change of very many groups is written to files first.
-    """
+    """Return the delta of an aggregate and of its state."""
     delta = delta_of(node.input, context)
-    rows, mode = delta.query, delta.mode
-    change = _group_sql(node, rows, unit_weights=context.gains(node.input.reads))
+    change = _group_sql(node, delta.query, unit_weights=context.gains(node.input.reads))
     # Without keys there is a change even without rows, but only before the first evaluation.
-    if change is None or (rows is None and not is_first):
+    if change is None or (delta.query is None and not is_first):
         return Outcome(Batch.empty(weighted(stage_schema(stage))))
     had_output = not is_first and (not node.keys or bool(known.batches))
-    # For few groups and few rows one query computes everything.
-    is_little = mode is Mode.SMALL and known.is_small(context.limits) and known.rows <= context.limits.tiny
-    parts = _rows_in_memory(node, delta, context)
-    batch = None
-    has_few_rows = sum(batch.rows for _, batches in parts for batch in batches) <= context.limits.tiny
-    if parts and not (is_little and has_few_rows and any(totals.needs_spark for totals, _ in parts)):
-        batch = united_totals(parts, known.schema, context)
-    if batch is None and not is_little:
-        if mode is Mode.LARGE and not known.batches and not had_output:
-            return _first(stage, node, change, known.schema, context)
-        batch = context.run(change, known.schema, mode, may_grow=True)
-    if batch is None:
-        merged = _merge_accumulators(node, change, known, context, mode)
-        return _split(stage, node, context.collect(_outputs(node, merged, had_output=had_output), mode), known.schema)
-    if batch.table is not None:
-        outcome = _in_driver(stage, node, batch, known, context, had_output=had_output)
-        if outcome is not None:
-            return outcome
-    batch = context.spill_if_large(batch)
-    if batch.table is None or not batch.is_small(context.limits):
-        return _large(stage, node, batch, known, context, had_output=had_output)
-    # The batch that the query reads lives until the query has run.
-    mode = Mode.SMALL if known.is_small(context.limits) else Mode.NARROW
-    merged = _merge_accumulators(node, f"SELECT * FROM {context.batch_views.table(batch)}", known, context, mode)
-    return _split(stage, node, context.collect(_outputs(node, merged, had_output=had_output), mode), known.schema)
+    work = _Work(_Groups(stage, node, context, known, had_output), delta, change)
+    return first_accepted(work.add_up, work.query_at_once, work.query_first, work.query_change)
 
 
-def _rows_in_memory(node: Aggregate, delta: Delta, context: Context) -> Sequence[tuple[ColumnTotals, Sequence[Batch]]]:
-    """Return the totals that the driver can aggregate, each with its rows, or nothing if it cannot."""
-    if delta.joined is not None:
-        of_input = ColumnTotals.of_input(node)
-        return [] if of_input is None else [(of_input, [delta.joined])]
-    of_rows = ColumnTotals.of(node)
-    parts = ColumnTotals.of_parts(node) if of_rows is None else (of_rows,)
-    return [(totals, context.relations[totals.relation].delta) for totals in parts if totals.relation is not None]
+@dataclass(frozen=True)
+class _Work:
+    """The evaluation of one step: the change of the groups that the delta touches, and the outcome of this change.
 
-
-def _in_driver(stage: Stage, node: Aggregate, change: Batch, known: Trace, context: Context, *, had_output: bool) -> Outcome | None:
-    """Return the outcome for a change in memory, or None if the driver cannot compute it.
-
-    It can if the stored accumulators of the change's groups can be looked up and added to it.
+    :param groups: the groups
+    :param delta: the delta of the aggregate's input
+    :param change: the query for the change of the groups
     """
-    most = _STORED_TIMES * context.limits.most_groups(change.row_bytes)
-    groups = merged_groups(change, known.batches, [key.name for key in node.keys], _accumulators(node), most)
-    if groups is None:
-        return None
-    delta = output_delta(stage, node, groups, known.schema, context, had_output=had_output)
-    if delta is None:
-        return None
-    state = Batch.in_memory(known.schema, _drop_unchanged(node, change.to_arrow()))
-    return Outcome(Batch.in_memory(weighted(stage_schema(stage)), delta), {GROUPS: context.spill_if_large(state)})
+
+    groups: _Groups
+    delta: Delta
+    change: str
+
+    def add_up(self) -> Outcome:
+        """Aggregate rows in memory by Arrow."""
+        parts = self._rows_in_memory()
+        if not parts:
+            raise Declined("the rows or their values are not for Arrow")
+        has_few_rows = self.groups.context.is_few(batch for _, batches in parts for batch in batches)
+        if self._is_little and has_few_rows and any(totals.needs_spark for totals, _ in parts):
+            raise Declined("one query of Spark is enough")
+        return self.groups.apply(united_totals(parts, self.groups.known.schema, self.groups.context))
+
+    def query_at_once(self) -> Outcome:
+        """Compute the change and the output by one query, for few rows and few groups."""
+        if not self._is_little:
+            raise TooMuch("rows or groups for one query")
+        return self.groups.merge(self.change, Mode.SMALL)
+
+    def query_first(self) -> Outcome:
+        """Compute the state and the output by one query, for many rows where no group was stored before."""
+        if self.delta.mode is not Mode.LARGE or self.groups.known.batches or self.groups.had_output:
+            raise Declined("there are groups already, or few rows")
+        return self.groups.create(self.change)
+
+    def query_change(self) -> Outcome:
+        """Compute the change by a query, and then what follows from it."""
+        context = self.groups.context
+        return self.groups.apply(context.run(self.change, self.groups.known.schema, self.delta.mode, may_grow=True))
+
+    @functools.cached_property
+    def _is_little(self) -> bool:
+        known, context = self.groups.known, self.groups.context
+        return self.delta.mode is Mode.SMALL and known.in_memory and context.is_few(known.batches)
+
+    def _rows_in_memory(self) -> Sequence[tuple[ColumnTotals, Sequence[Batch]]]:
+        """Return the totals that the driver can aggregate, each with its rows, or nothing if it cannot."""
+        node, context = self.groups.node, self.groups.context
+        if self.delta.joined is not None:
+            of_input = ColumnTotals.of_input(node)
+            return [] if of_input is None else [(of_input, [self.delta.joined])]
+        of_rows = ColumnTotals.of(node)
+        parts = ColumnTotals.of_parts(node) if of_rows is None else (of_rows,)
+        return [(totals, context.relations[totals.relation].delta) for totals in parts if totals.relation is not None]
 
 
-def _first(stage: Stage, node: Aggregate, change: str, state_schema: StructType, context: Context) -> Outcome:
-    """Return the outcome of a large change to an empty state. One query computes the state and the output."""
-    shown = [(_SIGN, "int"), (_SHOWN, "boolean"), *((f"__c{at}", kind) for at, (_, kind) in enumerate(stage.columns))]
-    schema = StructType([*state_schema.fields, *struct_of(tuple(shown)).fields])
-    wide = context.evaluate(_new_output_sql(node, change), schema)
-    if wide.table is not None or wide.store is None:
-        return _split(stage, node, wide.to_arrow(), state_schema)
-    # The state's batch shares the files and does not read their other columns.
-    state = Batch.in_files(state_schema, wide.rows, wide.files, wide.store, wide.insert_only)
-    columns = ", ".join(f"__c{at} AS {quote(name)}" for at, (name, _) in enumerate(stage.columns))
-    output = f"SELECT {columns}, CAST(1 AS BIGINT) AS {WEIGHT} FROM {context.batch_views.table(wide)} WHERE {_SHOWN}"
-    return replace(context.emit(stage, output, Mode.LARGE, consolidated=True), states={GROUPS: state})
+@dataclass(frozen=True, slots=True)
+class _Groups:
+    """The stored groups of an aggregate, and the outcomes of their changes.
 
+    :param known: the stored accumulators
+    :param had_output: True if the groups were shown before
+    """
 
-def _large(stage: Stage, node: Aggregate, change: Batch, known: Trace, context: Context, *, had_output: bool) -> Outcome:
-    """Return the outcome for a change of very many groups, which becomes the gain of the state."""
-    merged = _merge_accumulators(node, f"SELECT * FROM {context.batch_views.table(change)}", known, context, Mode.LARGE)
-    columns = [f"__c{at} AS {quote(name)}" for at, (name, _) in enumerate(stage.columns)]
-    query = _outputs(node, merged, had_output=had_output)
-    shown = f"SELECT {', '.join([*columns, f'CAST({_SIGN} AS BIGINT) AS {WEIGHT}'])} FROM ({query}) WHERE {_SHOWN}"
-    return replace(context.emit(stage, shown, Mode.LARGE), states={GROUPS: change})
+    stage: Stage
+    node: Aggregate
+    context: Context
+    known: Trace
+    had_output: bool
+
+    def apply(self, change: Batch) -> Outcome:
+        """Return the outcome of a change.
+
+        :param change: what is added to the accumulators of each group
+        """
+        return first_accepted(lambda: self._add_in_driver(change), lambda: self._add_few(change), lambda: self._add_many(change))
+
+    def merge(self, change: str, mode: Mode) -> Outcome:
+        """Return the outcome of a change by one query over it and the stored groups.
+
+        :param change: the query for the change
+        :param mode: the mode in which the query runs
+        """
+        merged = _merge_accumulators(self.node, change, self.known, self.context, mode)
+        wide = self.context.collect(_outputs(self.node, merged, had_output=self.had_output), mode)
+        return _split(self.stage, self.node, wide, self.known.schema)
+
+    def create(self, change: str) -> Outcome:
+        """Return the outcome of a large change where nothing is stored. One query computes the state and the output.
+
+        :param change: the query for the change
+        """
+        stage, node, context, state_schema = self.stage, self.node, self.context, self.known.schema
+        shown = [(_SIGN, "int"), (_SHOWN, "boolean"), *((f"__c{at}", kind) for at, (_, kind) in enumerate(stage.columns))]
+        schema = StructType([*state_schema.fields, *struct_of(tuple(shown)).fields])
+        wide = context.evaluate(_new_output_sql(node, change), schema)
+        if wide.table is not None or wide.store is None:
+            return _split(stage, node, wide.to_arrow(), state_schema)
+        # The state's batch shares the files and does not read their other columns.
+        state = Batch.in_files(state_schema, wide.rows, wide.files, wide.store, wide.insert_only)
+        columns = ", ".join(f"__c{at} AS {quote(name)}" for at, (name, _) in enumerate(stage.columns))
+        output = f"SELECT {columns}, CAST(1 AS BIGINT) AS {WEIGHT} FROM {context.batch_views.table(wide)} WHERE {_SHOWN}"
+        return replace(context.emit(stage, output, Mode.LARGE, consolidated=True), states={GROUPS: state})
+
+    def _add_in_driver(self, change: Batch) -> Outcome:
+        """Look up the stored accumulators of the groups, and add the change to them, by Arrow."""
+        if change.table is None:
+            raise TooMuch("the change is in files")
+        stage, node, context, schema = self.stage, self.node, self.context, self.known.schema
+        most = _STORED_TIMES * context.limits.most_groups(change.row_bytes)
+        groups = merged_groups(change, self.known.batches, [key.name for key in node.keys], _accumulators(node), most)
+        delta = output_delta(stage, node, groups, schema, context, had_output=self.had_output)
+        state = Batch.in_memory(schema, _drop_unchanged(node, change.to_arrow()))
+        return Outcome(Batch.in_memory(weighted(stage_schema(stage)), delta), {GROUPS: context.spill_if_large(state)})
+
+    def _add_few(self, change: Batch) -> Outcome:
+        """Add a change of few groups to them by one query."""
+        if change.table is None or not change.is_small(self.context.limits):
+            raise TooMuch("many groups change")
+        # The batch that the query reads lives until the query has run.
+        mode = Mode.SMALL if self.known.is_small(self.context.limits) else Mode.NARROW
+        return self.merge(f"SELECT * FROM {self.context.batch_views.table(change)}", mode)
+
+    def _add_many(self, change: Batch) -> Outcome:
+        """Add a change of very many groups, which becomes the gain of the state."""
+        context, change = self.context, self.context.spill_if_large(change)
+        rows = f"SELECT * FROM {context.batch_views.table(change)}"
+        merged = _merge_accumulators(self.node, rows, self.known, context, Mode.LARGE)
+        columns = [f"__c{at} AS {quote(name)}" for at, (name, _) in enumerate(self.stage.columns)]
+        query = _outputs(self.node, merged, had_output=self.had_output)
+        shown = f"SELECT {', '.join([*columns, f'CAST({_SIGN} AS BIGINT) AS {WEIGHT}'])} FROM ({query}) WHERE {_SHOWN}"
+        return replace(context.emit(self.stage, shown, Mode.LARGE), states={GROUPS: change})
 
 
 def _group_sql(node: Aggregate, rows: str | None, *, unit_weights: bool) -> str | None:

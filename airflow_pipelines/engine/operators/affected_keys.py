@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -10,12 +12,13 @@ from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.batch_views import consolidated_sql, empty_sql, expanded_sql
-from airflow_pipelines.engine.operators.context import Context, Mode
+from airflow_pipelines.engine.execution.context import Context, Mode
+from airflow_pipelines.engine.execution.outcome import TOUCHES_MOST, Outcome, stage_schema, struct_of
+from airflow_pipelines.engine.execution.ways import Declined, TooMuch, first_accepted
 from airflow_pipelines.engine.operators.full import subtract_stored
 from airflow_pipelines.engine.operators.lookup_join.fetch import delta_of
 from airflow_pipelines.engine.operators.lookup_join.matching import matching_batch, wanted_of
 from airflow_pipelines.engine.operators.operator import Operator
-from airflow_pipelines.engine.operators.result import TOUCHES_MOST, Outcome, stage_schema, struct_of
 from airflow_pipelines.engine.operators.session_changes import change_of_sessions
 from airflow_pipelines.engine.state import Kept
 from airflow_pipelines.engine.trace import Trace
@@ -43,10 +46,24 @@ def _evaluate(stage: Stage, node: AffectedKeys, context: Context, stored: Trace 
     """
     if not node.key_types:
         return _recompute(stage, node, context, stored if stored is not None else Trace(weighted(stage_schema(stage))))
-    if node.session_totals is not None and not node.remembered:
-        change = change_of_sessions(node.sources[0].node, node.session_totals, weighted(stage_schema(stage)), context)
-        if change is not None:
-            return Outcome(context.spill_if_large(change), consolidated=True)
+    return first_accepted(
+        lambda: _change_sessions(stage, node, context),
+        lambda: _compute_every_key(stage, node, context, stored),
+        lambda: _fetch_and_compute(stage, node, context),
+        lambda: _touched_keys(stage, node, context),
+    )
+
+
+def _change_sessions(stage: Stage, node: AffectedKeys, context: Context) -> Outcome:
+    """Return the delta of totals by session, computed in the driver."""
+    if node.session_totals is None or node.remembered:
+        raise Declined("not totals by session")
+    change = change_of_sessions(node.sources[0].node, node.session_totals, weighted(stage_schema(stage)), context)
+    return Outcome(context.spill_if_large(change), consolidated=True)
+
+
+def _compute_every_key(stage: Stage, node: AffectedKeys, context: Context, stored: Trace | None) -> Outcome:
+    """Return the delta for all keys, where the step affects all or most of them."""
     changed = context.find_changed()
     mode = context.mode(stage.reads & changed, stage.reads)
     if all(not context.relations[name].before.batches for name in stage.reads):
@@ -57,12 +74,7 @@ def _evaluate(stage: Stage, node: AffectedKeys, context: Context, stored: Trace 
     if mode is Mode.LARGE and context.touches_most(stage.reads):
         every = _every_key(stage, node, context, mode, stored)
         return replace(every, strategy=f"{node.shape.value} by recomputing", reason=TOUCHES_MOST)
-    if mode is Mode.NARROW or (mode is Mode.SMALL and not context.is_tiny(stage.reads)):
-        outcome = _fetch_and_compute(stage, node, context)
-        if outcome is not None:
-            return outcome
-        mode = Mode.SMALL if mode is Mode.SMALL else Mode.LARGE
-    return _touched_keys(stage, node, context, mode)
+    raise Declined("few keys are affected")
 
 
 def _recompute(stage: Stage, node: AffectedKeys, context: Context, stored: Trace) -> Outcome:
@@ -87,9 +99,11 @@ def _every_key(stage: Stage, node: AffectedKeys, context: Context, mode: Mode, s
     return _subtract(stage, now, _weighted_sql(before), context, mode)
 
 
-def _touched_keys(stage: Stage, node: AffectedKeys, context: Context, mode: Mode) -> Outcome:
+def _touched_keys(stage: Stage, node: AffectedKeys, context: Context) -> Outcome:
     """Return the delta for the touched keys by reading the sources' rows of these keys wherever they are."""
-    printer, changed = context.printer(mode), context.find_changed()
+    changed = context.find_changed()
+    mode = Mode.SMALL if context.mode(stage.reads & changed, stage.reads) is Mode.SMALL else Mode.LARGE
+    printer = context.printer(mode)
     deltas = {source.alias: printer.delta(source.node, changed) for source in node.sources if source.keys}
     touched = _touched_sql(node, {alias: delta for alias, delta in deltas.items() if delta is not None}, context, mode)
     if touched is None:
@@ -110,31 +124,28 @@ def _touched_keys(stage: Stage, node: AffectedKeys, context: Context, mode: Mode
     return _subtract(stage, now, _weighted_sql(before), context, mode)
 
 
-def _fetch_and_compute(stage: Stage, node: AffectedKeys, context: Context) -> Outcome | None:
+def _fetch_and_compute(stage: Stage, node: AffectedKeys, context: Context) -> Outcome:
     """Fetch the rows of the touched keys from large sources, one scan each, and compute both versions in memory.
 
-    Return None if this turns out to be too much for memory.
+    :raises Declined: if the sources are tiny, or this turns out to be too much for memory
     """
+    mode = context.mode(stage.reads & context.find_changed(), stage.reads)
+    if mode is Mode.LARGE or (mode is Mode.SMALL and context.is_tiny(stage.reads)):
+        raise Declined("nothing has to be fetched, or too much")
     printer = context.printer(Mode.SMALL)
     sources = (*node.sources, _make_own_source(stage, node)) if node.remembered else node.sources
     large = [source for source in sources if context.mode(frozenset(), source.node.reads) is not Mode.SMALL]
     if any(not source.keys for source in large):
-        return None
+        raise Declined("a large source has no keys")
     schemas = {source.alias: weighted(context.schema(source.node)) for source in node.sources}
     deltas = _small_deltas(node, schemas, context)
-    if deltas is None:
-        return None
     touched = _touched_sql(node, deltas, context, Mode.SMALL)
     if touched is None:
         return Outcome(Batch.empty(weighted(stage_schema(stage))), consolidated=True)
     key_rows = context.collect_bounded(f"SELECT DISTINCT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({touched})", Mode.SMALL)
-    if key_rows is None:
-        return None
     keys = Batch.in_memory(_key_schema(node), key_rows)
     touched = f"SELECT * FROM {context.batch_views.table(keys)}"
     fetched = _fetch_sources(node, sources, large, key_rows, touched, context)
-    if fetched is None:
-        return None
     now = _answer(node, _near_contents(node, fetched, deltas, touched, context))
     if not node.remembered:
         before = _answer(node, _near_contents(node, fetched, {}, touched, context))
@@ -147,23 +158,21 @@ def _fetch_and_compute(stage: Stage, node: AffectedKeys, context: Context) -> Ou
 
 def _fetch_sources(
     node: AffectedKeys, sources: Sequence[KeyedSource], large: Sequence[KeyedSource], keys: pa.Table, touched: str, context: Context
-) -> dict[str, _Fetched] | None:
+) -> dict[str, _Fetched]:
     """Return the earlier rows of the touched keys, by alias, of sources better fetched than read whole.
 
-    Return None if they are too many.
+    :raises TooMuch: if they are too many
     """
-    fetched = {}
-    for source in large:
-        schema = weighted(context.schema(source.node))
-        near = _look_up(node, source, keys, context) or _scan(node, source, touched, schema, context)
-        if near is None:
-            return None
-        fetched[source.alias] = near
+    fetched = {
+        source.alias: first_accepted(
+            functools.partial(_look_up, node, source, keys, context), functools.partial(_scan, node, source, touched, context)
+        )
+        for source in large
+    }
     for source in sources:
         if source.keys and source.alias not in fetched and not context.is_tiny(source.node.reads):
-            rows = _look_up(node, source, keys, context)
-            if rows is not None:
-                fetched[source.alias] = rows
+            with contextlib.suppress(Declined):
+                fetched[source.alias] = _look_up(node, source, keys, context)
     return fetched
 
 
@@ -190,16 +199,19 @@ def _near_contents(
     return {source.alias: rows[source.alias] for source in node.sources}
 
 
-def _small_deltas(node: AffectedKeys, schemas: Mapping[str, StructType], context: Context) -> dict[str, str] | None:
-    """Return queries over memory for the sources' deltas, by alias, or None if one is too large for memory."""
+def _small_deltas(node: AffectedKeys, schemas: Mapping[str, StructType], context: Context) -> dict[str, str]:
+    """Return queries over memory for the sources' deltas, by alias.
+
+    :raises TooMuch: if one is too large for memory
+    """
     deltas = {}
     for source in node.sources:
         delta = delta_of(source.node, context)
         query = delta.query
         if query is not None and delta.mode is not Mode.SMALL:
-            table = None if delta.mode is Mode.LARGE else context.collect_bounded(query, delta.mode)
-            if table is None:
-                return None
+            if delta.mode is Mode.LARGE:
+                raise TooMuch("a large delta")
+            table = context.collect_bounded(query, delta.mode)
             batch = context.pinned[query] = Batch.in_memory(schemas[source.alias], table)
             query = f"SELECT * FROM {context.batch_views.table(batch)}"
         if query is not None:
@@ -221,34 +233,36 @@ class _Fetched:
     batch: Batch
 
 
-def _look_up(node: AffectedKeys, source: KeyedSource, keys: pa.Table, context: Context) -> _Fetched | None:
-    """Return the earlier rows of a source for the touched keys, perhaps with others, or None if a scan is needed to find them."""
+def _look_up(node: AffectedKeys, source: KeyedSource, keys: pa.Table, context: Context) -> _Fetched:
+    """Return the earlier rows of a source for the touched keys, perhaps with others.
+
+    :raises Declined: if a scan is needed to find them
+    """
     values = [keys[f"{_KEY}{at}"] for at in range(len(source.keys))]
     wanted = wanted_of(source.lookup, node.key_types, values, context.relations)
     if source.lookup is None or wanted is None:
-        return None
+        raise Declined("no part of the key can be looked up")
     before = context.relations[wanted.relation].before
     batch = matching_batch(before.batches, before.schema, wanted.rows, context.limits, source.lookup.reads)
-    if batch is None:
-        return None
     if not batch.rows:
         return _Fetched(None, True, batch)
     context.pinned[f"looked up {batch.number}"] = batch
     return _Fetched(context.over(wanted.relation, batch).contents(source.node, Version.BEFORE), batch.insert_only, batch)
 
 
-def _scan(node: AffectedKeys, source: KeyedSource, touched: str, schema: StructType, context: Context) -> _Fetched | None:
-    """Return the earlier rows of a source for the touched keys, or None if they are too many for memory."""
+def _scan(node: AffectedKeys, source: KeyedSource, touched: str, context: Context) -> _Fetched:
+    """Return the earlier rows of a source for the touched keys.
+
+    :raises TooMuch: if they are too many for memory
+    """
+    schema = weighted(context.schema(source.node))
     contents = context.printer(Mode.NARROW).contents(source.node, Version.BEFORE)
     if contents is None:
         return _Fetched(None, True, Batch.empty(schema))
     rows = _restrict_sql(node, source, contents, touched, broadcast=True)
     if not all(context.relations[name].before.insert_only for name in source.node.reads):
         rows = consolidated_sql(Trace(schema), f"({rows})")
-    table = context.collect_bounded(rows, Mode.NARROW)
-    if table is None:
-        return None
-    batch = Batch.in_memory(schema, table)
+    batch = Batch.in_memory(schema, context.collect_bounded(rows, Mode.NARROW))
     return _Fetched(f"SELECT * FROM {context.batch_views.table(batch)}" if batch.rows else None, batch.insert_only, batch)
 
 

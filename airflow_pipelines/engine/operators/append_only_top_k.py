@@ -9,16 +9,13 @@ from dataclasses import replace
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.batch_views import expanded_sql
-from airflow_pipelines.engine.operators.context import Context, Mode
+from airflow_pipelines.engine.execution.context import Context, Mode
+from airflow_pipelines.engine.execution.outcome import Outcome, stage_schema
+from airflow_pipelines.engine.execution.ways import Declined, TooMuch, first_accepted
 from airflow_pipelines.engine.operators.lookup_join.fetch import delta_of
-from airflow_pipelines.engine.operators.lookup_join.matching import (
-    distinct_rows,
-    matching_batch,
-    same_kind,
-)
+from airflow_pipelines.engine.operators.lookup_join.matching import distinct_rows, matching_batch, same_kind
 from airflow_pipelines.engine.operators.new_first_rows import change_of_first_rows
 from airflow_pipelines.engine.operators.operator import Operator
-from airflow_pipelines.engine.operators.result import Outcome, stage_schema
 from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.engine.state import Kept
 from airflow_pipelines.engine.trace import Trace
@@ -44,27 +41,45 @@ def _evaluate(stage: Stage, node: AppendOnlyTopK, context: Context, stored: Trac
 
     :param stored: the stage's own contents before the step
     """
+    return first_accepted(
+        lambda: Outcome(context.spill_if_large(change_of_first_rows(node, stored, context)), consolidated=True),
+        lambda: _query(stage, node, context, stored),
+    )
+
+
+def _query(stage: Stage, node: AppendOnlyTopK, context: Context, stored: Trace) -> Outcome:
+    """Return the delta by a query that ranks the new rows among the stored ones."""
     schema = weighted(stage_schema(stage))
-    change = change_of_first_rows(node, stored, context)
-    if change is not None:
-        return Outcome(context.spill_if_large(change), consolidated=True)
     source = delta_of(node.source, context)
     delta, mode = source.query, source.mode
     if delta is None:
         return Outcome(Batch.empty(schema), consolidated=True)
     if not stored.batches:
         return _first(node, delta, Trace(schema), context, mode)
-    if mode is Mode.LARGE:
-        return _large(stage, node, delta, stored, context)
-    if mode is Mode.NARROW or stored.rows > context.limits.tiny:
-        rows = context.batch_bounded(delta, mode)
-        if rows is None:
-            return _large(stage, node, delta, stored, context)
-        # The batch that the query reads lives until the query has run.
-        delta = f"SELECT * FROM {context.batch_views.table(rows)}"
-        near = _look_up_stored(node, rows, stored, context)
-        stored, mode = (stored, Mode.NARROW) if near is None else (near, Mode.SMALL)
+    if mode is Mode.SMALL and context.is_few(stored.batches):
+        return _small(stage, node, delta, stored, context, Mode.SMALL)
+    return first_accepted(
+        lambda: _near(stage, node, delta, stored, context, mode), lambda: _large(stage, node, delta, stored, context)
+    )
+
+
+def _small(stage: Stage, node: AppendOnlyTopK, delta: str, stored: Trace, context: Context, mode: Mode) -> Outcome:
+    """Return the outcome for few new rows, by one query over them and the stored ones."""
+    schema = weighted(stage_schema(stage))
     return Outcome(context.run(_change(node, delta, stored, context, mode), schema, mode, may_grow=True), consolidated=True)
+
+
+def _near(stage: Stage, node: AppendOnlyTopK, delta: str, stored: Trace, context: Context, mode: Mode) -> Outcome:
+    """Return the outcome for few new rows among many stored ones, of which those with the same keys are looked up."""
+    if mode is Mode.LARGE:
+        raise TooMuch("many new rows")
+    rows = context.batch_bounded(delta, mode)
+    # The batch that the query reads lives until the query has run.
+    delta = f"SELECT * FROM {context.batch_views.table(rows)}"
+    return first_accepted(
+        lambda: _small(stage, node, delta, _look_up_stored(node, rows, stored, context), context, Mode.SMALL),
+        lambda: _small(stage, node, delta, stored, context, Mode.NARROW),
+    )
 
 
 def _first(node: AppendOnlyTopK, delta: str, empty: Trace, context: Context, mode: Mode) -> Outcome:
@@ -91,17 +106,20 @@ def _rank_sql(node: AppendOnlyTopK, delta: str, context: Context) -> str:
     return top_k_over(node, expanded_sql(Trace(weighted(context.schema(node.source))), f"({delta})", insert_only=unit_weights))
 
 
-def _look_up_stored(node: AppendOnlyTopK, rows: Batch, stored: Trace, context: Context) -> Trace | None:
-    """Return the stored rows for the keys of some rows, perhaps with others, or None if a scan is needed to find them."""
+def _look_up_stored(node: AppendOnlyTopK, rows: Batch, stored: Trace, context: Context) -> Trace:
+    """Return the stored rows for the keys of some rows, perhaps with others.
+
+    :raises Declined: if a scan is needed to find them
+    """
     types = {column.name: type_text(column.dataType) for column in stored.schema.fields}
     wanted = {}
     for column, kind in zip(node.key_columns, node.key_types, strict=False):
         if column is not None and same_kind(types[column], kind):
             wanted[column] = rows.to_arrow()[column]
     if not wanted:
-        return None
+        raise Declined("no part of the key is a stored column")
     batch = matching_batch(stored.batches, stored.schema, distinct_rows(wanted), context.limits)
-    return None if batch is None else replace(stored, batches=(batch,) if batch.rows else ())
+    return replace(stored, batches=(batch,) if batch.rows else ())
 
 
 def _change(node: AppendOnlyTopK, delta: str, stored: Trace, context: Context, mode: Mode) -> str:
@@ -152,5 +170,4 @@ def _find_stored(node: AppendOnlyTopK, delta: str, stored: Trace, context: Conte
 
 def _affects_most(node: AppendOnlyTopK, stored: Trace, context: Context) -> bool:
     """Return True if there are so many new rows that finding the affected stored rows costs more than reading all stored rows."""
-    changed = sum(batch.rows for name in node.source.reads for batch in context.relations[name].delta)
-    return changed > context.limits.most * stored.rows
+    return context.is_most(node.source.reads, stored.rows)

@@ -15,10 +15,11 @@ import pyarrow.compute as pc
 from pyspark.sql.types import StructField, StructType
 
 from airflow_pipelines.engine.batch import Batch
+from airflow_pipelines.engine.execution.context import Context
+from airflow_pipelines.engine.execution.row_values import needs_spark, row_values, windows_of
+from airflow_pipelines.engine.execution.ways import Budget, Declined
 from airflow_pipelines.engine.lookup.index import can_look_up
-from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.operators.gathered_groups import GatheredGroups
-from airflow_pipelines.engine.operators.row_values import needs_spark, row_values, windows_of
 from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.rows.arrow import ArrowColumn, cast_to_schema
 from airflow_pipelines.rows.expressions.time_windows import TimeWindows
@@ -125,49 +126,48 @@ class ColumnTotals:
         return cls(relation, columns, tuple(key.text for key in node.keys), tuple(totals))
 
 
-def column_totals(totals: ColumnTotals, batches: Sequence[Batch], schema: StructType, context: Context) -> Batch | None:
+def column_totals(totals: ColumnTotals, batches: Sequence[Batch], schema: StructType, context: Context) -> Batch:
     """Aggregate rows of an aggregate's input by group, and return what they add to its accumulators.
 
     :param totals: the totals to compute
     :param batches: the rows
     :param schema: the schema of the keys, accumulators and the weight
     :param context: the context that runs queries
-    :returns: the groups in memory; None if Arrow cannot group by a key, or if there are too many for one process
+    :returns: the groups in memory
+    :raises Declined: if Arrow cannot group by a key, or if there are too many for one process
     """
     return united_totals([(totals, batches)], schema, context)
 
 
-def united_totals(parts: Sequence[tuple[ColumnTotals, Sequence[Batch]]], schema: StructType, context: Context) -> Batch | None:
+def united_totals(parts: Sequence[tuple[ColumnTotals, Sequence[Batch]]], schema: StructType, context: Context) -> Batch:
     """Aggregate the rows of all parts of an aggregate's input by group, and return what they add to its accumulators.
 
     :param parts: the totals of each part, and its rows; all parts have the same keys and accumulators
     :param schema: see :func:`column_totals`
     :param context: see :func:`column_totals`
     :returns: see :func:`column_totals`
+    :raises Declined: see :func:`column_totals`
     """
     target = arrow_schema(schema)
-    if sum(batch.rows for _, batches in parts for batch in batches) > context.limits.added_up_rows:
-        return None
+    rows = sum(batch.rows for _, batches in parts for batch in batches)
+    Budget(context.limits.read_rows).require(rows)
     (totals, _), *_ = parts
     if not all(_can_group(target.field(at).type) for at in range(len(totals.keys))):
-        return None
+        raise Declined("Arrow does not group by the type of a key as Spark does")
 
     def merge(tables: Sequence[pa.Table]) -> pa.Table:
         return tables[0] if len(tables) == 1 else merge_groupable(pa.concat_tables(tables), _merges(totals))
 
-    gathered = GatheredGroups(merge, sum(batch.rows for _, batches in parts for batch in batches), context.limits)
+    gathered = GatheredGroups(merge, rows, context.limits)
     for part, batches in parts:
         for added in _totals_of_rows(part, batches, target, context) if batches else ():
-            if added is None or not gathered.add(added.groups, added.rows):
-                return None
+            gathered.add(added.groups, added.rows)
     groups = gathered.result()
-    if groups is None:
-        return None
     keys = [
         _rebuild_struct([groups[name] for name in _parts_of(at, kind)], kind) for at, kind in enumerate(_key_types(totals, target))
     ]
-    columns_found = [*keys, *(groups[name] for name in target.names[len(totals.keys) :])]
-    return Batch.in_memory(schema, pa.table(columns_found, names=target.names))
+    columns = [*keys, *(groups[name] for name in target.names[len(totals.keys) :])]
+    return Batch.in_memory(schema, pa.table(columns, names=target.names))
 
 
 def _merges(totals: ColumnTotals) -> Mapping[str, Merge]:
@@ -182,30 +182,28 @@ class _Added:
     groups: pa.Table
 
 
-def _totals_of_rows(totals: ColumnTotals, batches: Sequence[Batch], target: pa.Schema, context: Context) -> Iterator[_Added | None]:
-    """Yield the groups of rows, some rows at a time, with flattened keys; None if there are too many rows."""
+def _totals_of_rows(totals: ColumnTotals, batches: Sequence[Batch], target: pa.Schema, context: Context) -> Iterator[_Added]:
+    """Yield the groups of rows, some rows at a time, with flattened keys.
+
+    :raises Declined: if there are too many rows
+    """
     columns = {name: totals.columns[name] for name in columns_in(totals.texts, totals.columns)}
     types = {field.name: field.dataType for field in batches[0].schema.fields}
     kinds = StructType([StructField(name, types[column]) for name, column in columns.items()])
     for part in _parts(batches, columns):
         units = _split_to_units(part, max(2 * part.num_rows, context.limits.fan_out))
-        groups = None if units is None else _groups_of_rows(units, kinds, totals, target, context)
-        if groups is None:
-            yield None
-            return
-        yield _Added(part.num_rows, groups)
+        yield _Added(part.num_rows, _groups_of_rows(units, kinds, totals, target, context))
 
 
-def _groups_of_rows(
-    units: pa.Table, kinds: StructType, totals: ColumnTotals, target: pa.Schema, context: Context
-) -> pa.Table | None:
-    """Return the groups of some rows, with flattened keys, or None if there are too many for one process."""
+def _groups_of_rows(units: pa.Table, kinds: StructType, totals: ColumnTotals, target: pa.Schema, context: Context) -> pa.Table:
+    """Return the groups of some rows, with flattened keys.
+
+    :raises Declined: if there are too many for one process
+    """
     paned = _Paned.of(units, totals)
     if paned is not None:
         return _groups_of_panes(paned, units, kinds, totals, target, context)
     values = row_values(units.drop_columns([WEIGHT]), kinds, totals.texts, context)
-    if values is None:
-        return None
     weights = units[WEIGHT] if values.rows is None else units[WEIGHT].take(values.rows)
     return totals_by_group(values.columns, weights, totals, target)
 
@@ -241,7 +239,7 @@ class _Paned:
 
 def _groups_of_panes(
     paned: _Paned, units: pa.Table, kinds: StructType, totals: ColumnTotals, target: pa.Schema, context: Context
-) -> pa.Table | None:
+) -> pa.Table:
     """Return the result of :func:`_groups_of_rows` for a key of time windows.
 
     Rows are grouped before they are put into windows, because each row is in several.
@@ -253,16 +251,15 @@ def _groups_of_panes(
         units, panes = units.filter(there), panes.filter(there)
     text = totals.keys[paned.at]
     values = row_values(units.drop_columns([WEIGHT]), kinds, [other for other in totals.texts if other != text], context)
-    if values is None or values.rows is not None:
-        return None
+    if values.rows is not None:
+        raise Declined("another value gives several values for a row")
     by_pane = target.set(paned.at, pa.field(target.names[paned.at], panes.type))
     groups = totals_by_group({**values.columns, text: panes}, units[WEIGHT], totals, by_pane)
     (name,) = _parts_of(paned.at, panes.type)
-    pane_windows = None
-    if windows.overlapping * groups.num_rows <= context.limits.added_up_rows:
-        pane_windows = windows.of_rows(groups[name])
+    Budget(context.limits.read_rows).require(windows.overlapping * groups.num_rows)
+    pane_windows = windows.of_rows(groups[name])
     if pane_windows is None:
-        return None
+        raise Declined("Arrow does not compute windows of such a time")
     kind = target.field(paned.at).type
     in_windows = groups.take(pa.array(pane_windows.rows))
     parts = dict(zip(_parts_of(paned.at, kind), _flatten(pane_windows.windows.cast(kind), kind), strict=True))
@@ -298,15 +295,17 @@ def _parts(batches: Sequence[Batch], columns: Mapping[str, str]) -> Iterator[pa.
             yield pa.table([*(part[column] for column in columns.values()), part[WEIGHT]], names=[*columns, WEIGHT])
 
 
-def _split_to_units(rows: pa.Table, most: int) -> pa.Table | None:
-    """Return each row as often as it is inserted or deleted, with the weights 1 and -1, or None if these are more than a limit."""
+def _split_to_units(rows: pa.Table, most: int) -> pa.Table:
+    """Return each row as often as it is inserted or deleted, with the weights 1 and -1.
+
+    :raises TooMuch: if these are more than ``most``
+    """
     weights = rows[WEIGHT].to_numpy()
     counts = np.abs(weights)
     total = int(counts.sum())
     if total == rows.num_rows and (not len(counts) or counts.max() == 1):
         return rows
-    if total > most:
-        return None
+    Budget(most).require(total)
     repeated = rows.take(pa.array(np.repeat(np.arange(rows.num_rows), counts)))
     return repeated.set_column(rows.num_columns - 1, WEIGHT, pa.array(np.repeat(np.sign(weights), counts)))
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.batch_views import consolidated_sql
-from airflow_pipelines.engine.operators.context import Context, Mode
+from airflow_pipelines.engine.execution.context import Context, Mode
+from airflow_pipelines.engine.execution.outcome import Outcome, stage_schema
 from airflow_pipelines.engine.operators.operator import Operator
-from airflow_pipelines.engine.operators.result import Outcome, stage_schema
 from airflow_pipelines.engine.state import Kept
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.names import quote

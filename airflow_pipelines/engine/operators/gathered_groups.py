@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
+from airflow_pipelines.engine.execution.ways import Declined, TooMuch
 from airflow_pipelines.engine.limits import Limits
 
 _SURE = 10
@@ -28,30 +29,33 @@ class GatheredGroups:
         """
         self._merged, self._rows, self._limits = merged, rows, limits
         self._found: pa.Table | None = None
-        self._has_room = True
         self._new: list[pa.Table] = []
         self._new_bytes = 0
         self._read = self._read_before = 0
 
-    def add(self, part: pa.Table, rows: int) -> bool:
+    def add(self, part: pa.Table, rows: int) -> None:
         """Add the groups of more rows.
 
         :param part: the groups
         :param rows: the number of the rows
-        :returns: True if there is room for them, and for those that are still to come
+        :raises TooMuch: if there is no room for them, or for those that are still to come
         """
         self._new.append(part)
         self._new_bytes += part.nbytes
         self._read += rows
-        if 2 * self._new_bytes >= self._limits.grouped_bytes:
+        if 2 * self._new_bytes >= self._limits.driver_bytes:
             self._merge()
-        return self._has_room
 
-    def result(self) -> pa.Table | None:
-        """Return all groups, or None for no rows and for too many groups."""
+    def result(self) -> pa.Table:
+        """Return all groups.
+
+        :raises Declined: if there were no rows, or there are too many groups
+        """
         if self._new:
             self._merge()
-        return self._found if self._has_room else None
+        if self._found is None:
+            raise Declined("there are no rows")
+        return self._found
 
     def _merge(self) -> None:
         """Merge the new groups with the previous ones, and check that all groups have room."""
@@ -61,4 +65,5 @@ class GatheredGroups:
         added, read = groups.num_rows - before, self._read - self._read_before
         expected = groups.num_rows + added * (self._rows - self._read) // max(1, read)
         self._found, self._new, self._new_bytes, self._read_before = groups, [], 0, self._read
-        self._has_room &= groups.num_rows <= most and (_SURE * groups.num_rows <= most or expected <= most)
+        if groups.num_rows > most or (_SURE * groups.num_rows > most and expected > most):
+            raise TooMuch(f"more than {most} groups")

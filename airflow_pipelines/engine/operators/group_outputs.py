@@ -12,9 +12,11 @@ import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.batch import Batch, weighted
-from airflow_pipelines.engine.operators.context import Context, Mode
+from airflow_pipelines.engine.execution.context import Context
+from airflow_pipelines.engine.execution.outcome import stage_schema
+from airflow_pipelines.engine.execution.row_queries import RowQuery, compute_values
+from airflow_pipelines.engine.execution.ways import Declined
 from airflow_pipelines.engine.operators.merged_groups import MergedGroups
-from airflow_pipelines.engine.operators.result import stage_schema
 from airflow_pipelines.engine.spark.arrow_frames import arrow_schema, evaluable_type
 from airflow_pipelines.rows.arrow import ArrowColumn
 from airflow_pipelines.rows.expressions.columns import column_name, columns_read
@@ -30,7 +32,7 @@ _Places = npt.NDArray[np.int64]
 
 def output_delta(
     stage: Stage, node: Aggregate, groups: MergedGroups, state_schema: StructType, context: Context, *, had_output: bool
-) -> pa.Table | None:
+) -> pa.Table:
     """Return the delta of a stage's output when groups change. Equal rows may be both inserted and deleted.
 
     :param stage: the aggregate's stage
@@ -39,7 +41,8 @@ def output_delta(
     :param state_schema: the types of keys and accumulators
     :param context: the context that runs queries
     :param had_output: True if the groups were shown before
-    :returns: the stage's columns and the weight; None if a value does not fit its type, or if there is much for Spark to do
+    :returns: the stage's columns and the weight
+    :raises Declined: if a value does not fit its type, for which Spark raises an error, or there is much for Spark to do
     """
     versions = _versions(groups, state_schema, had_output=had_output)
     rows = versions.rows
@@ -49,11 +52,9 @@ def output_delta(
         values = [None if value is None else value.column(target.field(at).type) for at, value in enumerate(plain)]
     except pa.ArrowInvalid:
         # Spark raises an error that names the value, if it is shown.
-        return None
+        raise Declined("a value does not fit its type") from None
     if node.having is None and None not in values:
         return pa.table([*values, versions.signs], names=target.names)
-    if versions.rows.num_rows > context.limits.small_input:
-        return None
     judged = _evaluate_shown(node, [at for at, column in enumerate(values) if column is None], versions, state_schema, context)
     columns = [judged[f"__c{at}"] if column is None else column for at, column in enumerate(values)]
     return pa.table([*columns, versions.signs], names=target.names).filter(judged[_SHOWN])
@@ -172,17 +173,17 @@ def _evaluate_shown(node: Aggregate, items: Sequence[int], versions: _Versions, 
     shown_texts = [*texts.values(), *([node.having] if node.having else [])]
     calls = _find_calls_read(node.calls, shown_texts)
     names = {*columns_in([*shown_texts, *calls.values()], schema.names)} - {WEIGHT}
-    read = StructType([field for field in schema.fields if field.name in names])
-    ones = pa.array(np.ones(versions.rows.num_rows, np.int64))
-    table = versions.rows.select([column.name for column in read.fields]).append_column(WEIGHT, ones)
-    batch = Batch.in_memory(weighted(read), table)
     values = "".join(f", {value} AS {name}" for name, value in calls.items())
-    groups = f"SELECT *{values} FROM {context.batch_views.table(batch)}"
     condition = f"CASE WHEN {node.having} THEN TRUE ELSE FALSE END" if node.having else "TRUE"
     # An expression is evaluated only for groups that are shown: it may fail for others.
     shown = "".join(f", CASE WHEN {_SHOWN} THEN {text} END AS __c{at}" for at, text in texts.items())
-    # One task returns them in the order of the versions.
-    return context.collect(f"SELECT {_SHOWN}{shown} FROM (SELECT *, {condition} AS {_SHOWN} FROM ({groups}))", Mode.SMALL)
+
+    def query(batch: Batch) -> str:
+        groups = f"SELECT *{values} FROM {context.batch_views.table(batch)}"
+        return f"SELECT {_SHOWN}{shown}, {WEIGHT} FROM (SELECT *, {condition} AS {_SHOWN} FROM ({groups}))"
+
+    rows = versions.rows.select([name for name in versions.rows.column_names if name in names])
+    return compute_values(RowQuery(query, schema), rows, context).columns
 
 
 def _find_calls_read(calls: Sequence[Call], texts: Sequence[str]) -> Mapping[str, str]:

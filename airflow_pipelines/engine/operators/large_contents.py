@@ -11,17 +11,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from cachetools import LRUCache
 
 from airflow_pipelines.engine.batch import Batch
+from airflow_pipelines.engine.execution.context import Context
+from airflow_pipelines.engine.execution.ways import Budget, Declined, TooMuch, accepted, first_accepted
 from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.lookup.index import file_index
 from airflow_pipelines.engine.lookup.merge_on_read import SplitChanges, merge_on_read, merge_split, split_changes
-from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.operators.lookup_join.matching import distinct_rows
 from airflow_pipelines.engine.operators.matching_rows import indexed_columns, matching_rows
 from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
@@ -64,14 +66,11 @@ class LargeContents:
         few = changed <= min(context.limits.merged_on_read, stored)
         if trace.insert_only or not few or not trace.adds_up_weights_only or not trace.columns:
             return None
-        if changed <= context.limits.small_rows and can_group(arrow_schema(trace.schema)):
-            changes = self._find_changed(trace, files, others, key, context)
-            if changes is not None:
-                return _without_changed(trace, files, changes, context)
-        mixed = [batch for batch in trace.batches if not batch.insert_only]
-        if changed <= context.limits.small_rows and all(batch.table is not None for batch in mixed):
-            return merge_split(trace, key, self._split_deletions(trace, key, context), context.batch_views)
-        return merge_on_read(trace, key, context.batch_views)
+        return first_accepted(
+            lambda: self._without_changed(trace, files, others, key, context),
+            lambda: self._merge_split(trace, changed, key, context),
+            lambda: merge_on_read(trace, key, context.batch_views),
+        )
 
     def forget(self) -> None:
         """Release all batches."""
@@ -79,8 +78,23 @@ class LargeContents:
             self._known.clear()
             self._splits.clear()
 
-    def _split_deletions(self, trace: Trace, key: Sequence[str], context: Context) -> SplitChanges:
-        """Return the batches in memory that have deletions, split."""
+    def _without_changed(
+        self, trace: Trace, files: Sequence[Batch], others: Sequence[Batch], key: Sequence[str], context: Context
+    ) -> str:
+        """Return a query for the rows of the files without the changed ones, which are looked up."""
+        Budget(context.limits.small_rows).require(sum(batch.rows for batch in others))
+        if not can_group(arrow_schema(trace.schema)):
+            raise Declined("Arrow does not group rows of these types")
+        return _without_changed(trace, files, self._find_changed(trace, files, others, key, context), context)
+
+    def _merge_split(self, trace: Trace, changed: int, key: Sequence[str], context: Context) -> str:
+        """Return a query that merges the batches on read, with the deletions of batches in memory split off.
+
+        :param changed: the number of rows in small batches
+        """
+        Budget(context.limits.small_rows).require(changed)
+        if any(batch.table is None for batch in trace.batches if not batch.insert_only):
+            raise Declined("deletions are in files")
         numbers = tuple(batch.number for batch in trace.batches)
         with self._lock:
             known = self._splits.get(numbers)
@@ -89,28 +103,26 @@ class LargeContents:
             with self._lock:
                 # Prefer another thread's result: only cached batches live until the query has been planned.
                 known = self._splits.setdefault(numbers, known)
-        return known
+        return merge_split(trace, key, known, context.batch_views)
 
     def _find_changed(
         self, trace: Trace, files: Sequence[Batch], others: Sequence[Batch], key: Sequence[str], context: Context
-    ) -> _Changed | None:
-        """Return the changed rows, or None if looking them up would take long, or they are too many."""
+    ) -> _Changed:
+        """Return the changed rows.
+
+        :raises Declined: if looking them up would take long, or they are too many
+        """
         numbers = tuple(batch.number for batch in trace.batches)
         with self._lock:
-            if numbers in self._known:
-                return self._known[numbers]
-        arrow = arrow_schema(trace.schema)
-        columns = [arrow.field(name) for name in trace.keys]
-        names = pa.schema(sorted(columns, key=lambda column: (column.name not in key, _is_long(column.type))))
-        context = replace(context, limits=replace(context.limits, indexed=len(key) or _INDEXED))
-        if sum(batch.rows for batch in files) > context.limits.indexed_at_once and not _has_index(
-            trace, files, names, context.limits
-        ):
-            return None
-        changes = _look_up(trace, others, names.names, context)
-        with self._lock:
-            # Prefer another thread's result: only cached batches live until the query has been planned.
-            return self._known.setdefault(numbers, changes)
+            is_known, changes = numbers in self._known, self._known.get(numbers)
+        if not is_known:
+            changes = accepted(lambda: _look_up(trace, files, others, key, context))
+            with self._lock:
+                # Prefer another thread's result: only cached batches live until the query has been planned.
+                changes = self._known.setdefault(numbers, changes)
+        if changes is None:
+            raise TooMuch("rows to look up")
+        return changes
 
 
 def _without_changed(trace: Trace, files: Sequence[Batch], changed: _Changed, context: Context) -> str:
@@ -127,26 +139,37 @@ def _is_large(batch: Batch, limits: Limits) -> bool:
     return batch.table is None or not batch.is_small(limits)
 
 
-def _has_index(trace: Trace, files: Sequence[Batch], names: pa.Schema, limits: Limits) -> bool:
+def _has_index(trace: Trace, files: Sequence[Batch], indexed: Sequence[str]) -> bool:
     """Return True if there is an index over some files already.
 
     Building one takes seconds, and the memory of all the rows of a file.
     """
-    indexed, columns = indexed_columns(names, limits), [*trace.keys, *trace.merges]
+    columns = [*trace.keys, *trace.merges]
     return all(
         batch.store is not None and file_index(batch.store).has(file, indexed, columns) for batch in files for file in batch.files
     )
 
 
-def _look_up(trace: Trace, others: Sequence[Batch], names: Sequence[str], context: Context) -> _Changed | None:
+def _look_up(trace: Trace, files: Sequence[Batch], others: Sequence[Batch], key: Sequence[str], context: Context) -> _Changed:
+    """Return the changed rows.
+
+    :raises TooMuch: if looking them up would take long, or they are too many
+    """
+    arrow = arrow_schema(trace.schema)
+    columns = [arrow.field(name) for name in trace.keys]
+    names = pa.schema(sorted(columns, key=lambda column: (column.name not in key, _is_long(column.type))))
+    most = len(key) or _INDEXED
+    if sum(batch.rows for batch in files) > context.limits.indexed_rows and not _has_index(
+        trace, files, indexed_columns(names, most)
+    ):
+        raise TooMuch("rows without an index")
     rows = pa.concat_tables([batch.to_arrow() for batch in others])
     named = distinct_rows({name: rows[name] for name in trace.keys})
-    matches = matching_rows(trace, named, names, context)
+    matches = matching_rows(trace, named, names.names, context, most)
     matches = matches.filter(pc.greater(matches[WEIGHT], 0))
-    weights = matches[WEIGHT].to_pylist()
-    if sum(weights) > context.limits.fan_out:
-        return None
-    places = pa.array((at for at, weight in enumerate(weights) for _ in range(weight)), pa.int64())
+    weights = matches[WEIGHT].to_numpy()
+    Budget(context.limits.fan_out).require(int(weights.sum()))
+    places = pa.array(np.repeat(np.arange(len(weights)), weights))
     return _Changed(_to_unit_weights(trace, named), _to_unit_weights(trace, matches.take(places)))
 
 

@@ -7,11 +7,13 @@ from dataclasses import replace
 import pyarrow as pa
 
 from airflow_pipelines.engine.batch import Batch, concat_batches, weighted
-from airflow_pipelines.engine.operators.context import Context, Mode
-from airflow_pipelines.engine.operators.lookup_join.fetch import delta_of
+from airflow_pipelines.engine.execution.context import Context, Mode
+from airflow_pipelines.engine.execution.outcome import Outcome, stage_schema
+from airflow_pipelines.engine.execution.selected_rows import select_rows
+from airflow_pipelines.engine.execution.ways import Declined, TooMuch, first_accepted
+from airflow_pipelines.engine.operators.lookup_join.fetch import queried_delta_of
+from airflow_pipelines.engine.operators.lookup_join.joined_rows import joined_rows
 from airflow_pipelines.engine.operators.operator import Operator
-from airflow_pipelines.engine.operators.result import Outcome, stage_schema
-from airflow_pipelines.engine.operators.selected_rows import select_rows
 from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.engine.state import Kept
 from airflow_pipelines.rows.zsets import can_group, consolidate_groupable
@@ -26,30 +28,33 @@ class LinearOperator(Operator[Linear]):
     def evaluate(self, context: Context, kept: Kept) -> Outcome:
         """Evaluate the step, see :class:`Operator`."""
         del kept
-        selected = self._select(context)
-        if selected is not None:
-            return _to_outcome(self.stage, selected, context)
-        delta = delta_of(self.node, context)
-        if delta.joined is not None:
-            return _consolidate_joined(self.stage, delta.joined.table, context)
+        return first_accepted(lambda: self._select(context), lambda: self._join(context), lambda: self._query(context))
+
+    def _select(self, context: Context) -> Outcome:
+        """Return the outcome over rows in memory of the one relation that the stage reads."""
+        if len(self.reads) > 1:
+            raise Declined("several relations")
+        (name,) = self.reads
+        delta = context.relations[name].delta
+        if not delta or any(batch.table is None for batch in delta):
+            raise Declined("no rows, or rows in files")
+        if context.mode(self.reads, frozenset()) is not Mode.SMALL:
+            split = computed_columns(self.node)
+            if split is None or (split.block is not None and split.may_grow):
+                raise TooMuch("many rows of a block that may return more")
+        return _to_outcome(self.stage, select_rows(self.node, concat_batches(delta), context), context)
+
+    def _join(self, context: Context) -> Outcome:
+        """Return the outcome of a join in the driver."""
+        return _consolidate_joined(self.stage, joined_rows(self.node, context).to_arrow(), context)
+
+    def _query(self, context: Context) -> Outcome:
+        """Return the outcome of a query of Spark."""
+        delta = queried_delta_of(self.node, context)
         if delta.query is None:
             return Outcome(Batch.empty(weighted(stage_schema(self.stage))))
         # A join may return many rows for one, and so may an unnested value.
         return context.emit(self.stage, delta.query, delta.mode, may_grow=True, unit_weights=context.gains(self.reads))
-
-    def _select(self, context: Context) -> pa.Table | None:
-        """Return the stage's result over the one relation that it reads, or None if there are several, or Spark is better."""
-        if len(self.reads) > 1:
-            return None
-        (name,) = self.reads
-        delta = context.relations[name].delta
-        if not delta or any(batch.table is None for batch in delta):
-            return None
-        if context.mode(self.reads, frozenset()) is not Mode.SMALL:
-            split = computed_columns(self.node)
-            if split is None or (split.block is not None and split.may_grow):
-                return None
-        return select_rows(self.node, concat_batches(delta), context)
 
 
 def _consolidate_joined(stage: Stage, rows: pa.Table, context: Context) -> Outcome:

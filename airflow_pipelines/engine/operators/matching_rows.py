@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch
 from airflow_pipelines.engine.batch_views import consolidated_sql
-from airflow_pipelines.engine.limits import Limits
+from airflow_pipelines.engine.execution.context import Context, Mode
+from airflow_pipelines.engine.execution.ways import Declined, first_accepted
 from airflow_pipelines.engine.lookup.index import can_look_up
-from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.lookup_join.matching import distinct_rows, matching_table
 from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.engine.spark.type_text import type_text
@@ -21,12 +21,18 @@ from airflow_pipelines.rows.spark_types import has_map, has_variant
 from airflow_pipelines.rows.zsets import Merge, can_group, consolidate_groupable
 
 _WANTED = "__wanted"
+INDEXED = 3
+"""The number of columns by which whole rows are looked up; the others are compared afterwards."""
 
 
-def matching_rows(trace: Trace, wanted: pa.Table, names: Sequence[str], context: Context) -> pa.Table:
+def matching_rows(trace: Trace, wanted: pa.Table, names: Sequence[str], context: Context, indexed: int = INDEXED) -> pa.Table:
     """Return the consolidated rows of a trace that are equal to a row of ``wanted`` in the columns ``names`` (NULL equals NULL).
 
+    :param trace: the trace
     :param wanted: distinct rows that have the columns ``names``
+    :param names: the columns, the most selective ones first
+    :param context: the context that runs queries
+    :param indexed: the number of columns by which rows are looked up; the others are compared afterwards
     :returns: the trace's columns with weights, none of which is 0
     """
     arrow = arrow_schema(trace.schema)
@@ -35,28 +41,30 @@ def matching_rows(trace: Trace, wanted: pa.Table, names: Sequence[str], context:
     columns = pa.schema([arrow.field(name) for name in trace.keys])
     if trace.in_memory and trace.rows <= context.limits.small_input and can_group(columns):
         return _find_in_memory(pa.concat_tables([batch.table for batch in trace.batches]), wanted, list(names), trace.merges)
-    rows = _find_by_index(trace, wanted, list(names), context) if can_group(columns) else None
-    return rows if rows is not None else _find_by_spark(trace, wanted, names, context)
+    return first_accepted(
+        lambda: _find_by_index(trace, wanted, list(names), indexed, context),
+        lambda: _find_by_spark(trace, wanted, names, context),
+    )
 
 
-def _find_by_index(trace: Trace, wanted: pa.Table, names: list[str], context: Context) -> pa.Table | None:
-    indexed = indexed_columns(wanted.select(names).schema, context.limits)
-    if not indexed:
-        return None
+def _find_by_index(trace: Trace, wanted: pa.Table, names: list[str], most: int, context: Context) -> pa.Table:
+    """Return the rows by their indexed columns; the others are compared afterwards."""
+    indexed = indexed_columns(wanted.select(names).schema, most)
+    arrow = arrow_schema(trace.schema)
+    if not indexed or not can_group(pa.schema([arrow.field(name) for name in trace.keys])):
+        raise Declined("a type has no index, or Arrow does not group by it")
     columns = [*trace.keys, *trace.merges]
     rows = matching_table(trace.batches, distinct_rows({name: wanted[name] for name in indexed}), columns, context.limits)
-    if rows is None:
-        return None
     return consolidate_groupable(rows, trace.merges) if indexed == names else _find_in_memory(rows, wanted, names, trace.merges)
 
 
-def indexed_columns(names: pa.Schema, limits: Limits) -> list[str]:
+def indexed_columns(names: pa.Schema, most: int) -> list[str]:
     """Return the columns by which rows are looked up. The others are compared afterwards.
 
     :param names: the columns with their types, the most selective ones first
-    :param limits: the limits, with the maximum number of these columns
+    :param most: the maximum number of these columns
     """
-    return [column.name for column in names if can_look_up(column.type)][: limits.indexed]
+    return [column.name for column in names if can_look_up(column.type)][:most]
 
 
 def _find_in_memory(stored: pa.Table, wanted: pa.Table, names: list[str], merges: Mapping[str, Merge]) -> pa.Table:

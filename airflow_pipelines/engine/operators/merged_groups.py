@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_pipelines.engine.batch import Batch
+from airflow_pipelines.engine.execution.ways import Budget, Declined
 from airflow_pipelines.engine.lookup.index import Keys, Pairs, can_look_up, file_index, memory_index
 from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.rows.arrow import ArrowColumn
@@ -39,7 +40,7 @@ class MergedGroups:
 
 def merged_groups(
     change: Batch, stored: Sequence[Batch], keys: Sequence[str], accumulators: Sequence[Accumulator], most: int = sys.maxsize
-) -> MergedGroups | None:
+) -> MergedGroups:
     """Return the groups of a change with their accumulators before and after it.
 
     :param change: the change, with each group once, in memory
@@ -47,16 +48,15 @@ def merged_groups(
     :param keys: the key columns
     :param accumulators: the other columns, including the weight
     :param most: the maximum number of stored rows of the groups, as estimated from the numbers of rows
-    :returns: the groups; None without keys, if they cannot be looked up, if too much could be stored, or if a sum could be too
-        large for its type, which Spark then handles
+    :raises Declined: if there are no keys, they cannot be looked up, too much could be stored, or a sum could be too large for its
+        type, which Spark then handles
     """
     schema = arrow_schema(change.schema)
     rows = change.to_arrow()
     if not keys or not all(_can_look_up(schema.field(name).type) for name in keys):
-        return None
+        raise Declined("the keys cannot be looked up")
     # A batch of a state has each group at most once.
-    if sum(min(change.rows, batch.rows) for batch in stored) > most:
-        return None
+    Budget(most).require(sum(min(change.rows, batch.rows) for batch in stored))
     names = [accumulator.name for accumulator in accumulators]
     wanted = Keys.of(rows.select(list(keys)))
     kinds = pa.schema([schema.field(name) for name in names])
@@ -68,7 +68,7 @@ def merged_groups(
     places = np.concatenate([np.zeros(0, np.int64), *(part.asked for part in parts)])
     sums = [accumulator.name for accumulator in accumulators if accumulator.merge is Merge.SUM]
     if not all(_has_room(table[name], rows.num_rows + old.num_rows) for name in sums for table in (rows, old)):
-        return None
+        raise Declined("a sum may be too large for its type")
     own = np.arange(rows.num_rows)
     before = _totals(old, places, rows.num_rows, accumulators, schema)
     both = pa.concat_tables([rows.select(names), old])
@@ -82,13 +82,12 @@ def _can_look_up(kind: pa.DataType) -> bool:
 
 def _find_stored(batch: Batch, wanted: Keys) -> list[Pairs]:
     """Return the stored rows of some groups in a batch, as pairs."""
+    any_number = Budget(sys.maxsize)
     if batch.table is not None:
-        parts = [memory_index.pairs(batch.number, batch.table, wanted, sys.maxsize)]
-    elif batch.store is not None:
-        parts = [file_index(batch.store).pairs(file, wanted, sys.maxsize) for file in batch.files]
-    else:
-        parts = []
-    return [pairs for pairs in parts if pairs is not None]
+        return [memory_index.pairs(batch.number, batch.table, wanted, any_number)]
+    if batch.store is not None:
+        return [file_index(batch.store).pairs(file, wanted, any_number) for file in batch.files]
+    return []
 
 
 def _totals(

@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from airflow_pipelines.engine.batch import Batch
-from airflow_pipelines.engine.operators.context import Context, Mode
+from airflow_pipelines.engine.execution.context import Context, Mode
+from airflow_pipelines.engine.execution.ways import Budget, Declined, TooMuch, first_accepted
 from airflow_pipelines.engine.operators.first_rows import can_rank, first_rows
 from airflow_pipelines.engine.operators.gathered_groups import GatheredGroups
 from airflow_pipelines.engine.operators.lookup_join.fetch import queried_delta_of
@@ -23,26 +24,26 @@ from airflow_pipelines.sql.plan.ir.passed_rows import passed_rows
 from airflow_pipelines.sql.plan.ir.ranking import RankFunction, Ranking
 
 
-def change_of_first_rows(node: AppendOnlyTopK, stored: Trace, context: Context) -> Batch | None:
+def change_of_first_rows(node: AppendOnlyTopK, stored: Trace, context: Context) -> Batch:
     """Return the change of a top-k stage's contents. Equal rows of it are consolidated.
 
     :param node: the node that ranks the rows
     :param stored: the contents before the step
     :param context: the context with the new rows
-    :returns: the change; None if an expression determines the ranks, or there are too many rows for one process
+    :raises Declined: if an expression determines the ranks, or there are too many rows for one process
     """
-    schema = arrow_schema(stored.schema)
-    if node.ranking is None or not can_rank(schema, node.ranking):
-        return None
+    if node.ranking is None or not can_rank(arrow_schema(stored.schema), node.ranking):
+        raise Declined("the ranks are not those of plain columns")
     new = _find_first_new_rows(node, node.ranking, context)
-    if new is None:
-        return None
     known = _find_stored_rows(node.ranking, new, stored, context)
-    return None if known is None else Batch.in_memory(stored.schema, _change(node, node.ranking, known, new))
+    return Batch.in_memory(stored.schema, _change(node, node.ranking, known, new))
 
 
-def _find_first_new_rows(node: AppendOnlyTopK, ranking: Ranking, context: Context) -> pa.Table | None:
-    """Return the source's new rows that rank first among themselves, each as often as it exists, or None if they are too many."""
+def _find_first_new_rows(node: AppendOnlyTopK, ranking: Ranking, context: Context) -> pa.Table:
+    """Return the source's new rows that rank first among themselves, each as often as it exists.
+
+    :raises Declined: if they are too many
+    """
 
     def first(tables: Sequence[pa.Table]) -> pa.Table:
         rows = pa.concat_tables(tables)
@@ -51,56 +52,57 @@ def _find_first_new_rows(node: AppendOnlyTopK, ranking: Ranking, context: Contex
 
     changed = sum(batch.rows for name in node.source.reads for batch in context.relations[name].delta)
     gathered = GatheredGroups(first, changed, context.limits)
-    for rows in _new_rows(node, context):
-        repeated = None if rows is None else _repeat_rows(rows, ranking, node.most, _limit(rows, context))
-        if rows is None or repeated is None or not gathered.add(repeated, rows.num_rows):
-            return None
+    for rows in first_accepted(
+        lambda: _pass_new_rows(node, context), lambda: joined_parts(node.source, context), lambda: _query_new_rows(node, context)
+    ):
+        most = context.limits.most_groups(rows.nbytes // max(1, rows.num_rows))
+        gathered.add(_repeat_rows(rows, ranking, node.most, most), rows.num_rows)
     return gathered.result()
 
 
-def _new_rows(node: AppendOnlyTopK, context: Context) -> Iterator[pa.Table | None]:
-    """Yield the source's new rows with their weights, some at a time; None if they are too many."""
+def _pass_new_rows(node: AppendOnlyTopK, context: Context) -> Iterator[pa.Table]:
+    """Return the source's new rows with their weights, some at a time, if it passes on those of a relation."""
     passed = passed_rows(node.source)
     columns = node.source.columns
-    if passed is not None and set(columns) <= passed.columns.keys():
-        yield from passed_delta(passed, columns, context)
-        return
-    joined = joined_parts(node.source, context)
-    if joined is not None:
-        yield from joined
-        return
+    if passed is None or not set(columns) <= passed.columns.keys():
+        raise Declined("the source computes")
+    return passed_delta(passed, columns, context)
+
+
+def _query_new_rows(node: AppendOnlyTopK, context: Context) -> Iterator[pa.Table]:
+    """Return the source's new rows with their weights, by a query for few rows."""
     delta = queried_delta_of(node.source, context)
-    if delta.query is not None:
-        batch = None if delta.mode is Mode.LARGE else context.batch_bounded(delta.query, delta.mode)
-        yield None if batch is None else batch.to_arrow()
+    if delta.query is None:
+        return iter(())
+    if delta.mode is Mode.LARGE:
+        raise TooMuch("a large query for new rows")
+    return iter([context.batch_bounded(delta.query, delta.mode).to_arrow()])
 
 
-def _repeat_rows(rows: pa.Table, ranking: Ranking, most: int, limit: int) -> pa.Table | None:
-    """Return rows as often as their weights say, without weights, or None if they exceed a limit."""
+def _repeat_rows(rows: pa.Table, ranking: Ranking, most: int, limit: int) -> pa.Table:
+    """Return rows as often as their weights say, without weights.
+
+    :raises Declined: if there are negative weights, or more rows than the limit
+    """
     plain, weights = rows.drop_columns([WEIGHT]), rows[WEIGHT].to_numpy()
     if (weights == 1).all():
         return plain
     if ranking.function is RankFunction.ROW_NUMBER:
         weights = np.minimum(weights, most)
-    if (weights < 0).any() or weights.sum() > limit:
-        return None
+    if (weights < 0).any():
+        raise Declined("rows are deleted")
+    Budget(limit).require(int(weights.sum()))
     return plain.take(pa.array(np.repeat(np.arange(len(weights)), weights)))
 
 
-def _limit(rows: pa.Table, context: Context) -> int:
-    return context.limits.most_groups(rows.nbytes // max(1, rows.num_rows))
+def _find_stored_rows(ranking: Ranking, new: pa.Table, stored: Trace, context: Context) -> pa.Table:
+    """Return the stored rows of the new rows' groups, each as often as it exists. There may be rows of other groups among them.
 
-
-def _find_stored_rows(ranking: Ranking, new: pa.Table, stored: Trace, context: Context) -> pa.Table | None:
-    """Return the stored rows of the new rows' groups, each as often as it exists, or None if they are too many.
-
-    There may be rows of other groups among them.
+    :raises Declined: if they are too many
     """
     limits = limits_of_groups(stored.batches, context.limits)
     groups = distinct_rows({name: new[name] for name in ranking.partition})
     batch = matching_batch(stored.batches, stored.schema, groups, limits)
-    if batch is None:
-        return None
     rows = batch.to_arrow() if batch.insert_only else consolidate(batch.to_arrow())
     return _repeat_rows(rows, ranking, limits.fan_out, limits.fan_out)
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Set
 from typing import ClassVar, Generic, TypeVar
 
 from airflow_pipelines.engine.batch import weighted
-from airflow_pipelines.engine.operators.context import Context
-from airflow_pipelines.engine.operators.result import Outcome, stage_schema
+from airflow_pipelines.engine.execution.context import Context
+from airflow_pipelines.engine.execution.outcome import Outcome, stage_schema
 from airflow_pipelines.engine.state import Kept, StateSchema
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.sql.plan.ir.node import Node

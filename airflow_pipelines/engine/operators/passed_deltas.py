@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from airflow_pipelines.engine.operators.context import Context
+from airflow_pipelines.engine.execution.context import Context
 from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.rows.arrow import cast_to_schema
 from airflow_pipelines.rows.zsets import WEIGHT

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.batch_views import consolidated_sql, empty_columns_sql, expanded_sql
-from airflow_pipelines.engine.operators.context import Context, Mode
+from airflow_pipelines.engine.execution.context import Context, Mode
+from airflow_pipelines.engine.execution.outcome import TOUCHES_MOST, Outcome, stage_schema, struct_of
+from airflow_pipelines.engine.execution.ways import Declined, first_accepted
 from airflow_pipelines.engine.operators.lookup_join.matching import distinct_rows, matching_batch, wanted_of
 from airflow_pipelines.engine.operators.operator import Operator
-from airflow_pipelines.engine.operators.result import TOUCHES_MOST, Outcome, stage_schema, struct_of
 from airflow_pipelines.engine.operators.touched_group_totals import change_of_groups
 from airflow_pipelines.engine.spark.failures import with_texts_of_names
 from airflow_pipelines.engine.state import Kept, StateSchema
@@ -48,50 +50,105 @@ class RecomputeGroupsOperator(Operator[Aggregate]):
 
 def _evaluate(stage: Stage, node: Aggregate, context: Context, known: Trace, *, is_first: bool) -> Outcome:
     """Return the delta of an aggregate and of its state: new output rows of the touched groups less the stored ones."""
-    groups = change_of_groups(stage, node, known, context)
-    if groups is not None:
-        return replace(_output(stage, groups, context), states={GROUPS: groups})
-    mode = context.mode(stage.reads & context.find_changed(), stage.reads, known)
-    small = mode is Mode.SMALL
-    printer = context.printer(mode)
-    change = printer.delta(node.input, context.find_changed())
-    # Without keys there is one group even without rows, which the first evaluation outputs.
-    if change is None and (node.keys or not is_first):
-        return Outcome(Batch.empty(weighted(stage_schema(stage))))
-    insert_only = all(context.relations[name].after.insert_only for name in stage.reads)
-    # The delta of all contents, as in a first load, touches every group.
-    everything = not known.batches and all(not context.relations[name].before.batches for name in stage.reads)
-    most = not everything and mode is Mode.LARGE and context.touches_most(stage.reads)
-    touched = None if change is None or everything or most or not node.keys else _touched_sql(node, change)
-    # If the inputs are neither large nor tiny, the touched groups are looked up as well.
-    some = mode is Mode.NARROW or (small and not (context.is_tiny(stage.reads) and known.rows <= context.limits.tiny))
-    collected = _collect_keys(node, touched, context, mode) if some and touched is not None else None
-    if collected is not None:
-        touched = f"SELECT {', '.join(key.name for key in node.keys)} FROM {context.batch_views.table(collected)}"
-    near = _look_up_near(node, collected, known, context) if collected is not None else None
-    if near is not None:
-        contents, known, small = near.contents, near.state, True
-    else:
-        contents = printer.contents(node.input, Version.AFTER)
-    hint = "/*+ BROADCAST(t) */ " if collected is not None and not small else ""
-    fresh = _fresh_sql(node, contents, touched, insert_only, hint)
-    stored = context.batch_views.rows(known.batches, single_partition=small)
-    query = fresh
-    if stored is not None:
-        if touched is not None:
-            stored = f"(SELECT {hint}s.* FROM {stored} AS s LEFT SEMI JOIN ({touched}) AS t ON {_match(node)})"
-        columns = ", ".join(f"`{name}`" for name in known.keys)
-        coalesce = "/*+ COALESCE(1) */ " if small else ""
-        both = f"(SELECT {coalesce}* FROM (({fresh}) UNION ALL SELECT {columns}, -{WEIGHT} AS {WEIGHT} FROM {stored}))"
-        query = consolidated_sql(known, both)
-    # Without touched keys the result is as large as the state.
-    batch = context.run(query, known.schema, Mode.SMALL if small else Mode.NARROW if collected is not None else Mode.LARGE)
-    return replace(
-        _output(stage, batch, context),
-        states={GROUPS: batch},
-        strategy="all groups" if most else None,
-        reason=TOUCHES_MOST if most else None,
-    )
+    work = _Work(stage, node, context, known, is_first)
+    return first_accepted(work.total_in_driver, work.look_up_groups, work.compare_all)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """The recomputation of the groups that one step touches.
+
+    :param known: the output rows before the step, with the keys of their groups
+    :param is_first: True if the stage was not evaluated before
+    """
+
+    stage: Stage
+    node: Aggregate
+    context: Context
+    known: Trace
+    is_first: bool
+
+    def total_in_driver(self) -> Outcome:
+        """Compute the groups by Arrow."""
+        groups = change_of_groups(self.stage, self.node, self.known, self.context)
+        return replace(_output(self.stage, groups, self.context), states={GROUPS: groups})
+
+    def look_up_groups(self) -> Outcome:
+        """Compute the groups by a query over rows that are looked up, or found by a scan for their keys."""
+        touched, context = self._touched, self.context
+        if touched is None or self.mode is Mode.LARGE:
+            raise Declined("all groups are touched, or very many")
+        if self.mode is Mode.SMALL and context.is_tiny(self.stage.reads) and context.is_few(self.known.batches):
+            raise Declined("everything is read at once")
+        keys = _collect_keys(self.node, touched, context, self.mode)
+        touched = f"SELECT {', '.join(key.name for key in self.node.keys)} FROM {context.batch_views.table(keys)}"
+        return first_accepted(
+            lambda: self._compute_near(keys, touched),
+            lambda: self._compute(self._contents(), touched, self.known, self.mode),
+        )
+
+    def compare_all(self) -> Outcome:
+        """Compute the groups by a query over all rows."""
+        # Without keys there is one group even without rows, which the first evaluation outputs.
+        if self._change is None and (self.node.keys or not self.is_first):
+            return Outcome(Batch.empty(weighted(stage_schema(self.stage))))
+        mode = Mode.SMALL if self.mode is Mode.SMALL else Mode.LARGE
+        outcome = self._compute(self._contents(), self._touched, self.known, mode)
+        return replace(outcome, strategy="all groups", reason=TOUCHES_MOST) if self._touches_most else outcome
+
+    @functools.cached_property
+    def mode(self) -> Mode:
+        """The mode in which the stage's relations are read."""
+        reads = self.stage.reads
+        return self.context.mode(reads & self.context.find_changed(), reads, self.known)
+
+    @functools.cached_property
+    def _touches_most(self) -> bool:
+        return not self._is_everything and self.mode is Mode.LARGE and self.context.touches_most(self.stage.reads)
+
+    @property
+    def _is_everything(self) -> bool:
+        """True if the delta has all contents, as in a first load, so that it touches every group."""
+        return not self.known.batches and all(not self.context.relations[name].before.batches for name in self.stage.reads)
+
+    @functools.cached_property
+    def _change(self) -> str | None:
+        """The query for the delta of the input; None for no delta."""
+        return self.context.printer(self.mode).delta(self.node.input, self.context.find_changed())
+
+    @functools.cached_property
+    def _touched(self) -> str | None:
+        """The query for the keys of the touched groups; None for all groups."""
+        if self._change is None or not self.node.keys or self._is_everything or self._touches_most:
+            return None
+        return _touched_sql(self.node, self._change)
+
+    def _contents(self) -> str | None:
+        return self.context.printer(self.mode).contents(self.node.input, Version.AFTER)
+
+    def _compute_near(self, keys: Batch, touched: str) -> Outcome:
+        """Compute the groups from their rows, which are looked up."""
+        near = _look_up_near(self.node, keys, self.known, self.context)
+        return self._compute(near.contents, touched, near.state, Mode.SMALL)
+
+    def _compute(self, contents: str | None, touched: str | None, known: Trace, mode: Mode) -> Outcome:
+        """Compute the groups from some contents, and subtract their known output rows."""
+        context = self.context
+        insert_only = all(context.relations[name].after.insert_only for name in self.stage.reads)
+        hint = "/*+ BROADCAST(t) */ " if mode is Mode.NARROW else ""
+        query = _fresh_sql(self.node, contents, touched, insert_only, hint)
+        small = mode is Mode.SMALL
+        stored = context.batch_views.rows(known.batches, single_partition=small)
+        if stored is not None:
+            if touched is not None:
+                stored = f"(SELECT {hint}s.* FROM {stored} AS s LEFT SEMI JOIN ({touched}) AS t ON {_match(self.node)})"
+            columns = ", ".join(f"`{name}`" for name in known.keys)
+            coalesce = "/*+ COALESCE(1) */ " if small else ""
+            both = f"(SELECT {coalesce}* FROM (({query}) UNION ALL SELECT {columns}, -{WEIGHT} AS {WEIGHT} FROM {stored}))"
+            query = consolidated_sql(known, both)
+        # Without touched keys the result is as large as the state.
+        batch = context.run(query, known.schema, mode)
+        return replace(_output(self.stage, batch, context), states={GROUPS: batch})
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,27 +160,31 @@ class _Near:
     batch: Batch
 
 
-def _look_up_near(node: Aggregate, touched: Batch, known: Trace, context: Context) -> _Near | None:
-    """Return the rows of the touched groups in memory, or None if a scan is needed to find them."""
+def _look_up_near(node: Aggregate, touched: Batch, known: Trace, context: Context) -> _Near:
+    """Return the rows of the touched groups in memory.
+
+    :raises Declined: if a scan is needed to find them
+    """
     values = touched.to_arrow()
     wanted = wanted_of(node.lookup, node.key_types, [values[key.name] for key in node.keys], context.relations)
     if node.lookup is None or wanted is None:
-        return None
+        raise Declined("no part of the key can be looked up")
     after = context.relations[wanted.relation].after
     batch = matching_batch(after.batches, after.schema, wanted.rows, context.limits, node.lookup.reads)
     groups = distinct_rows({key.name: values[key.name] for key in node.keys})
     stored = matching_batch(known.batches, known.schema, groups, context.limits)
-    if batch is None or stored is None:
-        return None
     contents = context.over(wanted.relation, batch).contents(node.input, Version.AFTER) if batch.rows else None
     return _Near(contents, replace(known, batches=(stored,) if stored.rows else ()), batch)
 
 
-def _collect_keys(node: Aggregate, touched: str, context: Context, mode: Mode) -> Batch | None:
-    """Return the touched groups' keys as a batch in memory, or None if they are too many for that."""
+def _collect_keys(node: Aggregate, touched: str, context: Context, mode: Mode) -> Batch:
+    """Return the touched groups' keys as a batch in memory.
+
+    :raises TooMuch: if they are too many for that
+    """
     table = context.collect_bounded(f"SELECT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({touched})", mode)
     keys = tuple((key.name, kind) for key, kind in zip(node.keys, node.key_types, strict=True))
-    return None if table is None else Batch.in_memory(weighted(struct_of(keys)), table)
+    return Batch.in_memory(weighted(struct_of(keys)), table)
 
 
 def _touched_sql(node: Aggregate, change: str) -> str:

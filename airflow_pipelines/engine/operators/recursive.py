@@ -19,12 +19,12 @@ from pyspark.sql.types import StructType
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.batch_views import consolidated_sql
 from airflow_pipelines.engine.errors import StepError
-from airflow_pipelines.engine.operators.context import Context, Mode
+from airflow_pipelines.engine.execution.context import Context, Mode
+from airflow_pipelines.engine.execution.outcome import Outcome, stage_schema, struct_of
+from airflow_pipelines.engine.execution.relation_versions import RelationVersions
 from airflow_pipelines.engine.operators.full import subtract_stored, with_contents
 from airflow_pipelines.engine.operators.matching_rows import matching_rows
 from airflow_pipelines.engine.operators.operator import Operator
-from airflow_pipelines.engine.operators.relation_versions import RelationVersions
-from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
 from airflow_pipelines.engine.spark.sessions import RECURSION_LEVELS
 from airflow_pipelines.engine.state import Kept, StateSchema
 from airflow_pipelines.engine.trace import Trace
@@ -114,7 +114,7 @@ class _Sum:
         if batch.rows:
             self.parts.append(batch)
         small = [part for part in self.parts if part.table is not None]
-        if len(small) > self.context.limits.parts:
+        if len(small) > self.context.limits.merges.memory_batches // 2:
             one = _total(self.base.schema, self.context, small, [])
             self.parts = [part for part in self.parts if part.table is None] + ([one] if one.rows else [])
 

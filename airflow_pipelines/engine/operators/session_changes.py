@@ -11,13 +11,14 @@ import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.batch import Batch, weighted
+from airflow_pipelines.engine.execution.context import Context
+from airflow_pipelines.engine.execution.outcome import struct_of
+from airflow_pipelines.engine.execution.ways import Budget, Declined
 from airflow_pipelines.engine.lookup.index import can_look_up
 from airflow_pipelines.engine.operators.column_totals import ColumnTotals, totals_by_group
-from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.operators.first_rows import group_numbers
 from airflow_pipelines.engine.operators.lookup_join.matching import distinct_rows, matching_table
 from airflow_pipelines.engine.operators.passed_deltas import passed_delta
-from airflow_pipelines.engine.operators.result import struct_of
 from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.rows.arrow import ArrowColumn
 from airflow_pipelines.rows.zsets import WEIGHT, Merge, can_group, consolidate, merge_groupable
@@ -34,59 +35,58 @@ _MOST_TIME = 2**62
 """The greatest time, in microseconds, that is handled here. With the gap, greater times may be too large for their type."""
 
 
-def change_of_sessions(node: Linear, totals: SessionTotals, schema: StructType, context: Context) -> Batch | None:
+def change_of_sessions(node: Linear, totals: SessionTotals, schema: StructType, context: Context) -> Batch:
     """Return the change of the totals by session.
 
     :param node: the node that produces the rows
     :param totals: the totals to compute
     :param schema: the columns of the result, and the weight
     :param context: the context with the rows
-    :returns: the change; None if an expression produces the rows, or if they are too many for one process
+    :raises Declined: if an expression produces the rows, or if they are too many for one process
     """
     passed = passed_rows(node)
     values = [one.column_total.value for one in totals.accumulators if one.column_total is not None]
     columns = list(dict.fromkeys([*totals.keys, totals.time, *(value for value in values if value is not None)]))
     if passed is None or not set(columns) <= passed.columns.keys():
-        return None
+        raise Declined("the node computes")
     rows = _find_touched_rows(passed, totals, columns, context)
-    if rows is None:
-        return None
     ordered = _Ordered(rows, totals)
     try:
         parts = [ordered.sessions(version, weight, schema) for version, weight in ((_AFTER, 1), (_BEFORE, -1))]
     except pa.ArrowInvalid:
         # Spark raises an error that names the sum which does not fit its type.
-        return None
+        raise Declined("a sum does not fit its type") from None
     return Batch.in_memory(schema, consolidate(pa.concat_tables(parts)))
 
 
-def _find_touched_rows(passed: PassedRows, totals: SessionTotals, columns: list[str], context: Context) -> pa.Table | None:
-    """Return the touched keys' rows, with the number of each before and after, or None for too many, and for other types."""
+def _find_touched_rows(passed: PassedRows, totals: SessionTotals, columns: list[str], context: Context) -> pa.Table:
+    """Return the touched keys' rows, with the number of each before and after.
+
+    :raises Declined: if they are too many, or of other types
+    """
     limits = replace(context.limits, small_rows=_NARROW * context.limits.fan_out, fan_out=_NARROW * context.limits.fan_out)
-    parts: list[pa.Table] = []
+    parts, budget = list[pa.Table](), Budget(limits.fan_out)
     for part in passed_delta(passed, columns, context):
+        budget.spend(part.num_rows)
         parts.append(_add_counts(part, before=False))
-        if sum(each.num_rows for each in parts) > limits.fan_out:
-            return None
     if not parts or not _can_add_up(parts[0].schema, totals):
-        return None
+        raise Declined("no row has changed, or Arrow does not group by the types of the keys as Spark does")
     new = pa.concat_tables(parts)
     keys = distinct_rows({passed.columns[name]: new[name] for name in totals.keys})
     before = context.relations[passed.relation].before
     if any(batch.rows for batch in before.batches):
         read = [*dict.fromkeys(passed.columns[name] for name in columns), WEIGHT]
         matches = matching_table(before.batches, keys, read, limits)
-        if matches is None:
-            return None
         stored = pa.table([*(matches[passed.columns[name]] for name in columns), matches[WEIGHT]], [*columns, WEIGHT])
         new = pa.concat_tables([_add_counts(stored, before=True), new])
     rows = new.filter(new[totals.time].is_valid())
     extremes = pc.min_max(rows[totals.time].cast(pa.int64())).as_py()
     if any(value is not None and abs(value) > _MOST_TIME for value in extremes.values()):
-        return None
+        raise Declined("a time is too large")
     merged = merge_groupable(rows, {_BEFORE: Merge.SUM, _AFTER: Merge.SUM})
-    counts = [np.maximum(merged[version].to_numpy(), 0).sum() for version in (_BEFORE, _AFTER)]
-    return merged if max(counts) <= limits.fan_out else None
+    for version in (_BEFORE, _AFTER):
+        Budget(limits.fan_out).require(int(np.maximum(merged[version].to_numpy(), 0).sum()))
+    return merged
 
 
 def _can_add_up(schema: pa.Schema, totals: SessionTotals) -> bool:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import pyarrow as pa
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
-from airflow_pipelines.engine.operators.context import Context
+from airflow_pipelines.engine.execution.context import Context
+from airflow_pipelines.engine.execution.outcome import Outcome, stage_schema
 from airflow_pipelines.engine.operators.operator import Operator
-from airflow_pipelines.engine.operators.result import Outcome, stage_schema
 from airflow_pipelines.engine.state import Kept, StateSchema
 from airflow_pipelines.engine.stream_nodes import StreamGraph
 from airflow_pipelines.engine.streams.relation_rows import relation_rows

@@ -7,11 +7,11 @@ import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.batch import Batch, weighted
+from airflow_pipelines.engine.execution.context import Context
+from airflow_pipelines.engine.execution.outcome import Outcome, stage_schema
 from airflow_pipelines.engine.normalise import Normaliser
-from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.operators.matching_rows import matching_rows
 from airflow_pipelines.engine.operators.operator import Operator
-from airflow_pipelines.engine.operators.result import Outcome, stage_schema
 from airflow_pipelines.engine.spark.schemas import column_from_spark_json
 from airflow_pipelines.engine.state import Kept
 from airflow_pipelines.engine.stream_nodes import StreamOutput

@@ -45,7 +45,7 @@ class PreparedQueries:
         """Create an empty cache. The first call for an application tests whether its plans can be rerun."""
         self._limits = limits
         self._factories: tuple[LeafFactory, LeafFactory] | None = None
-        if limits.prepared_queries and can_rerun(sessions.small):
+        if limits.plans.queries and can_rerun(sessions.small):
             interpreted = LeafFactory(sessions.small)
             self._factories = interpreted, interpreted.of(sessions.compiled)
         # None stands for a query that is planned for each run.
@@ -114,11 +114,11 @@ class PreparedQueries:
         It is None if nothing is prepared, or the batches are too large to be copied for each run.
         """
         distinct = list({batch.number: batch for batch in batches}.values())
-        if self._factories is None or sum(batch.memory_bytes for batch in distinct) > self._limits.leaf_bytes:
+        if self._factories is None or sum(batch.memory_bytes for batch in distinct) > self._limits.plans.leaf_bytes:
             return None
         places = {batch.number: place for place, batch in enumerate(distinct)}
         order = tuple(places[batch.number] for batch in batches)
-        compiled = sum(batch.rows for batch in distinct) > self._limits.compiled_rows
+        compiled = sum(batch.rows for batch in distinct) > self._limits.plans.compiled_rows
         return _Request(_Key(tuple(parts), order, tuple(map(_signature, distinct)), compiled, lane), distinct)
 
     def _query(self, request: _Request) -> PlannedQuery | None:
@@ -176,7 +176,7 @@ class PreparedQueries:
             self._known[key] = query
             self._known.move_to_end(key)
             size = sum(known.bytes for known in self._known.values() if known is not None)
-            while len(self._known) > self._limits.prepared_queries or (size > self._limits.prepared_bytes and len(self._known) > 1):
+            while len(self._known) > self._limits.plans.queries or (size > self._limits.plans.bytes and len(self._known) > 1):
                 _, forgotten = self._known.popitem(last=False)
                 size -= 0 if forgotten is None else forgotten.bytes
 

@@ -12,8 +12,8 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.batch import Batch, weighted
-from airflow_pipelines.engine.operators.relation_versions import RelationVersions
-from airflow_pipelines.engine.operators.result import struct_of
+from airflow_pipelines.engine.execution.outcome import struct_of
+from airflow_pipelines.engine.execution.relation_versions import RelationVersions
 from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.engine.spark.failures import step_error
 from airflow_pipelines.engine.time.lateness import Waterlines

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from airflow_pipelines.engine.batch_views import consolidated_sql
-from airflow_pipelines.engine.operators.context import Context, Mode
+from airflow_pipelines.engine.execution.context import Context, Mode
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.time.lateness import Waterlines
 from airflow_pipelines.engine.trace import Trace
@@ -53,7 +53,7 @@ class Retention:
         return replace(base, traces=traces, states=states) if changed else base
 
     def _is_worthwhile(self, place: tuple[RetentionRule, str], trace: Trace, waterlines: Waterlines, context: Context) -> bool:
-        least = 2 * self._left.get(place, 0) + context.limits.retention_rows
+        least = 2 * self._left.get(place, 0) + context.limits.merges.retention_rows
         return trace.rows > least and self._seen.get(place) != waterlines
 
     def _drop_rows(self, rule: RetentionRule, trace: Trace, waterlines: Waterlines, context: Context) -> Trace:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 import pyarrow.compute as pc
 
 from airflow_pipelines.engine.batch import Batch
-from airflow_pipelines.engine.operators.context import Context, Mode
-from airflow_pipelines.engine.operators.relation_versions import RelationVersions
+from airflow_pipelines.engine.execution.context import Context, Mode
+from airflow_pipelines.engine.execution.relation_versions import RelationVersions
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.spark.intervals import format_intervals

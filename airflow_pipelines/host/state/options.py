@@ -137,4 +137,8 @@ def _retention(sync: Sync) -> CheckpointRetention:
 
 
 def _limits(tweaks: DevTweaks) -> Limits:
-    return replace(DEFAULT_LIMITS, prepared_queries=0) if tweaks.prepared_queries is False else DEFAULT_LIMITS
+    return (
+        replace(DEFAULT_LIMITS, plans=replace(DEFAULT_LIMITS.plans, queries=0))
+        if tweaks.prepared_queries is False
+        else DEFAULT_LIMITS
+    )

@@ -11,18 +11,20 @@ from typing import Any, Final
 import pytest
 
 from airflow_pipelines.engine.errors import StepError
-from airflow_pipelines.engine.limits import Limits
+from airflow_pipelines.engine.limits import Limits, MergeLimits
 from airflow_pipelines.engine.operators import accumulate
+from airflow_pipelines.engine.operators.column_totals import united_totals
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from tests.engine.compared import Compared
+from tests.engine.noted_ways import noted
 
 COLUMNS: Final = "k INTEGER, s VARCHAR, t TIMESTAMP, n INTEGER, b BIGINT, d DECIMAL(27, 2), x DOUBLE, f BOOLEAN"
 FIRST: Final = datetime(2026, 1, 1, 23, 59, 50)
 SIZES: Final = {
     "added up": Limits(tiny=-1),
-    "state in files": Limits(tiny=-1, small_rows=25, held_bytes=-1, memory_batches=1, file_batches=2),
-    "much for Spark": Limits(tiny=-1, small_input=12),
-    "many rows": Limits(tiny=-1, added_up_rows=12),
+    "state in files": Limits(tiny=-1, small_rows=25, held_bytes=-1, merges=MergeLimits(memory_batches=1, file_batches=2)),
+    "much for Spark": Limits(tiny=-1, small_input=12, driver_rows=12),
+    "many rows": Limits(tiny=-1, read_rows=12),
 }
 VIEWS: Final = """
 CREATE VIEW windows AS SELECT k, COUNT(*) AS c, window.start AS s, window.end AS e
@@ -91,14 +93,8 @@ def test_a_sum_of_squares_that_does_not_fit_is_an_error(sessions: SparkSessions)
 
 def test_expressions_of_few_rows_are_evaluated_with_the_groups(sessions: SparkSessions, monkeypatch: pytest.MonkeyPatch) -> None:
     added_up: list[bool] = []
-    united_totals = accumulate.united_totals
-
-    def noted(*given: Any) -> Any:
-        batch = united_totals(*given)
-        added_up.append(batch is not None)
-        return batch
-
-    monkeypatch.setattr(accumulate, "united_totals", noted)
+    totals = noted(united_totals, lambda _, batch: added_up.append(batch is not None))
+    monkeypatch.setattr(accumulate, "united_totals", totals)
     query = "CREATE VIEW v AS SELECT UPPER(s) AS s, COUNT(*) AS c FROM r GROUP BY UPPER(s);"
     program = Compared(f"CREATE TABLE r ({COLUMNS});{query}", sessions, {"r": row}, seed=1, limits=Limits(tiny=20))
     program.step(20)

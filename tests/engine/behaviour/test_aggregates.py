@@ -10,8 +10,10 @@ import pytest
 
 from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.operators import accumulate
+from airflow_pipelines.engine.operators.column_totals import united_totals
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from tests.engine.compared import Compared
+from tests.engine.noted_ways import noted
 from tests.engine.sizes import SIZES
 
 TABLE = """
@@ -117,14 +119,8 @@ def test_aggregates_equal_the_batch_answer(sessions: SparkSessions, size: str) -
 
 def test_many_rows_of_few_groups_are_added_up_without_spark(sessions: SparkSessions, monkeypatch: pytest.MonkeyPatch) -> None:
     added_up: list[int | None] = []
-
-    def noted(*given: Any) -> Any:
-        batch = united_totals(*given)
-        added_up.append(None if batch is None else batch.rows)
-        return batch
-
-    united_totals = accumulate.united_totals
-    monkeypatch.setattr(accumulate, "united_totals", noted)
+    totals = noted(united_totals, lambda _, batch: added_up.append(None if batch is None else batch.rows))
+    monkeypatch.setattr(accumulate, "united_totals", totals)
     views = {
         "totals": "select s, o, count(*) as n, count(b) as c, sum(k) as x, sum(b) as y, avg(d) as z from t group by s, o",
         "shown": "select s, sum(d) as x from t group by s having sum(d) > 0",
@@ -133,7 +129,7 @@ def test_many_rows_of_few_groups_are_added_up_without_spark(sessions: SparkSessi
         "too_many": "select b, d, w, count(*) as n from a group by b, d, w",
     }
     text = "".join(f"create view {name} as {query};\n" for name, query in views.items())
-    limits = Limits(small_rows=24, small_input=24, tiny=2, fan_out=24, grouped_rows=24)
+    limits = Limits(small_rows=24, small_input=24, tiny=2, fan_out=24, driver_rows=24)
     compared = Compared(TABLE + text, sessions, {"t": _t, "a": _t}, limits=limits)
     # Many rows, few, many that take away others, and many again.
     steps = []

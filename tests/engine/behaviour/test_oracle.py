@@ -31,7 +31,16 @@ EXAMPLES = int(os.environ.get("ORACLE_EXAMPLES", "12"))
 STEPS = int(os.environ.get("ORACLE_STEPS", "5"))
 VIEWS = int(os.environ.get("ORACLE_VIEWS", "4"))
 
-SHARES = {"small": 0.34, "planned anew": 0.17, "looked up": 0.34, "narrow": 0.17, "mixed": 0.25, "held": 0.25, "large": 0.17}
+SHARES = {
+    "small": 0.34,
+    "planned anew": 0.17,
+    "looked up": 0.34,
+    "narrow": 0.17,
+    "mixed": 0.25,
+    "held": 0.25,
+    "files": 0.17,
+    "large": 0.17,
+}
 """How many of the examples each gets; files are slow."""
 
 

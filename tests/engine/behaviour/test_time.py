@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from airflow_pipelines.engine.circuit import Circuit
-from airflow_pipelines.engine.limits import Limits
+from airflow_pipelines.engine.limits import Limits, MergeLimits
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.step import Step
@@ -265,7 +265,7 @@ def test_what_cannot_matter_any_more_is_forgotten(sessions: SparkSessions) -> No
         " sum(distinct id) as s from t group by window(ts, '1 hour');"
     )
     text = text.replace("create materialized view late as select id, ts from t;\nlateness late.ts interval 0 hours;\n", "")
-    eager = Limits(retention_rows=-1)
+    eager = Limits(merges=MergeLimits(retention_rows=-1))
     running, keeping = Running(text, sessions, limits=eager), Running(text, sessions, limits=eager)
     keeping.circuit.timing.retention.rules = ()
     for number in range(12):

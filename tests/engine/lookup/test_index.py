@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from airflow_pipelines.engine.execution.ways import Budget, TooMuch
 from airflow_pipelines.engine.lookup.index import FileIndex, MemoryIndex, can_look_up, hash_rows
 from airflow_pipelines.engine.storage.batch_store import BatchStore
 
@@ -48,7 +49,10 @@ def store(tmp_path: Path) -> BatchStore:
 def test_rows_are_found_in_files_and_in_memory(store: BatchStore, wanted: dict[str, list[Any]], places: list[int]) -> None:
     asked = pa.table({name: pa.array(values, ROWS[name].type) for name, values in wanted.items()})
     (file,) = store.write(ROWS)
-    for found in (FileIndex(store).find(file, asked, ["n", "s"], 10), MemoryIndex().find(1, ROWS, asked, ["n", "s"], 10)):
+    for found in (
+        FileIndex(store).find(file, asked, ["n", "s"], Budget(10)),
+        MemoryIndex().find(1, ROWS, asked, ["n", "s"], Budget(10)),
+    ):
         assert found["n"].to_pylist() == places
         assert found["s"].to_pylist() == ROWS["s"].take(pa.array(places, pa.int64())).to_pylist()
 
@@ -57,19 +61,23 @@ def test_a_second_index_reads_what_the_first_one_made(store: BatchStore) -> None
     (file,) = store.write(ROWS)
     asked = pa.table({"i": pa.array([5], pa.int32())})
     for _ in range(2):
-        assert FileIndex(store).find(file, asked, ["s"], 10)["s"].to_pylist() == ["a"]
+        assert FileIndex(store).find(file, asked, ["s"], Budget(10))["s"].to_pylist() == ["a"]
 
 
 def test_too_many_rows_are_left_to_a_scan(store: BatchStore) -> None:
     (file,) = store.write(ROWS)
     asked = pa.table({"i": pa.array([2], pa.int32())})
-    assert FileIndex(store).find(file, asked, ["n"], 1) is None
+    with pytest.raises(TooMuch):
+        FileIndex(store).find(file, asked, ["n"], Budget(1))
+    budget = Budget(3)
+    assert FileIndex(store).find(file, asked, ["n"], budget).num_rows == 2
+    assert budget.left == 1
 
 
 def test_companions_go_with_their_files(store: BatchStore) -> None:
     (file,) = store.write(ROWS)
     index = FileIndex(store)
-    index.find(file, pa.table({"i": pa.array([5], pa.int32())}), ["s"], 10)
+    index.find(file, pa.table({"i": pa.array([5], pa.int32())}), ["s"], Budget(10))
     companions = store.folder / ".lookup"
     assert len(list(companions.iterdir())) == 3
     index.forget()
@@ -82,26 +90,26 @@ def test_companions_go_with_their_files(store: BatchStore) -> None:
 def test_a_damaged_companion_is_made_again(store: BatchStore, caplog: pytest.LogCaptureFixture) -> None:
     (file,) = store.write(ROWS)
     asked = pa.table({"i": pa.array([5, 2], pa.int32())})
-    expected = FileIndex(store).find(file, asked, ["s", "i"], 10)
+    expected = FileIndex(store).find(file, asked, ["s", "i"], Budget(10))
     for number, path in enumerate(sorted((store.folder / ".lookup").iterdir()), 1):
         content = bytearray(path.read_bytes())
         content[len(content) // 2] ^= 4
         path.write_bytes(content)
-        assert FileIndex(store).find(file, asked, ["s", "i"], 10) == expected
+        assert FileIndex(store).find(file, asked, ["s", "i"], Budget(10)) == expected
         assert len(caplog.records) == number
         assert f"{path} is damaged and is made again" in caplog.text
-    assert FileIndex(store).find(file, asked, ["s", "i"], 10) == expected
+    assert FileIndex(store).find(file, asked, ["s", "i"], Budget(10)) == expected
     assert len(caplog.records) == 3
 
 
 def test_companions_of_an_earlier_release_are_made_again(store: BatchStore) -> None:
     (file,) = store.write(ROWS)
     asked = pa.table({"i": pa.array([5], pa.int32())})
-    FileIndex(store).find(file, asked, ["s"], 10)
+    FileIndex(store).find(file, asked, ["s"], Budget(10))
     folder = store.folder / ".lookup"
     for path in list(folder.iterdir()):
         path.rename(path.with_suffix(""))
-    assert FileIndex(store).find(file, asked, ["s"], 10)["s"].to_pylist() == ["a"]
+    assert FileIndex(store).find(file, asked, ["s"], Budget(10))["s"].to_pylist() == ["a"]
     assert all(path.name.count(".") == 2 for path in folder.iterdir())
 
 

@@ -26,11 +26,12 @@ from pyspark.sql.types import (
 )
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
+from airflow_pipelines.engine.execution.context import Context
+from airflow_pipelines.engine.execution.relation_versions import RelationVersions
+from airflow_pipelines.engine.execution.ways import accepted
 from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.operators import column_totals as tested
 from airflow_pipelines.engine.operators.column_totals import ColumnTotals
-from airflow_pipelines.engine.operators.context import Context
-from airflow_pipelines.engine.operators.relation_versions import RelationVersions
 from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.engine.storage.batch_store import BatchStore
 from airflow_pipelines.engine.trace import Trace
@@ -105,7 +106,7 @@ def column_totals(node: Aggregate, schema: StructType, context: Context) -> Batc
     totals = ColumnTotals.of(node)
     if totals is None or totals.needs_spark or totals.relation is None:
         return None
-    return tested.column_totals(totals, context.relations[totals.relation].delta, schema, context)
+    return accepted(lambda: tested.column_totals(totals, context.relations[totals.relation].delta, schema, context))
 
 
 @pytest.fixture
@@ -180,11 +181,11 @@ def test_only_keys(store: BatchStore) -> None:
 @pytest.mark.parametrize(
     ("limits", "is_for_spark"),
     [
-        (Limits(added_up_rows=len(ROWS)), False),
-        (Limits(added_up_rows=len(ROWS) - 1), True),
-        (Limits(grouped_rows=4), False),
-        (Limits(grouped_rows=3), True),
-        (Limits(grouped_bytes=3), True),
+        (Limits(read_rows=len(ROWS)), False),
+        (Limits(read_rows=len(ROWS) - 1), True),
+        (Limits(driver_rows=4), False),
+        (Limits(driver_rows=3), True),
+        (Limits(driver_bytes=3), True),
     ],
 )
 def test_too_many_rows_or_groups_are_for_spark(store: BatchStore, limits: Limits, is_for_spark: bool) -> None:
@@ -277,7 +278,7 @@ def test_rows_are_in_all_of_their_windows(store: BatchStore, length: int, slide:
     assert found.rows == len(own), "a group comes once"
 
 
-@pytest.mark.parametrize(("limits", "is_for_spark"), [(Limits(added_up_rows=25), False), (Limits(added_up_rows=24), True)])
+@pytest.mark.parametrize(("limits", "is_for_spark"), [(Limits(read_rows=25), False), (Limits(read_rows=24), True)])
 def test_groups_in_too_many_windows_are_for_spark(store: BatchStore, limits: Limits, is_for_spark: bool) -> None:
     node, schema = aggregate(("window(c_t, '10 seconds', '2 seconds')",), ACCUMULATORS[:1])
     kind = StructType([StructField("start", TimestampNTZType()), StructField("end", TimestampNTZType())])

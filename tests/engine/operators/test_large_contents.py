@@ -13,9 +13,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from airflow_pipelines.engine.execution.context import Context
 from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.operators import large_contents
-from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.operators.matching_rows import matching_rows
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.rows.changes import Op
@@ -87,7 +87,7 @@ def test_which_contents_are_looked_up_merged_and_added_up(sessions: SparkSession
         create table u (id int, name varchar) with ('materialized' = 'true');
         create table k (id int primary key) with ('materialized' = 'true');
         create materialized view v as select id, name from u where id > 0;"""
-    limits = replace(LIMITS, indexed_at_once=50, merged_on_read=98)
+    limits = replace(LIMITS, indexed_rows=50, merged_on_read=98)
     running = Running(text, sessions, limits=limits)
     running.insert("t", *((*_row(number), [number]) for number in MANY))
     running.insert("u", *((number, "a") for number in MANY))

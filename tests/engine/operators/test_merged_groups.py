@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql.types import ArrayType, DataType, DecimalType, DoubleType, LongType, StringType, StructField, StructType
 
 from airflow_pipelines.engine.batch import Batch, weighted
+from airflow_pipelines.engine.execution.ways import accepted
 from airflow_pipelines.engine.operators.merged_groups import MergedGroups, merged_groups
 from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.engine.storage.batch_store import BatchStore
@@ -43,7 +44,7 @@ def cents(whole: int) -> Decimal:
 
 
 def merged(change: Batch, *stored: Batch, keys: Sequence[str] = tuple(KEYS)) -> MergedGroups | None:
-    return merged_groups(change, stored, keys, ACCUMULATORS)
+    return accepted(lambda: merged_groups(change, stored, keys, ACCUMULATORS))
 
 
 def groups(found: MergedGroups | None) -> dict[str, tuple[tuple[Any, ...], ...]]:

@@ -12,6 +12,7 @@ import pytest
 from airflow_pipelines.engine.operators import affected_keys, session_changes
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from tests.engine.compared import Compared
+from tests.engine.noted_ways import noted
 from tests.engine.sizes import SIZES
 
 TABLES = """
@@ -55,13 +56,8 @@ WITH_SPARK = 3
 @pytest.mark.parametrize("size", ["small", "mixed", "large"])
 def test_totals_by_session_equal_the_batch_answer(size: str, sessions: SparkSessions, monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[bool] = []
-
-    def noted(*given: Any) -> Any:
-        found = session_changes.change_of_sessions(*given)
-        taken.append(found is not None)
-        return found
-
-    monkeypatch.setattr(affected_keys, "change_of_sessions", noted)
+    change_of_sessions = noted(session_changes.change_of_sessions, lambda _, change: taken.append(change is not None))
+    monkeypatch.setattr(affected_keys, "change_of_sessions", change_of_sessions)
     views = "".join(f"create view {name} as {query};\n" for name, query in QUERIES.items())
     compared = Compared(TABLES + views, sessions, {"t": _row}, seed=5, limits=SIZES[size])
     for inserts, deletes in ((8, 0), (6, 5), (0, 4), (60, 9)):

@@ -8,7 +8,7 @@ from typing import Final
 import pyarrow as pa
 import pytest
 
-from airflow_pipelines.engine.operators.row_values import windows_of
+from airflow_pipelines.engine.execution.row_values import windows_of
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 
 CALLS: Final = (

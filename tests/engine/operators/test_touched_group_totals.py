@@ -12,6 +12,7 @@ import pytest
 from airflow_pipelines.engine.operators import recompute_groups, touched_group_totals
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from tests.engine.compared import Compared
+from tests.engine.noted_ways import noted
 from tests.engine.sizes import SIZES
 
 TABLES = """
@@ -55,12 +56,10 @@ def _row(draw: random.Random) -> tuple[Any, ...]:
 def test_groups_equal_the_batch_answer(size: str, sessions: SparkSessions, monkeypatch: pytest.MonkeyPatch) -> None:
     done: dict[str, set[bool]] = {}
 
-    def noted(*given: Any) -> Any:
-        found = touched_group_totals.change_of_groups(*given)
-        done.setdefault(given[0].relation.partition("$")[0], set()).add(found is not None)
-        return found
+    def note(given: Any, change: Any) -> None:
+        done.setdefault(given[0].relation.partition("$")[0], set()).add(change is not None)
 
-    monkeypatch.setattr(recompute_groups, "change_of_groups", noted)
+    monkeypatch.setattr(recompute_groups, "change_of_groups", noted(touched_group_totals.change_of_groups, note))
     views = "".join(f"create view {name} as {query};\n" for name, query in {**DONE, **NOT_DONE}.items())
     compared = Compared(TABLES + views, sessions, {"t": _row}, seed=3, limits=SIZES[size])
     # Equal rows come and go; groups come and go, and at last all of them.

@@ -19,11 +19,11 @@ from airflow_pipelines.compiler.compile_program import compile_program
 from airflow_pipelines.engine.batch import Batch, weighted
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.errors import StepError
-from airflow_pipelines.engine.operators.context import Context
+from airflow_pipelines.engine.execution.context import Context
+from airflow_pipelines.engine.execution.outcome import Outcome, stage_schema, struct_of
 from airflow_pipelines.engine.operators.matching_rows import matching_rows
 from airflow_pipelines.engine.operators.operator import Operator
 from airflow_pipelines.engine.operators.registry import register
-from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
 from airflow_pipelines.engine.outdated import Outdated, find_outdated
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.snapshot import Holdings, Snapshot

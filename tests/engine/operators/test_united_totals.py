@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.operators import accumulate, column_totals
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from tests.engine.compared import Compared
+from tests.engine.noted_ways import noted
 from tests.engine.sizes import SIZES
 
 TABLES = """
@@ -40,22 +42,22 @@ def _row(draw: random.Random) -> tuple[Any, ...]:
     )
 
 
-@pytest.mark.parametrize("size", ["small", "looked up", "mixed", "large"])
+@pytest.mark.parametrize("size", ["small", "united", "looked up", "mixed", "large"])
 def test_parts_equal_the_batch_answer(size: str, sessions: SparkSessions, monkeypatch: pytest.MonkeyPatch) -> None:
     united: list[bool] = []
 
-    def noted(parts: Any, schema: Any, context: Any) -> Any:
-        found = column_totals.united_totals(parts, schema, context)
-        if len(parts) > 1:
-            united.append(found is not None)
-        return found
+    def note(given: Any, totals: Any) -> None:
+        if len(given[0]) > 1:
+            united.append(totals is not None)
 
-    monkeypatch.setattr(accumulate, "united_totals", noted)
+    monkeypatch.setattr(accumulate, "united_totals", noted(column_totals.united_totals, note))
     views = "".join(f"create view {name} as {query};\n" for name, query in QUERIES.items())
-    compared = Compared(TABLES + views, sessions, {"t": _row, "u": _row}, seed=7, limits=SIZES[size])
+    compared = Compared(
+        TABLES + views, sessions, {"t": _row, "u": _row}, seed=7, limits=SIZES[size] if size in SIZES else Limits(tiny=-1)
+    )
     for inserts, deletes in ((9, 0), (5, 6), (0, 4), (12, 5), (0, 99)):
         compared.step(inserts, deletes)
-    if size == "looked up":
+    if size == "united":
         # All four, but for the view of the table that has no change in the third and the last step.
         assert united == [True] * 18
     compared.running.circuit.close()

@@ -12,7 +12,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType, Yea
 
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.batch_views import BatchViews
-from airflow_pipelines.engine.limits import Limits
+from airflow_pipelines.engine.limits import Limits, PlanLimits
 from airflow_pipelines.engine.spark import batch_bytes, planned_query
 from airflow_pipelines.engine.spark.internals import jvm, singleton
 from airflow_pipelines.engine.spark.java_errors import SPARK_ERRORS
@@ -182,6 +182,6 @@ def test_lanes_have_plans_of_their_own(sessions: SparkSessions) -> None:
 
 
 def test_nothing_runs_in_the_driver_when_no_query_may_be_prepared(sessions: SparkSessions) -> None:
-    views, rows = BatchViews(sessions, Limits(prepared_queries=0)), batch(3)
+    views, rows = BatchViews(sessions, Limits(plans=PlanLimits(queries=0))), batch(3)
     assert views.result_in_driver(f"SELECT k FROM {views.table(rows)}", 1 << 20) is None
     views.close()

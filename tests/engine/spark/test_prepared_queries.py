@@ -19,7 +19,7 @@ from pyspark.sql.types import DecimalType, LongType, StringType, StructField, St
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.batch_views import BatchViews
-from airflow_pipelines.engine.limits import Limits
+from airflow_pipelines.engine.limits import Limits, PlanLimits
 from airflow_pipelines.engine.spark import prepared_queries as prepared
 from airflow_pipelines.engine.spark import refillable_leaf, rerun_probe
 from airflow_pipelines.engine.spark.java_errors import SPARK_ERRORS
@@ -180,13 +180,13 @@ def test_the_same_text_over_other_columns_is_another_query(views: BatchViews) ->
 
 
 def test_what_is_too_large_to_be_copied_is_read_all_the_same(spark: SparkSession) -> None:
-    views = BatchViews(SparkSessions.of(spark), Limits(leaf_bytes=10))
+    views = BatchViews(SparkSessions.of(spark), Limits(plans=PlanLimits(leaf_bytes=10)))
     rows = batch((1, "2.00", "a"), (2, "2.00", "b"))
     assert views.result(f"SELECT SUM(k) AS k FROM {views.table(rows)}").rows.to_pylist() == [{"k": 3}]
 
 
 def test_plans_that_were_not_used_for_long_make_room(spark: SparkSession) -> None:
-    views = BatchViews(SparkSessions.of(spark), Limits(prepared_queries=2))
+    views = BatchViews(SparkSessions.of(spark), Limits(plans=PlanLimits(queries=2)))
     rows = batch((3, "2.00", "a"))
     for factor in (1, 2, 3, 4, 1):
         assert views.result(f"SELECT k * {factor} AS k FROM {views.table(rows)}").rows.to_pylist() == [{"k": 3 * factor}]
@@ -297,7 +297,7 @@ def test_what_failed_inside_of_spark_is_not_told_with_the_error_of_the_query(
 def test_no_query_is_prepared_when_none_may_be_kept(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prepared, "plan_query", lambda *_: pytest.fail("it was prepared"))
     monkeypatch.setattr(prepared, "can_rerun", lambda *_: pytest.fail("it was tried"))
-    views = BatchViews(SparkSessions.of(spark), Limits(prepared_queries=0))
+    views = BatchViews(SparkSessions.of(spark), Limits(plans=PlanLimits(queries=0)))
     for k in (1, 2):
         rows = batch((k, "1.00", None))
         assert values(views, f"SELECT k FROM {views.table(rows)}") == [k]

@@ -9,7 +9,7 @@ import pytest
 from airflow_pipelines.common.references import ReferenceWithoutValueError
 from airflow_pipelines.contract.runtime_config import RuntimeConfig
 from airflow_pipelines.contract.statuses import CrashGuarantee
-from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
+from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits, PlanLimits
 from airflow_pipelines.engine.storage.batch_store import Verification
 from airflow_pipelines.host.state.options import RuntimeOptions
 from airflow_pipelines.program.streams import StreamRun
@@ -43,7 +43,7 @@ def test_models_and_intervals(config: dict[str, Any], storage: bool, model: Cras
 
 
 def test_prepared_queries_can_be_switched_off() -> None:
-    assert options_of({"dev_tweaks": {"prepared_queries": False}}).limits == Limits(prepared_queries=0)
+    assert options_of({"dev_tweaks": {"prepared_queries": False}}).limits == Limits(plans=PlanLimits(queries=0))
     for config in ({}, {"dev_tweaks": None}, {"dev_tweaks": {"prepared_queries": True}}):
         assert options_of(config).limits == DEFAULT_LIMITS
     with pytest.raises(ValueError, match=r"dev_tweaks.prepared_queries: Input should be a valid boolean"):

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
-from airflow_pipelines.engine.operators.context import Context, Mode
+from airflow_pipelines.engine.execution.context import Context, Mode
+from airflow_pipelines.engine.execution.ways import Declined, first_accepted
 from airflow_pipelines.engine.operators.lookup_join.joined_rows import joined_rows
 from airflow_pipelines.engine.operators.lookup_join.known_rows import Known
 from airflow_pipelines.program.names import quote
@@ -18,10 +19,6 @@ from airflow_pipelines.sql.plan.ir.linear import Linear, Select
 from airflow_pipelines.sql.plan.ir.version import Version
 
 _KEYS = "__keys"
-
-
-class NotFetched(Exception):
-    """The signal that the rows for a delta cannot be looked up, or are too many for memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +37,12 @@ class Delta:
 
 def delta_of(node: Linear, context: Context) -> Delta:
     """Return the delta of a node. Equal rows are not consolidated."""
+    return first_accepted(lambda: _join_delta(node, context), lambda: queried_delta_of(node, context))
+
+
+def _join_delta(node: Linear, context: Context) -> Delta:
+    """Return the delta of a join that the driver evaluates."""
     joined = joined_rows(node, context)
-    return queried_delta_of(node, context) if joined is None else _query_joined(joined, context)
-
-
-def _query_joined(joined: Batch, context: Context) -> Delta:
     if not joined.rows:
         return Delta(None, Mode.SMALL, joined)
     # The query names the batch, which has to live until it has run.
@@ -55,16 +53,25 @@ def _query_joined(joined: Batch, context: Context) -> Delta:
 
 def queried_delta_of(node: Linear, context: Context) -> Delta:
     """Return the delta of a node by a query, even if it could be joined in the driver."""
+    return first_accepted(lambda: _fetch_delta(node, context), lambda: _print_delta(node, context))
+
+
+def _fetch_delta(node: Linear, context: Context) -> Delta:
+    """Return the delta of a node by a query over small relations and over rows that are fetched from large ones."""
     changed = context.find_changed()
     mode = context.mode(node.reads & changed, node.rereads)
-    if mode is Mode.NARROW or (mode is Mode.SMALL and not context.is_tiny(node.rereads)):
-        small = context.printer(Mode.SMALL)
-        fetching = Fetching(small.read, single_partition=True, moved_range=small.moved_range, context=context)
-        try:
-            query = fetching.delta(node, changed)
-            return Delta(query, Mode.NARROW if fetching.streamed else Mode.SMALL)
-        except NotFetched:
-            pass
+    if mode is Mode.LARGE or (mode is Mode.SMALL and context.is_tiny(node.rereads)):
+        raise Declined("nothing has to be fetched, or too much")
+    small = context.printer(Mode.SMALL)
+    fetching = Fetching(small.read, single_partition=True, moved_range=small.moved_range, context=context)
+    query = fetching.delta(node, changed)
+    return Delta(query, Mode.NARROW if fetching.streamed else Mode.SMALL)
+
+
+def _print_delta(node: Linear, context: Context) -> Delta:
+    """Return the delta of a node by a query over all of its relations."""
+    changed = context.find_changed()
+    mode = context.mode(node.reads & changed, node.rereads)
     return Delta(context.printer(mode).delta(node, changed), mode)
 
 
@@ -84,7 +91,7 @@ class Fetching(DeltaSql):
     def term(self, node: Select, at: int, changed: Set[str]) -> str | None:
         """Print a term of the delta, see :meth:`DeltaSql.term`.
 
-        :raises NotFetched: if the rows for the delta cannot be looked up, or are too many for memory
+        :raises Declined: if the rows for the delta cannot be looked up, or are too many for memory
         """
         if len(node.sources) == 1:
             return DeltaSql.term(self, node, at, changed)
@@ -129,8 +136,9 @@ class Fetching(DeltaSql):
         missing = set(large)
         missing |= {place for place in versions if not context.is_tiny(node.sources[place].node.reads, versions[place])}
         while missing:
-            hop = rows.hop(node, missing, set(versions) - missing, versions)
-            if hop is None:
+            try:
+                hop = rows.hop(node, missing, set(versions) - missing, versions)
+            except Declined:
                 # Sources in memory can be read whole.
                 if missing & set(large):
                     return False
@@ -177,7 +185,7 @@ class Fetching(DeltaSql):
                 if places[other] in reached
             } - reached
             if not linked:
-                raise NotFetched
+                raise Declined("a source is linked to none of the others by an equality")
             # Small sources cost nothing and may reduce the keys.
             place = min(linked, key=lambda place: (place in missing, place))
             if place in missing:
@@ -222,8 +230,6 @@ class Fetching(DeltaSql):
         batch = context.pinned.get(query)
         if batch is None:
             table = context.collect_bounded(query, Mode.NARROW)
-            if table is None:
-                raise NotFetched
             batch = context.pinned[query] = Batch.in_memory(weighted(schema), table)
         return batch if batch.rows else None
 
@@ -240,10 +246,7 @@ class Fetching(DeltaSql):
         batch = self.context.pinned.get(query)
         if batch is None:
             weights = f"SELECT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({query})"
-            result = self.context.batch_bounded(weights, Mode.SMALL)
-            if result is None:
-                raise NotFetched
-            batch = self.context.pinned[query] = result
+            batch = self.context.pinned[query] = self.context.batch_bounded(weights, Mode.SMALL)
         return f"SELECT * FROM {self.context.batch_views.table(batch)}" if batch.rows else None
 
 

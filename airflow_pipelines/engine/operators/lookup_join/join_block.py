@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql.types import DataType
 
-from airflow_pipelines.engine.operators.context import Context
+from airflow_pipelines.engine.execution.context import Context
+from airflow_pipelines.engine.execution.ways import Budget, Declined
 from airflow_pipelines.engine.operators.lookup_join.matches import known_name
 from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.program.names import quote
@@ -57,26 +58,25 @@ class JoinBlock:
         return {name: schema.field(stored).type for name, stored in self.stored_names(place).items()}
 
 
-def join_block(node: Linear, context: Context) -> JoinBlock | None:
+def join_block(node: Linear, context: Context) -> JoinBlock:
     """Return a node as a join block.
 
     :param node: any linear node
     :param context: the context of the step
-    :returns: the block; None if the node is not a join by columns of relations, or the step changes too much for the driver
+    :raises Declined: if the node is not a join by columns of relations, or the step changes too much for the driver
     """
     if not isinstance(node, Select):
-        return None
+        raise Declined("not a block")
     graph, changed = node.join_graph, context.find_changed()
     if len(node.sources) < 2 or node.temporal_filters or graph.columns is None or not graph.is_complete or not graph.equalities:
-        return None
+        raise Declined("not a join by columns")
     delta = [batch for source in node.sources for name in source.node.reads & changed for batch in context.relations[name].delta]
-    if sum(batch.rows for batch in delta) > context.limits.joined_rows:
-        return None
+    Budget(context.limits.driver_rows).require(sum(batch.rows for batch in delta))
     sources, kinds = [], {}
     for source in node.sources:
         rows = passed_rows(source.node)
         if rows is None or not graph.columns[source.alias] <= rows.columns.keys():
-            return None
+            raise Declined("a source computes")
         sources.append(rows)
         schema = context.relations[rows.relation].before.schema
         for name in sorted(graph.columns[source.alias]):

@@ -11,9 +11,11 @@ import pyarrow as pa
 from pyspark.sql.types import DataType
 
 from airflow_pipelines.engine.batch import Batch, weighted
-from airflow_pipelines.engine.operators.arrow_conditions import can_decide, holds
-from airflow_pipelines.engine.operators.context import Context
-from airflow_pipelines.engine.operators.lookup_join.conditions import ROW, Rows, evaluated
+from airflow_pipelines.engine.execution.arrow_conditions import can_decide, holds
+from airflow_pipelines.engine.execution.context import Context
+from airflow_pipelines.engine.execution.row_queries import ComputedValues
+from airflow_pipelines.engine.execution.ways import Budget, Declined
+from airflow_pipelines.engine.operators.lookup_join.conditions import JoinedColumns, compute_items
 from airflow_pipelines.engine.operators.lookup_join.join_block import JoinBlock, join_block
 from airflow_pipelines.engine.operators.lookup_join.joined_items import items_of
 from airflow_pipelines.engine.operators.lookup_join.matches import Matches, known_name, matching_pairs
@@ -34,28 +36,27 @@ Decimals of one precision and scale are such types, too.
 _ROWS_AT_A_TIME = 200_000
 
 
-def joined_rows(node: Linear, context: Context) -> Batch | None:
+def joined_rows(node: Linear, context: Context) -> Batch:
     """Return the delta of a join block as a batch in memory. Equal rows are not consolidated.
 
     :param node: any linear node
     :param context: the context of the step
-    :returns: the delta; None if the node is not a join by columns of relations, or there is too much for the driver
+    :raises Declined: if the node is not a join by columns of relations, or there is too much for the driver
     """
     join = _join(node, context)
-    items = None if join is None else items_of(join.block, join.matches, join.conditions)
-    return None if items is None else Batch.in_memory(weighted(context.schema(node)), items)
+    return Batch.in_memory(weighted(context.schema(node)), items_of(join.block, join.matches, join.conditions))
 
 
-def joined_parts(node: Linear, context: Context) -> Iterator[pa.Table | None] | None:
+def joined_parts(node: Linear, context: Context) -> Iterator[pa.Table]:
     """Return the delta of :func:`joined_rows` part by part, for callers that keep few rows.
 
     :param node: any linear node
     :param context: the context of the step
-    :returns: the parts; None if the node is not a join by columns of relations, or there is too much for the driver. A part is None
-        if a single row takes too many bytes
+    :returns: the parts; the next one raises :class:`Declined` if a single row takes too many bytes
+    :raises Declined: if the node is not a join by columns of relations, or there is too much for the driver
     """
     join = _join(node, context)
-    return None if join is None else _items_in_parts(join, join.matches)
+    return _items_in_parts(join, join.matches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,20 +72,16 @@ class _Join:
     conditions: Sequence[Conjunct]
 
 
-def _join(node: Linear, context: Context) -> _Join | None:
+def _join(node: Linear, context: Context) -> _Join:
     block = join_block(node, context)
-    if block is None:
-        return None
     all_matches: list[Matches] = []
     undecided: set[str] = set()
-    left = context.limits.joined_rows
+    budget = Budget(context.limits.driver_rows)
     for at in range(len(block.sources)):
         if block.sources[at].relation in block.changed:
             term = _Term(block, at)
-            matches = term.matches(left)
-            if matches is None:
-                return None
-            left -= sum(part.rows for part in matches)
+            matches = term.matches(budget.left)
+            budget.spend(sum(part.rows for part in matches))
             all_matches += matches
             undecided |= {condition.text for condition in term.conditions} if matches else set()
     # In the order of the query: a condition may filter out rows for which a later one would fail.
@@ -92,11 +89,16 @@ def _join(node: Linear, context: Context) -> _Join | None:
     return _Join(block, all_matches, conditions)
 
 
-def _items_in_parts(join: _Join, all_matches: Sequence[Matches]) -> Iterator[pa.Table | None]:
+def _items_in_parts(join: _Join, all_matches: Sequence[Matches]) -> Iterator[pa.Table]:
     """Yield the items of some matches in as few parts as the limit of bytes per part allows."""
     rows = sum(matches.rows for matches in all_matches)
-    items = items_of(join.block, all_matches, join.conditions) if rows <= _ROWS_AT_A_TIME else None
-    if items is not None or rows <= 1:
+    try:
+        Budget(_ROWS_AT_A_TIME).require(rows)
+        items = items_of(join.block, all_matches, join.conditions)
+    except Declined:
+        if rows <= 1:
+            raise
+    else:
         yield items
         return
     for half in _split_in_halves(all_matches):
@@ -141,56 +143,46 @@ class _Term:
         """The conditions that have not been checked yet."""
         return self._conditions
 
-    def matches(self, most: int) -> list[Matches] | None:
+    def matches(self, most: int) -> list[Matches]:
         """Return the matching rows of all sources.
 
         :param most: the maximum number of matches
-        :returns: one part or none; None if there are too many, or they have to be found in another way
+        :returns: one part or none
+        :raises Declined: if there are too many, or they have to be found in another way
         """
         block = self._block
         reached = {self._at}
         missing = set(range(len(block.sources))) - reached
-        known = self._delta()
-        known = None if known is None else self._filter_delta(known)
-        while known is not None:
-            if not known.num_rows:
-                return []
+        known = self._filter_delta(self._delta())
+        while known.num_rows:
             link = self._find_link(reached, missing)
-            if link is None:
-                return None
-            keyed = self._keyed(known, link, reached)
-            if keyed is None:
-                return None
-            known, keys = keyed
+            known, keys = self._keyed(known, link, reached)
             matches = self._find_matches(known, keys, link.place, most)
-            if matches is None:
-                return None
             # Equalities that the keys have established need no further check.
             consumed = {f"{equality.texts[0]} = {equality.texts[1]}" for equality in link.equalities}
             self._conditions = [condition for condition in self._conditions if condition.text not in consumed]
             reached.add(link.place)
             missing.discard(link.place)
             matches = self._where(matches, self._take_comparable(reached))
-            if matches is None:
-                return None
             if not missing:
                 return [matches]
             # The rows that the next source is to match.
             names = (known_name(column) for place in sorted(reached) for column in block.columns(place))
-            known = matches.table(names, self._context.limits.joined_bytes)
-        return None
+            known = matches.table(names, Budget(self._context.limits.driver_bytes))
+        return []
 
-    def _delta(self) -> pa.Table | None:
-        """Return the rows of the source's delta, or None if they take too many bytes."""
+    def _delta(self) -> pa.Table:
+        """Return the rows of the source's delta.
+
+        :raises TooMuch: if they take too many bytes
+        """
         names = self._block.stored_names(self._at)
         batches = self._context.relations[self._block.sources[self._at].relation].delta
         columns = [*dict.fromkeys(names.values()), WEIGHT]
-        parts, left = [], self._context.limits.joined_bytes
+        parts, budget = [], Budget(self._context.limits.driver_bytes)
         for part in itertools.chain.from_iterable(_parts(batch, columns) for batch in batches):
+            budget.spend(part.nbytes)
             parts.append(part)
-            left -= part.nbytes
-            if left < 0:
-                return None
         rows = pa.concat_tables(parts).combine_chunks()
         return pa.table({**{name: rows[stored] for name, stored in names.items()}, WEIGHT: rows[WEIGHT]})
 
@@ -202,13 +194,16 @@ class _Term:
         values = {column: known[known_name(column)] for column in _find_columns_read(comparable)}
         return known.filter(pa.array(holds(comparable, values)))
 
-    def _where(self, matches: Matches, comparable: Sequence[Conjunct]) -> Matches | None:
-        """Return the matches that meet the conditions that Arrow can check, or None if it would read too many bytes."""
+    def _where(self, matches: Matches, comparable: Sequence[Conjunct]) -> Matches:
+        """Return the matches that meet the conditions that Arrow can check.
+
+        :raises TooMuch: if it would read too many bytes
+        """
         if not comparable or not matches.rows:
             return matches
         columns = _find_columns_read(comparable)
-        values = matches.bounded(map(known_name, columns), self._context.limits.joined_bytes)
-        return None if values is None else matches.where(holds(comparable, dict(zip(columns, values.values(), strict=True))))
+        values = matches.take(map(known_name, columns), Budget(self._context.limits.driver_bytes))
+        return matches.where(holds(comparable, dict(zip(columns, values.values(), strict=True))))
 
     def _take_comparable(self, reached: Set[int]) -> list[Conjunct]:
         """Return the conditions on some sources that Arrow can check, and remove them from the open ones."""
@@ -217,10 +212,15 @@ class _Term:
         self._conditions = [part for part in self._conditions if part not in comparable]
         return comparable
 
-    def _find_link(self, reached: Set[int], missing: Iterable[int]) -> _Link | None:
-        """Return the smallest source that can be reached by keys, or None if there is none."""
+    def _find_link(self, reached: Set[int], missing: Iterable[int]) -> _Link:
+        """Return the smallest source that can be reached by keys.
+
+        :raises Declined: if there is none
+        """
         links = [link for link in (self._find_link_to(place, reached) for place in missing) if link is not None]
-        return min(links, key=lambda link: (self._stored_rows(link.place), link.place), default=None)
+        if not links:
+            raise Declined("no source can be reached by keys")
+        return min(links, key=lambda link: (self._stored_rows(link.place), link.place))
 
     def _find_link_to(self, place: int, reached: Set[int]) -> _Link | None:
         block, link = self._block, _Link(place, [], [])
@@ -259,13 +259,13 @@ class _Term:
         version = Version.BEFORE if place < self._at and relation in self._block.changed else Version.AFTER
         return self._context.relations[relation].batches(version)
 
-    def _keyed(self, known: pa.Table, link: _Link, reached: Set[int]) -> tuple[pa.Table, pa.Table] | None:
+    def _keyed(self, known: pa.Table, link: _Link, reached: Set[int]) -> tuple[pa.Table, pa.Table]:
         """Return the known rows that may match something, and their keys by the stored names of the columns."""
         block, at = self._block, link.place
         texts = [text for _, text in link.pairs if text not in self._plain]
         if texts:
-            results = self._expressions(known, texts, link, reached)
-            known = known.take(results[ROW])
+            computed = self._expressions(known, texts, link, reached)
+            known, results = known if computed.rows is None else known.take(pa.array(computed.rows)), computed.columns
         columns = {}
         for column, text in link.pairs:
             name = known_name(column)
@@ -280,7 +280,7 @@ class _Term:
                 known, keys = known.filter(there), keys.filter(there)
         return known, keys
 
-    def _expressions(self, known: pa.Table, texts: Sequence[str], link: _Link, reached: Set[int]) -> pa.Table:
+    def _expressions(self, known: pa.Table, texts: Sequence[str], link: _Link, reached: Set[int]) -> ComputedValues:
         """Evaluate keys that are expressions, for the rows that meet all conditions on known rows."""
         aliases = {self._block.alias(place) for place in reached}
         conditions = [condition for condition in self._conditions if condition.aliases <= aliases]
@@ -289,13 +289,11 @@ class _Term:
         read = [part for part in self._block.node.join_graph.conjuncts if part.text in names] + conditions
         columns = [column for column in self._block.kinds if column[0] in aliases and any(column in part.columns for part in read)]
         values = [known[known_name(column)] for column in columns]
-        rows = Rows(columns, [self._block.kinds[column] for column in columns], values, known.num_rows)
-        return evaluated(rows, [part.text for part in conditions], texts, self._context)
+        rows = JoinedColumns(columns, [self._block.kinds[column] for column in columns], values, known.num_rows)
+        return compute_items(rows, [part.text for part in conditions], texts, self._context)
 
-    def _find_matches(self, known: pa.Table, keys: pa.Table, place: int, most: int) -> Matches | None:
+    def _find_matches(self, known: pa.Table, keys: pa.Table, place: int, most: int) -> Matches:
         pairs = matching_pairs(self._batches(place), keys, most)
-        if pairs is None:
-            return None
         return Matches(known, pairs, self._block.arrow_types(place), self._block.stored_names(place))
 
 

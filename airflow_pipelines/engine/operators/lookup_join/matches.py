@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_pipelines.engine.batch import Batch
+from airflow_pipelines.engine.execution.ways import Budget
 from airflow_pipelines.engine.lookup.index import Keys, Pairs, file_index, memory_index
 from airflow_pipelines.rows.arrow import cast_to_schema
 from airflow_pipelines.rows.zsets import WEIGHT
@@ -79,20 +80,25 @@ class Matches:
         mask[places] = True
         return self.where(mask)
 
-    def table(self, names: Iterable[str], most_bytes: int) -> pa.Table | None:
-        """Return some columns of either side, and the weight, as known rows, or None if they take more bytes than allowed."""
-        columns = self.bounded(names, most_bytes)
-        return None if columns is None else pa.table({**columns, WEIGHT: self.weights()})
+    def table(self, names: Iterable[str], budget: Budget) -> pa.Table:
+        """Return some columns of either side, and the weight, as known rows.
 
-    def bounded(self, names: Iterable[str], most_bytes: int) -> dict[str, pa.ChunkedArray] | None:
-        """Return some columns of either side by :func:`known_name`, or None if together they take more bytes than allowed."""
+        :raises TooMuch: if they take more bytes than allowed
+        """
+        return pa.table({**self.take(names, budget), WEIGHT: self.weights()})
+
+    def take(self, names: Iterable[str], budget: Budget) -> dict[str, pa.ChunkedArray]:
+        """Return some columns of either side by :func:`known_name`.
+
+        :param names: the names
+        :param budget: the bytes that the columns may take
+        :raises TooMuch: if together they take more
+        """
         columns: dict[str, pa.ChunkedArray] = {}
         for name in names:
             chunks = []
             for chunk in self._pieces(name):
-                most_bytes -= chunk.nbytes
-                if most_bytes < 0:
-                    return None
+                budget.spend(chunk.nbytes)
                 chunks.append(chunk)
             columns[name] = pa.chunked_array(chunks, self._kind(name))
         return columns
@@ -116,30 +122,22 @@ def _take(column: pa.ChunkedArray, places: npt.NDArray[np.int64]) -> Iterator[pa
         yield from column.take(pa.array(places[at : at + _VALUES_AT_A_TIME])).chunks
 
 
-def matching_pairs(batches: Iterable[Batch], keys: pa.Table, most: int) -> list[Pairs] | None:
+def matching_pairs(batches: Iterable[Batch], keys: pa.Table, most: int) -> list[Pairs]:
     """Return the pairs of keys and equal stored rows.
 
     :param batches: the batches to search
     :param keys: the keys, none of which has a NULL; see :class:`~airflow_pipelines.engine.lookup.index.Keys`
     :param most: the maximum number of pairs
-    :returns: the pairs; None if there are more than ``most``
+    :raises TooMuch: if there are more than ``most``
     """
-    asked, pairs, left = Keys.of(keys), [], most
-    for batch in batches:
-        for part in _in_batch(batch, asked, left) if batch.rows and keys.num_rows else ():
-            if part is None:
-                return None
-            left -= len(part.asked)
-            if left < 0:
-                return None
-            pairs.append(part)
-    return pairs
+    asked, budget = Keys.of(keys), Budget(most)
+    return [part for batch in batches if batch.rows and keys.num_rows for part in _find_in_batch(batch, asked, budget)]
 
 
-def _in_batch(batch: Batch, keys: Keys, most: int) -> Iterable[Pairs | None]:
+def _find_in_batch(batch: Batch, keys: Keys, budget: Budget) -> Iterable[Pairs]:
     if batch.table is not None:
-        yield memory_index.pairs(batch.number, batch.table, keys, most)
+        yield memory_index.pairs(batch.number, batch.table, keys, budget)
     elif batch.store is not None:
         index = file_index(batch.store)
         for file in batch.files:
-            yield index.pairs(file, keys, most)
+            yield index.pairs(file, keys, budget)

@@ -13,9 +13,10 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch
+from airflow_pipelines.engine.execution.relation_versions import RelationVersions
+from airflow_pipelines.engine.execution.ways import Budget, Declined
 from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.lookup.index import can_look_up, file_index, memory_index
-from airflow_pipelines.engine.operators.relation_versions import RelationVersions
 from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.engine.spark.type_text import WHOLE_NUMBERS, type_text
 from airflow_pipelines.rows.arrow import ArrowColumn
@@ -23,16 +24,19 @@ from airflow_pipelines.rows.zsets import can_group
 from airflow_pipelines.sql.plan.ir.lookup import Lookup
 
 
-def matching_table(batches: Iterable[Batch], wanted: pa.Table, columns: Sequence[str], limits: Limits) -> pa.Table | None:
+def matching_table(batches: Iterable[Batch], wanted: pa.Table, columns: Sequence[str], limits: Limits) -> pa.Table:
     """Return the stored rows of some batches, not consolidated, that agree with a row of ``wanted`` in all its columns.
 
-    :param wanted: a pyarrow Table of distinct rows; NULL agrees with NULL
+    :param batches: the batches to search, of which at least one has rows
+    :param wanted: distinct rows; NULL agrees with NULL
     :param columns: the columns of the result; the weight is one of them
-    :returns: a pyarrow Table; None if a type has no index, or if so many rows are wanted or found that a scan is better
+    :param limits: the limits of lookups
+    :raises Declined: if a type has no index, or if so many rows are wanted or found that a scan is better
     """
-    if wanted.num_rows > limits.small_rows or not all(can_look_up(column.type) for column in wanted.columns):
-        return None
-    parts, left = [], limits.fan_out
+    Budget(limits.small_rows).require(wanted.num_rows)
+    if not all(can_look_up(column.type) for column in wanted.columns):
+        raise Declined("a type has no index")
+    parts, budget = list[pa.Table](), Budget(limits.fan_out)
     for batch in batches:
         if not batch.rows:
             continue
@@ -40,30 +44,26 @@ def matching_table(batches: Iterable[Batch], wanted: pa.Table, columns: Sequence
         try:
             asked = pa.table({name: wanted[name].cast(types.field(name).type) for name in wanted.column_names})
         except pa.ArrowInvalid:
-            # The stored type cannot represent a wanted value.
-            return None
-        for rows in _find_in_batch(batch, asked, columns, left):
-            if rows is None:
-                return None
-            parts.append(rows.cast(pa.schema([types.field(name) for name in columns])))
-            left -= rows.num_rows
-            if left < 0:
-                return None
-    return pa.concat_tables(parts) if parts else None
+            raise Declined("the stored type cannot represent a wanted value") from None
+        kinds = pa.schema([types.field(name) for name in columns])
+        parts += [rows.cast(kinds) for rows in _find_in_batch(batch, asked, columns, budget)]
+    if not parts:
+        raise Declined("there are no rows")
+    return pa.concat_tables(parts)
 
 
-def _find_in_batch(batch: Batch, wanted: pa.Table, columns: Sequence[str], most: int) -> Iterable[pa.Table | None]:
+def _find_in_batch(batch: Batch, wanted: pa.Table, columns: Sequence[str], budget: Budget) -> Iterable[pa.Table]:
     if batch.table is not None:
-        yield memory_index.find(batch.number, batch.table, wanted, columns, most)
+        yield memory_index.find(batch.number, batch.table, wanted, columns, budget)
     elif batch.store is not None:
         index = file_index(batch.store)
         for file in batch.files:
-            yield index.find(file, wanted, columns, most)
+            yield index.find(file, wanted, columns, budget)
 
 
 def matching_batch(
     batches: Sequence[Batch], schema: StructType, wanted: pa.Table, limits: Limits, columns: Iterable[str] | None = None
-) -> Batch | None:
+) -> Batch:
     """Return the rows of :func:`matching_table` as a batch in memory.
 
     :param batches: the batches to search
@@ -71,15 +71,13 @@ def matching_batch(
     :param wanted: the keys to look for, one column for each part of the key
     :param limits: the limits of lookups
     :param columns: the columns to read; the others are NULL in the result. None for all.
-    :returns: the rows; None if a scan is needed to find them
+    :raises Declined: if a scan is needed to find them
     """
     arrow = arrow_schema(schema)
     if not any(batch.rows for batch in batches):
         return Batch.empty(schema)
     kept = [name for name in arrow.names if columns is None or name in columns or name == WEIGHT]
     rows = matching_table(batches, wanted, kept, limits)
-    if rows is None:
-        return None
     filled = [rows[name] if name in kept else pa.nulls(rows.num_rows, arrow.field(name).type) for name in arrow.names]
     return Batch.in_memory(schema, pa.table(filled, names=arrow.names))
 

@@ -106,7 +106,7 @@ def test_joins_of_all_kinds_of_values_follow_changes_of_each_side(compiled: Prog
 
 def test_rows_in_files_are_joined_as_those_in_memory(compiled: Program, sessions: SparkSessions) -> None:
     names = ["two_columns", "three", "computed"]
-    _follow(Running("", sessions, compiled=only(compiled, names), limits=SIZES["large"]), names)
+    _follow(Running("", sessions, compiled=only(compiled, names), limits=SIZES["files"]), names)
 
 
 def _follow(running: Running, views: Sequence[str]) -> None:
@@ -151,7 +151,7 @@ PAIR = "create table l (k int, v int); create table r (k int, w int);"
 @pytest.mark.core
 def test_a_join_with_more_matches_than_the_limit_is_left_to_spark(sessions: SparkSessions) -> None:
     view = "create view j as select l.v, r.w from l join r on l.k = r.k;"
-    running = Running(PAIR + view, sessions, limits=replace(SIZES["small"], joined_rows=3))
+    running = Running(PAIR + view, sessions, limits=replace(SIZES["small"], driver_rows=3))
     running.insert("r", *((1, w) for w in range(3)))
     step, asked = _asked(running, running.changes("l", (1, 0), (2, 0)))
     assert (emitted(step, "j"), asked) == ([(0, w, 1) for w in range(3)], 0)
@@ -161,8 +161,8 @@ def test_a_join_with_more_matches_than_the_limit_is_left_to_spark(sessions: Spar
     running.circuit.close()
 
 
-@pytest.mark.core("large")
-@pytest.mark.parametrize("size", ["small", "large"])
+@pytest.mark.core("files")
+@pytest.mark.parametrize("size", ["small", "files"])
 def test_nested_values_are_passed_on(sessions: SparkSessions, size: str) -> None:
     program = """
     create table n (k int, m map<varchar, int>, s row(a int, b varchar), l varchar array, h interval day to second, j varchar);
@@ -174,7 +174,7 @@ def test_nested_values_are_passed_on(sessions: SparkSessions, size: str) -> None
     others = (1, None, None, None, None, None), (2, [], {"a": None, "b": ""}, [], timedelta(0), "7")
     answers = []
     for joined in (100, -1):
-        running = Running(program, sessions, limits=replace(SIZES[size], joined_rows=joined))
+        running = Running(program, sessions, limits=replace(SIZES[size], driver_rows=joined))
         running.insert("n", full, *others)
         answers.append(emitted(running.insert("r", (1, 10), (2, 20), (None, 30)), "p"))
         running.circuit.close()
@@ -215,14 +215,14 @@ def test_an_expression_that_fails_for_a_match_fails_the_step_and_names_its_row(s
 
 
 @pytest.mark.core("20000")
-@pytest.mark.parametrize("joined_bytes", [100, 20_000])
-def test_rows_that_take_more_bytes_than_the_limit_are_left_to_spark(sessions: SparkSessions, joined_bytes: int) -> None:
+@pytest.mark.parametrize("driver_bytes", [100, 20_000])
+def test_rows_that_take_more_bytes_than_the_limit_are_left_to_spark(sessions: SparkSessions, driver_bytes: int) -> None:
     text = "create table l (k int, v varchar); create table r (k int, w varchar); create table m (k int, u int);"
     text += "create view two as select l.v, r.w from l join r on l.k = r.k;"
     text += "create view three as select r.w, m.u from l join r on l.k = r.k join m on m.k = r.k;"
     text += "create view compared as select l.v from l join r on l.k = r.k where r.w = 'w';"
     text += "create view made as select concat(r.w, '!') as w from l join r on l.k = r.k;"
-    running = Running(text, sessions, limits=replace(SIZES["small"], joined_bytes=joined_bytes))
+    running = Running(text, sessions, limits=replace(SIZES["small"], driver_bytes=driver_bytes))
     running.step(running.changes("r", *((1, "w" * 1000) for _ in range(20))), running.changes("m", (1, 7)))
     for rows in (1, 2):
         step, asked = _asked(running, running.changes("l", *((1, "v") for _ in range(rows))))
@@ -236,9 +236,9 @@ def test_rows_that_take_more_bytes_than_the_limit_are_left_to_spark(sessions: Sp
 
 
 @pytest.mark.core
-@pytest.mark.parametrize(("joined_bytes", "in_driver"), [(100_000, True), (5_000, True), (500, False)])
+@pytest.mark.parametrize(("driver_bytes", "in_driver"), [(500_000, True), (60_000, True), (500, False)])
 def test_first_rows_of_a_join_are_chosen_of_parts_that_have_room(
-    joined_bytes: int, in_driver: bool, sessions: SparkSessions
+    driver_bytes: int, in_driver: bool, sessions: SparkSessions
 ) -> None:
     text = """
     create table l (k int, v int) with ('append_only' = 'true');
@@ -247,14 +247,14 @@ def test_first_rows_of_a_join_are_chosen_of_parts_that_have_room(
         select r.k, r.w, l.v, row_number() over (partition by r.k order by l.v desc) as place from l join r on l.k = r.k
     ) where place <= 2;
     """
-    running = Running(text, sessions, limits=replace(SIZES["small"], joined_bytes=joined_bytes))
+    running = Running(text, sessions, limits=replace(SIZES["small"], driver_bytes=driver_bytes))
     one, two = "1" * 1000, "2" * 1000
     running.insert("r", (1, one), (2, two))
-    step, asked = _asked(running, running.changes("l", *((k, v) for v in range(6) for k in (1, 2, 3)), (None, 9)))
-    assert emitted(step, "first") == [(w, v, place, 1) for w in (one, two) for v, place in ((4, 2), (5, 1))]
+    step, asked = _asked(running, running.changes("l", *((k, v) for v in range(60) for k in (1, 2, 3)), (None, 99)))
+    assert emitted(step, "first") == [(w, v, place, 1) for w in (one, two) for v, place in ((58, 2), (59, 1))]
     assert (asked == 0) == in_driver
-    step, asked = _asked(running, running.changes("l", (1, 7), (2, 0)))
-    assert emitted(step, "first") == sorted([(one, 7, 1, 1), (one, 5, 2, 1), (one, 5, 1, -1), (one, 4, 2, -1)])
+    step, asked = _asked(running, running.changes("l", (1, 70), (2, 0)))
+    assert emitted(step, "first") == sorted([(one, 70, 1, 1), (one, 59, 2, 1), (one, 59, 1, -1), (one, 58, 2, -1)])
     assert (asked == 0) == in_driver
     running.circuit.close()
 

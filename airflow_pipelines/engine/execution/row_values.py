@@ -14,11 +14,13 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyspark.sql.types import LongType, StructField, StructType
+from pyspark.sql.types import StructType
 
-from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
-from airflow_pipelines.engine.operators.context import Context, Mode
-from airflow_pipelines.engine.operators.distinct_rows import has_one_form
+from airflow_pipelines.engine.batch import WEIGHT
+from airflow_pipelines.engine.execution.context import Context
+from airflow_pipelines.engine.execution.distinct_rows import distinct_values
+from airflow_pipelines.engine.execution.row_queries import ComputedValues, RowQuery, compute_values, table_of
+from airflow_pipelines.engine.execution.ways import Budget, Declined, first_accepted
 from airflow_pipelines.engine.spark.arrow_frames import evaluable_type
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.rows.arrow import ArrowColumn
@@ -27,7 +29,6 @@ from airflow_pipelines.rows.expressions.evaluation import evaluate, is_supported
 from airflow_pipelines.rows.expressions.time_windows import TimeWindows, has_windows
 from airflow_pipelines.sql.plan.ir.trees import columns_in, tree_of
 
-_ROW = "__row"
 _Places: TypeAlias = npt.NDArray[np.int64]
 
 
@@ -71,34 +72,31 @@ def windows_of(text: str) -> TimeWindows | None:
     return None if tree is None else TimeWindows.of(tree)
 
 
-def row_values(rows: pa.Table, schema: StructType, texts: Sequence[str], context: Context) -> RowValues | None:
+def row_values(rows: pa.Table, schema: StructType, texts: Sequence[str], context: Context) -> RowValues:
     """Return the values of some expressions for all rows.
 
     :param rows: some columns of rows in memory
     :param schema: their Spark types
     :param texts: SQL over the columns
     :param context: the context that runs queries
-    :returns: the values; None if they are too many for this
+    :raises Declined: if there are several kinds of windows, or too many values
     """
     windows = [text for text in dict.fromkeys(texts) if _may_have_windows(text)]
     if len(windows) > 1:
-        return None
+        raise Declined("several expressions give several values for a row")
     others = [text for text in dict.fromkeys(texts) if text not in windows]
     if not windows:
-        columns = _compute_each(rows, schema, others, context)
-        return None if columns is None else RowValues(None, columns)
-    expanded = _compute_windows(rows, windows[0], context) or _expand(rows, schema, windows[0], context)
-    if expanded is None:
-        return None
-    places, values = expanded
+        return RowValues(None, _compute_each(rows, schema, others, context))
+    (window,) = windows
+    places, values = first_accepted(
+        lambda: _compute_windows(rows, window, context), lambda: _query_windows(rows, schema, window, context)
+    )
     # Nothing else is evaluated for rows without a window, because it may fail for them.
     there = np.bincount(places, minlength=rows.num_rows) > 0
     kept = rows if there.all() else rows.filter(pa.array(there))
     columns = _compute_each(kept, schema, others, context)
-    if columns is None:
-        return None
     at = pa.array((np.cumsum(there) - 1)[places])
-    return RowValues(pa.array(places), {**{text: column.take(at) for text, column in columns.items()}, windows[0]: values})
+    return RowValues(pa.array(places), {**{text: column.take(at) for text, column in columns.items()}, window: values})
 
 
 @functools.lru_cache(maxsize=10_000)
@@ -108,23 +106,33 @@ def _may_have_windows(text: str) -> bool:
     return tree is None or has_windows(tree)
 
 
-def _compute_windows(rows: pa.Table, text: str, context: Context) -> tuple[_Places, ArrowColumn] | None:
-    """Return the result of :func:`_expand` for windows that are computed here, or None for others, and for very many."""
+def _compute_windows(rows: pa.Table, text: str, context: Context) -> tuple[_Places, ArrowColumn]:
+    """Return the windows of a time, and for each the place of its row, by Arrow.
+
+    :raises Declined: if the expression is something else, or there are very many windows
+    """
     windows = windows_of(text)
     if windows is None or windows.column not in rows.column_names:
-        return None
-    if windows.overlapping * rows.num_rows > context.limits.added_up_rows:
-        return None
+        raise Declined("not windows of a column")
+    Budget(context.limits.read_rows).spend(windows.overlapping * rows.num_rows)
     row_windows = windows.of_rows(rows[windows.column])
-    return None if row_windows is None else (row_windows.rows, row_windows.windows)
+    if row_windows is None:
+        raise Declined("Arrow does not compute windows of such a time")
+    return row_windows.rows, row_windows.windows
 
 
-def _compute_each(rows: pa.Table, schema: StructType, texts: Sequence[str], context: Context) -> dict[str, ArrowColumn] | None:
+def _query_windows(rows: pa.Table, schema: StructType, text: str, context: Context) -> tuple[_Places, ArrowColumn]:
+    """Return the values of an expression that gives none, one or several for each row, and for each the place of its row."""
+    result = _query(rows.select(columns_in([text], rows.column_names)), schema, [f"{text} AS v0"], context)
+    places = np.arange(rows.num_rows) if result.rows is None else result.rows
+    return places, result.columns["v0"].combine_chunks()
+
+
+def _compute_each(rows: pa.Table, schema: StructType, texts: Sequence[str], context: Context) -> dict[str, ArrowColumn]:
     """Return the values of texts that have one value for each row."""
     values = _compute_by_arrow(rows, schema, texts)
     missing = [text for text in texts if text not in values]
-    computed = _compute(rows, schema, missing, context) if missing else {}
-    return None if computed is None else values | computed
+    return values | _query_each(rows, schema, missing, context) if missing else values
 
 
 def _compute_by_arrow(rows: pa.Table, schema: StructType, texts: Sequence[str]) -> dict[str, ArrowColumn]:
@@ -147,37 +155,8 @@ def _compute_by_arrow(rows: pa.Table, schema: StructType, texts: Sequence[str]) 
     return results
 
 
-@dataclass(frozen=True, slots=True)
-class DistinctValues:
-    """The distinct values of a column.
-
-    :param values: the values
-    :param places: for each row the index of its value
-    """
-
-    values: pa.Array
-    places: pa.Array
-
-
-def distinct_values(column: ArrowColumn) -> DistinctValues | None:
-    """Return the distinct values of a column.
-
-    :param column: any values
-    :returns: the values; None if the column has nearly as many values as rows, or equal values may differ in their bits
-    """
-    if not has_one_form(column.type):
-        return None
-    encoded = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) and column.num_chunks > 1 else column
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.combine_chunks()
-    encoded = encoded.dictionary_encode(null_encoding="encode")
-    if 2 * len(encoded.dictionary) > len(encoded):
-        return None
-    return DistinctValues(encoded.dictionary, encoded.indices)
-
-
-def _compute(rows: pa.Table, schema: StructType, texts: Sequence[str], context: Context) -> dict[str, ArrowColumn] | None:
-    """Return the values of expressions that each have one value for each row."""
+def _query_each(rows: pa.Table, schema: StructType, texts: Sequence[str], context: Context) -> dict[str, ArrowColumn]:
+    """Return the values of expressions that each have one value for each row, by one query over distinct values."""
     read = {text: columns_in([text], rows.column_names) for text in texts}
     columns = list(dict.fromkeys(name for names in read.values() for name in names))
     together = {name for names in read.values() if len(names) > 1 for name in names}
@@ -186,10 +165,9 @@ def _compute(rows: pa.Table, schema: StructType, texts: Sequence[str], context: 
     most = max((len(column) for column in sent.values()), default=1)
     # Expressions of different columns are independent, so any value may pad a shorter column.
     filled = {name: column if len(column) == most else column.take(_up_to(most, len(column))) for name, column in sent.items()}
-    query = ", ".join(f"{text} AS {quote(f'v{at}')}" for at, text in enumerate(texts))
-    result = _evaluate(filled, most, schema, query, context)
-    if result is None:
-        return None
+    result = _query(
+        table_of(filled, most), schema, [f"{text} AS {quote(f'v{at}')}" for at, text in enumerate(texts)], context
+    ).columns
     outputs = {}
     for at, text in enumerate(texts):
         values = result[f"v{at}"]
@@ -206,35 +184,8 @@ def _up_to(count: int, most: int) -> pa.Array:
     return pa.array(np.minimum(np.arange(count), most - 1))
 
 
-def _expand(rows: pa.Table, schema: StructType, text: str, context: Context) -> tuple[_Places, ArrowColumn] | None:
-    """Return the values of an expression with none, one or several for each row, and for each value the place of its row."""
-    names = columns_in([text], rows.column_names)
-    distinct = distinct_values(rows[names[0]]) if len(names) == 1 else None
-    sent = {name: rows[name] if distinct is None else distinct.values for name in names}
-    count = len(next(iter(sent.values()))) if sent else rows.num_rows
-    result = _evaluate(sent, count, schema, f"{_ROW}, {text} AS v0", context)
-    if result is None:
-        return None
-    of_row: _Places = result[_ROW].to_numpy()
-    order = np.argsort(of_row, kind="stable")
-    counts = np.bincount(of_row, minlength=count)
-    first = np.cumsum(counts) - counts
-    codes: _Places = np.arange(rows.num_rows) if distinct is None else distinct.places.to_numpy().astype(np.int64)
-    each = counts[codes]
-    ends = np.cumsum(each)
-    places = np.repeat(np.arange(rows.num_rows), each)
-    at = np.repeat(first[codes] - (ends - each), each) + np.arange(int(each.sum()))
-    return places, result["v0"].combine_chunks().take(pa.array(order[at]))
-
-
-def _evaluate(columns: Mapping[str, ArrowColumn], rows: int, schema: StructType, items: str, context: Context) -> pa.Table | None:
-    """Return the result of a query of one task over columns, in the order of their rows, or None if there are too many rows."""
-    if rows > context.limits.small_input:
-        return None
-    # StructType looks a field up by name in linear time.
-    fields = {field.name: field for field in schema.fields if field.name in columns}
-    kinds = StructType([*(fields[name] for name in columns), StructField(_ROW, LongType())])
-    numbers, ones = pa.array(np.arange(rows)), pa.array(np.ones(rows, np.int64))
-    table = pa.table([*columns.values(), numbers, ones], names=[*columns, _ROW, WEIGHT])
-    batch = Batch.in_memory(weighted(kinds), table)
-    return context.collect(f"SELECT {items} FROM {context.batch_views.table(batch)}", Mode.SMALL)
+def _query(rows: pa.Table, schema: StructType, items: Sequence[str], context: Context) -> ComputedValues:
+    """Return the result of a query for some expressions over rows."""
+    columns = ", ".join([*items, WEIGHT])
+    query = RowQuery(lambda batch: f"SELECT {columns} FROM {context.batch_views.table(batch)}", schema)
+    return compute_values(query, rows, context)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -13,11 +13,12 @@ from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.batch_views import BatchViews, consolidated_sql, empty_sql
+from airflow_pipelines.engine.execution.moved_range import moved_range
+from airflow_pipelines.engine.execution.outcome import Outcome, stage_schema, struct_of
+from airflow_pipelines.engine.execution.relation_versions import RelationVersions
+from airflow_pipelines.engine.execution.ways import Budget, TooMuch, first_accepted
 from airflow_pipelines.engine.held_memory import HeldMemory
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
-from airflow_pipelines.engine.operators.moved_range import moved_range
-from airflow_pipelines.engine.operators.relation_versions import RelationVersions
-from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
 from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.engine.spark.collecting import collected
 from airflow_pipelines.engine.spark.counting import evaluate_and_count
@@ -37,6 +38,8 @@ from airflow_pipelines.sql.plan.ir.stage import Stage
 from airflow_pipelines.sql.plan.ir.version import Version
 
 _REMEMBERED = 1024
+_MOST = 0.3
+"""The share of rows: a step that changes more of them counts as changing all of them."""
 _LEAST_WIDTH = 64
 """The minimum assumed bytes of a row with variable-width values: an expression may make it wider than its input."""
 _COLLECTED = 2
@@ -174,28 +177,46 @@ class Context:
 
     def is_tiny(self, names: frozenset[str], version: Version = Version.AFTER) -> bool:
         """Return True if relations together have so few rows that reading all of them costs nothing."""
-        return sum(batch.rows for name in names for batch in self.relations[name].batches(version)) <= self.limits.tiny
+        return self.is_few(batch for name in names for batch in self.relations[name].batches(version))
+
+    def is_few(self, batches: Iterable[Batch]) -> bool:
+        """Return True if batches together have so few rows that reading all of them costs nothing."""
+        return sum(batch.rows for batch in batches) <= self.limits.tiny
 
     def touches_most(self, names: frozenset[str]) -> bool:
         """Return True if the step changes so much of relations that recomputing everything costs less than finding the changes."""
         if not self.by_cost or names & self.incomplete:
             return False
-        changed = sum(batch.rows for name in names for batch in self.relations[name].delta)
-        return changed > self.limits.most * sum(self.relations[name].before.rows for name in names)
+        return self.is_most(names, sum(self.relations[name].before.rows for name in names))
+
+    def is_most(self, names: frozenset[str], rows: int) -> bool:
+        """Return True if the deltas of relations have so many rows that finding what they affect costs more than reading all.
+
+        :param names: the relations
+        :param rows: the number of all rows that they may affect
+        """
+        return sum(batch.rows for name in names for batch in self.relations[name].delta) > _MOST * rows
 
     def collect(self, query: str, mode: Mode) -> pa.Table:
         """Return the result of a query that returns few rows, by one job."""
         return self._result(query, mode).rows
 
-    def collect_bounded(self, query: str, mode: Mode) -> pa.Table | None:
-        """Return the result of a query that may return many more rows than it reads, or None if they exceed the limit."""
-        table = self.collect(f"SELECT * FROM ({query}) LIMIT {self.limits.fan_out + 1}", mode)
-        return table if table.num_rows <= self.limits.fan_out else None
+    def collect_bounded(self, query: str, mode: Mode) -> pa.Table:
+        """Return the result of a query that may return many more rows than it reads.
 
-    def batch_bounded(self, query: str, mode: Mode) -> Batch | None:
+        :raises TooMuch: if they exceed the limit
+        """
+        return self._bounded(query, mode).rows
+
+    def batch_bounded(self, query: str, mode: Mode) -> Batch:
         """Return the result of :meth:`collect_bounded` as a batch with the query's own columns."""
+        result = self._bounded(query, mode)
+        return Batch.in_memory(result.schema, result.rows)
+
+    def _bounded(self, query: str, mode: Mode) -> Result:
         result = self._result(f"SELECT * FROM ({query}) LIMIT {self.limits.fan_out + 1}", mode)
-        return Batch.in_memory(result.schema, result.rows) if result.rows.num_rows <= self.limits.fan_out else None
+        Budget(self.limits.fan_out).spend(result.rows.num_rows)
+        return result
 
     def _result(self, query: str, mode: Mode) -> Result:
         if mode is Mode.SMALL:
@@ -244,12 +265,14 @@ class Context:
 
         :param may_grow: True if the result may have many more rows than the deltas; collecting it then stops at the limit of rows
         """
-        if mode is not Mode.LARGE:
-            table = self.collect_bounded(query, mode) if may_grow else self.collect(query, mode)
-            if table is not None:
-                return self.spill_if_large(Batch.in_memory(schema, table))
-            return self.spill(self.batch_views.query(self.sessions.large, query), schema)
-        return self.spill_if_large(self.evaluate(query, schema))
+        if mode is Mode.LARGE:
+            return self.spill_if_large(self.evaluate(query, schema))
+        return first_accepted(
+            lambda: self.spill_if_large(
+                Batch.in_memory(schema, self.collect_bounded(query, mode) if may_grow else self.collect(query, mode))
+            ),
+            lambda: self.spill(self.batch_views.query(self.sessions.large, query), schema),
+        )
 
     def evaluate(self, query: str, schema: StructType) -> Batch:
         """Return the result of a large query in files, or in memory for immediate use by the caller.
@@ -261,17 +284,22 @@ class Context:
             return self.spill(frame, schema)
         # Everything before the last exchange runs once, no matter where the rows go.
         result = execute_exchanges(frame)
-        table = self._first_rows(result, most)
-        return self.spill(result.frame, schema) if table is None else Batch.in_memory(schema, table)
+        return first_accepted(
+            lambda: Batch.in_memory(schema, self._first_rows(result, most)), lambda: self.spill(result.frame, schema)
+        )
 
-    def _first_rows(self, result: ExecutedFrame, most: int) -> pa.Table | None:
-        """Return the rows of a large query's result, or None if they are likely to be, or turn out to be, more than ``most``."""
+    def _first_rows(self, result: ExecutedFrame, most: int) -> pa.Table:
+        """Return the rows of a large query's result.
+
+        :raises TooMuch: if they are likely to be, or turn out to be, more than ``most``
+        """
         if self._changed_rows() > most if result.exchanged is None else result.exchanged > _AT_ONCE * most:
-            return None
+            raise TooMuch("rows to hold in memory")
         # Each partition is sent to the driver as a whole.
         of_each = min(most, _AT_ONCE * most // max(1, result.partitions))
         table = collected(first_of_each_partition(result.frame, of_each + 1))
-        return table if table.num_rows <= of_each else None
+        Budget(of_each).spend(table.num_rows)
+        return table
 
     def _may_be_held(self, query: str, schema: StructType) -> bool:
         """Return True if the result of a large query is likely to fit into memory.

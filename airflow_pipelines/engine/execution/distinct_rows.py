@@ -59,6 +59,35 @@ def has_one_form(kind: pa.DataType) -> bool:
     return not (pa.types.is_nested(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind) or pa.types.is_dictionary(kind))
 
 
+@dataclass(frozen=True, slots=True)
+class DistinctValues:
+    """The distinct values of a column.
+
+    :param values: the values
+    :param places: for each row the index of its value
+    """
+
+    values: pa.Array
+    places: pa.Array
+
+
+def distinct_values(column: ArrowColumn) -> DistinctValues | None:
+    """Return the distinct values of a column.
+
+    :param column: any values
+    :returns: the values; None if the column has nearly as many values as rows, or equal values may differ in their bits
+    """
+    if not has_one_form(column.type):
+        return None
+    encoded = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) and column.num_chunks > 1 else column
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    encoded = encoded.dictionary_encode(null_encoding="encode")
+    if 2 * len(encoded.dictionary) > len(encoded):
+        return None
+    return DistinctValues(encoded.dictionary, encoded.indices)
+
+
 def _is_diverse(rows: pa.Table) -> bool:
     """Return True if most rows seem to differ from all others, judged by a sample of distant rows and one of neighbours."""
     spread = rows.take(pa.array(np.linspace(0, rows.num_rows - 1, _SAMPLE).astype(np.int64)))

@@ -18,7 +18,7 @@ from pyspark.sql.types import (
     YearMonthIntervalType,
 )
 
-from airflow_pipelines.engine.operators.arrow_conditions import can_decide, holds
+from airflow_pipelines.engine.execution.arrow_conditions import can_decide, holds
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.sql.plan.ir.join_graph import Conjunct, SourceColumn
 from airflow_pipelines.sql.plan.ir.linear import Item, Scan, Select, Source

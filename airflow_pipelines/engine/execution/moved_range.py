@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from airflow_pipelines.engine.batch import Batch
-from airflow_pipelines.engine.operators.relation_versions import RelationVersions
+from airflow_pipelines.engine.execution.relation_versions import RelationVersions
 from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.sql.plan.ir.linear import TemporalFilter
 

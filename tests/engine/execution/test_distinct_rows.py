@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_pipelines.engine.operators import distinct_rows as module
-from airflow_pipelines.engine.operators.distinct_rows import distinct_rows
+from airflow_pipelines.engine.execution import distinct_rows as module
+from airflow_pipelines.engine.execution.distinct_rows import distinct_rows
 
 COLUMNS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "n": (pa.int64(), st.sampled_from([None, 0, 1, -(2**63), 2**63 - 1])),

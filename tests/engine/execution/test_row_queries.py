@@ -17,12 +17,12 @@ from pyspark.sql.types import DecimalType, DoubleType, LongType, StringType, Str
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.batch_views import BatchViews
-from airflow_pipelines.engine.limits import Limits
-from airflow_pipelines.engine.operators import computed_values as module
-from airflow_pipelines.engine.operators.computed_values import computed_values
-from airflow_pipelines.engine.operators.context import Context
-from airflow_pipelines.engine.operators.relation_versions import RelationVersions
-from airflow_pipelines.engine.operators.selected_rows import select_rows
+from airflow_pipelines.engine.execution import row_queries as module
+from airflow_pipelines.engine.execution.context import Context
+from airflow_pipelines.engine.execution.relation_versions import RelationVersions
+from airflow_pipelines.engine.execution.selected_rows import select_rows
+from airflow_pipelines.engine.execution.ways import accepted
+from airflow_pipelines.engine.limits import Limits, PlanLimits
 from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.engine.spark.java_errors import SPARK_ERRORS
 from airflow_pipelines.engine.spark.sessions import SparkSessions
@@ -30,6 +30,7 @@ from airflow_pipelines.engine.storage.batch_store import BatchStore
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.sql.plan.ir.computed_columns import computed_columns
 from airflow_pipelines.sql.plan.ir.linear import Item, Scan, Select, Source
+from airflow_pipelines.sql.plan.ir.version import Version
 from tests.engine.asked import asked_of_spark
 
 SCHEMA = weighted(
@@ -83,7 +84,11 @@ BLOCKS = {
     "filtered alone": block("`r`.`n`", where="`r`.`few` IS NULL OR `r`.`d` = 3"),
     "of no column": block("1 + 1", "`r`.`n`"),
 }
-LIMITS = {"whole": Limits(), "in pieces": Limits(piece_bytes=1_000), "compiled": Limits(compiled_rows=0, piece_bytes=60_000)}
+LIMITS = {
+    "whole": Limits(),
+    "in pieces": Limits(plans=PlanLimits(piece_bytes=1_000)),
+    "compiled": Limits(plans=PlanLimits(compiled_rows=0, piece_bytes=60_000)),
+}
 
 
 @pytest.mark.core
@@ -94,7 +99,7 @@ def test_the_values_are_those_of_one_query_in_the_order_of_the_rows(
 ) -> None:
     rows, node = batch(), BLOCKS[name]
     found = select_rows(node, rows, context(sessions, tmp_path, LIMITS[limits]))
-    expected = select_rows(node, rows, context(sessions, tmp_path, Limits(computed_rows=-1)))
+    expected = select_rows(node, rows, context(sessions, tmp_path, Limits(driver_rows=-1)))
     assert found is not None
     assert expected is not None
     assert found.to_pylist() == expected.to_pylist()
@@ -102,22 +107,26 @@ def test_the_values_are_those_of_one_query_in_the_order_of_the_rows(
 
 
 def computed(node: Select, rows: Batch, step: Context) -> Any:
+    """What plans in the driver compute; None if they decline. There is no other way here."""
     split = computed_columns(node)
     assert split is not None
-    assert split.block is not None
-    return computed_values(split, split.block, rows, step)
+    block = split.block
+    assert block is not None
+    step = replace(step, limits=replace(step.limits, small_input=-1))
+    query = module.RowQuery(lambda batch: str(step.over("r", batch).contents(block, Version.DELTA)), rows.schema, split.may_grow)
+    return accepted(lambda: module.compute_values(query, rows.to_arrow().select(list(split.read)), step))
 
 
 @pytest.mark.core
 def test_few_values_are_evaluated_once_each(sessions: SparkSessions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
-    numbered = module.numbered
+    numbered = module._number_rows
 
     def spied(rows: pa.Table, *given: Any) -> Batch:
         sizes.append(rows.num_rows)
         return numbered(rows, *given)
 
-    monkeypatch.setattr(module, "numbered", spied)
+    monkeypatch.setattr(module, "_number_rows", spied)
     computed(BLOCKS["of few values"], batch(), context(sessions, tmp_path))
     assert sizes == [13]
     sizes.clear()
@@ -135,13 +144,13 @@ def test_few_values_are_evaluated_once_each(sessions: SparkSessions, tmp_path: P
 @pytest.mark.core
 def test_limits_of_rows_and_bytes_hold_on_both_sides(sessions: SparkSessions, tmp_path: Path) -> None:
     rows, node = batch(100), block("`r`.`n`", "REPEAT(`r`.`few`, 50)")
-    at_most = context(sessions, tmp_path, Limits(computed_rows=100))
+    at_most = context(sessions, tmp_path, Limits(driver_rows=100))
     assert computed(node, rows, at_most) is not None
-    assert computed(node, rows, replace(at_most, limits=Limits(computed_rows=99))) is None
+    assert computed(node, rows, replace(at_most, limits=Limits(driver_rows=99))) is None
     # Each piece may have what the ones before it have left.
     many = batch(4_000)
     for most_bytes, is_none in ((16 << 20, False), (100_000, True)):
-        limits = Limits(piece_bytes=20_000, computed_bytes=most_bytes)
+        limits = Limits(driver_bytes=most_bytes, plans=PlanLimits(piece_bytes=20_000))
         given = block("REPEAT(CONCAT(`r`.`few`, `r`.`n`), 50)")
         assert (computed(given, many, context(sessions, tmp_path, limits)) is None) is is_none
 
@@ -151,7 +160,7 @@ def test_values_that_many_rows_share_count_for_each_of_them(sessions: SparkSessi
     node = block("REPEAT(`r`.`few`, 50)", where="`r`.`few` <> 'text 3'")
     whole = computed(node, batch(), context(sessions, tmp_path)).columns.nbytes
     for most_bytes, is_none in ((2 * whole, False), (whole // 2, True)):
-        step = context(sessions, tmp_path, Limits(computed_bytes=most_bytes))
+        step = context(sessions, tmp_path, Limits(driver_bytes=most_bytes))
         assert (computed(node, batch(), step) is None) is is_none
 
 
@@ -170,7 +179,7 @@ def test_what_unnests_or_takes_a_job_is_left_to_others(spark: SparkSession, tmp_
 
 
 def test_an_error_of_a_row_is_sparks_wherever_the_row_is(sessions: SparkSessions, tmp_path: Path) -> None:
-    step = context(sessions, tmp_path, Limits(piece_bytes=1_000))
+    step = context(sessions, tmp_path, Limits(plans=PlanLimits(piece_bytes=1_000)))
     for bad in (0, COUNT // 2, COUNT - 1):
         with pytest.raises(SPARK_ERRORS, match="DIVIDE_BY_ZERO"):
             select_rows(block(f"1 DIV (`r`.`n` - {bad})"), batch(), step)
@@ -184,7 +193,7 @@ def test_an_error_of_a_row_is_sparks_wherever_the_row_is(sessions: SparkSessions
 def test_what_other_threads_evaluate_ends_before_an_error_is_raised(
     sessions: SparkSessions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other_began, ended, numbered = threading.Event(), list[int](), module.numbered
+    other_began, ended, numbered = threading.Event(), list[int](), module._number_rows
 
     def evaluate(rows: pa.Table, schema: StructType, first: int) -> Batch:
         if first == 0:
@@ -195,12 +204,12 @@ def test_what_other_threads_evaluate_ends_before_an_error_is_raised(
         ended.append(first)
         return numbered(rows, schema, first)
 
-    monkeypatch.setattr(module, "numbered", evaluate)
+    monkeypatch.setattr(module, "_number_rows", evaluate)
     monkeypatch.setattr(module, "_LANES", 2)
     with ThreadPoolExecutor(2) as threads:
         monkeypatch.setattr(module, "_threads", threads)
         with pytest.raises(ValueError, match="the first piece"):
-            computed(BLOCKS["of each row"], batch(), context(sessions, tmp_path, Limits(piece_bytes=50_000)))
+            computed(BLOCKS["of each row"], batch(), context(sessions, tmp_path, Limits(plans=PlanLimits(piece_bytes=50_000))))
         assert len(ended) == 1
 
 
