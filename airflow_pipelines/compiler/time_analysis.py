@@ -15,11 +15,12 @@ from airflow_pipelines.program.relations import Table, span_of
 from airflow_pipelines.program.spans import Span
 from airflow_pipelines.rows.schema import RelationSchema
 from airflow_pipelines.rows.types import ColumnType
+from airflow_pipelines.sql.plan.clock import ClockMarkers
+from airflow_pipelines.sql.plan.ir.expression import Expression, WhereClause
 from airflow_pipelines.sql.plan.ir.full import Full
 from airflow_pipelines.sql.plan.ir.linear import Item, Scan, Select, Source
 from airflow_pipelines.sql.plan.ir.markers import CLOCK, Marker
 from airflow_pipelines.sql.plan.ir.stage import Stage, ViewPlan
-from airflow_pipelines.sql.plan.passes.clock import ClockMarkers
 from airflow_pipelines.sql.plan.pipeline import finished_plan
 from airflow_pipelines.sql.plan.properties.waterlines import WaterlineAnalysis
 from airflow_pipelines.sql.program.declarations import PropertyText, ViewDeclaration
@@ -107,7 +108,9 @@ class TimeAnalysis:
         self.waterlines.add(plan.stages)
         if view.lateness:
             names = tuple(name for name, _ in plan.columns)
-            projection = Select((Source("s", Scan(whole, names)),), tuple(Item(name, f"`s`.{quote(name)}") for name in names))
+            projection = Select(
+                (Source("s", Scan(whole, names)),), tuple(Item(name, Expression.column("s", name)) for name in names)
+            )
             plan = replace(plan, after=(Stage(view.name, plan.columns, projection),))
         if final is not None:
             if view.lateness:
@@ -142,8 +145,8 @@ class TimeAnalysis:
         self._analyzer.declare({marker.relation: ((marker.column, marker.type),)})
         shown = Select(
             (Source("w", Scan(marker.relation, (marker.column,))), Source("s", Scan(whole, tuple(names)))),
-            tuple(Item(name, f"`s`.{quote(name)}") for name in names),
-            f"`s`.{quote(column)} < `w`.{quote(marker.column)}",
+            tuple(Item(name, Expression.column("s", name)) for name in names),
+            WhereClause(f"`s`.{quote(column)} < `w`.{quote(marker.column)}"),
         )
         return replace(plan, after=(Stage(view.name, plan.columns, shown),))
 

@@ -16,8 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from airflow_pipelines.rows.expressions.evaluation import can_evaluate, evaluate
-from airflow_pipelines.sql.plan.expression_trees import parse_expression
-from airflow_pipelines.sql.plan.ir.trees import tree_of
+from airflow_pipelines.sql.plan.ir.expression import Expression
 from tests.tiers import examples
 
 TYPES: Final[Mapping[str, pa.DataType]] = {
@@ -100,7 +99,7 @@ def of_spark(session: SparkSession, table: str, texts: Sequence[str]) -> list[pa
 
 
 def of_arrow(table: str, text: str) -> pa.Array | None:
-    values = evaluate(parse_expression(text), {(name,): TABLES[table][name] for name in TYPES}, TABLES[table].num_rows)
+    values = evaluate(Expression(text).parse(), {(name,): TABLES[table][name] for name in TYPES}, TABLES[table].num_rows)
     return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
 
@@ -290,7 +289,7 @@ def test_a_call_with_another_number_of_arguments_is_left_to_spark(text: str) -> 
 
 @pytest.mark.parametrize("depth", [10, 50, 500])
 def test_an_expression_that_nests_too_deep_is_left_to_spark(depth: int) -> None:
-    tree = tree_of("COALESCE(" * depth + "i32" + ", 1)" * depth)
+    tree = Expression("COALESCE(" * depth + "i32" + ", 1)" * depth).tree
     values = None if tree is None else evaluate(tree, {("i32",): pa.array([None, 2], pa.int32())}, 2)
     assert values is None or values.to_pylist() == [1, 2]
     assert values is not None or depth > 10
@@ -298,12 +297,12 @@ def test_an_expression_that_nests_too_deep_is_left_to_spark(depth: int) -> None:
 
 @pytest.mark.parametrize("text", ["i32 > 1 AND s = 'a'", "CASE WHEN b THEN i8 ELSE 0 END IN (1, NULL)", "COALESCE(d5, d5) < 1.5"])
 def test_conditions_that_never_fail_are_known_before_there_are_rows(text: str) -> None:
-    assert can_evaluate(parse_expression(text), {(name,): kind for name, kind in TYPES.items()})
+    assert can_evaluate(Expression(text).parse(), {(name,): kind for name, kind in TYPES.items()})
 
 
 @pytest.mark.parametrize("text", ["i32 + 1 > 1", "LOWER(s) = 'a'", "f > 1", "unknown = 1", "CAST(i64 AS INT) = 1", "i32 = 'a'"])
 def test_conditions_that_may_be_left_to_spark_are_known_before_there_are_rows(text: str) -> None:
-    assert not can_evaluate(parse_expression(text), {(name,): kind for name, kind in TYPES.items()})
+    assert not can_evaluate(Expression(text).parse(), {(name,): kind for name, kind in TYPES.items()})
 
 
 LITERALS: Final = ["0", "1", "-1", "7", "127", "128", "-128", "32768", "2147483648", "1.5", "0.01", "-0.5", "1.00", "NULL"]

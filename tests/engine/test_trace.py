@@ -223,7 +223,7 @@ def test_large_batches_in_memory_are_not_copied_again_for_a_few_small_ones() -> 
         if trace.needs_merge(limits):
             trace = trace.merge(merged, limits)
     assert trace.rows == 15_000
-    assert len(trace.batches) <= limits.memory_batches
+    assert len(trace.batches) <= limits.merges.memory_batches
     # Copying all of it at each merge would be some million rows.
     assert sum(copied) < 8 * 5_000
 

@@ -27,7 +27,7 @@ from airflow_pipelines.rows.arrow import ArrowColumn
 from airflow_pipelines.rows.expressions.columns import ColumnName, column_name
 from airflow_pipelines.rows.expressions.evaluation import evaluate, is_supported
 from airflow_pipelines.rows.expressions.time_windows import TimeWindows, has_windows
-from airflow_pipelines.sql.plan.ir.trees import columns_in, tree_of
+from airflow_pipelines.sql.plan.ir.expression import Expression, columns_in
 
 _Places: TypeAlias = npt.NDArray[np.int64]
 
@@ -44,7 +44,7 @@ class RowValues:
     columns: Mapping[str, ArrowColumn]
 
 
-def needs_spark(texts: Sequence[str], columns: Sequence[str]) -> bool:
+def needs_spark(texts: Sequence[Expression], columns: Sequence[str]) -> bool:
     """Return True if one of some texts is more than a column, windows of a time, or an expression that Arrow may evaluate.
 
     :param texts: SQL over columns
@@ -55,24 +55,23 @@ def needs_spark(texts: Sequence[str], columns: Sequence[str]) -> bool:
 
 
 @functools.lru_cache(maxsize=10_000)
-def _is_supported(text: str, columns: frozenset[tuple[str, ...]]) -> bool:
-    tree = tree_of(text)
+def _is_supported(text: Expression, columns: frozenset[tuple[str, ...]]) -> bool:
+    tree = text.tree
     if tree is None:
         return False
     return column_name(tree) in columns or TimeWindows.of(tree) is not None or is_supported(tree, columns)
 
 
 @functools.lru_cache(maxsize=10_000)
-def windows_of(text: str) -> TimeWindows | None:
+def windows_of(text: Expression) -> TimeWindows | None:
     """Return the windows of time of an expression, or None for an expression that is no call of ``window`` that is computed here.
 
-    :param text: Spark SQL
+    :param text: the expression
     """
-    tree = tree_of(text)
-    return None if tree is None else TimeWindows.of(tree)
+    return None if text.tree is None else TimeWindows.of(text.tree)
 
 
-def row_values(rows: pa.Table, schema: StructType, texts: Sequence[str], context: Context) -> RowValues:
+def row_values(rows: pa.Table, schema: StructType, texts: Sequence[Expression], context: Context) -> RowValues:
     """Return the values of some expressions for all rows.
 
     :param rows: some columns of rows in memory
@@ -100,13 +99,12 @@ def row_values(rows: pa.Table, schema: StructType, texts: Sequence[str], context
 
 
 @functools.lru_cache(maxsize=10_000)
-def _may_have_windows(text: str) -> bool:
+def _may_have_windows(text: Expression) -> bool:
     """Return True if an expression may give none, one or several values for each row."""
-    tree = tree_of(text)
-    return tree is None or has_windows(tree)
+    return text.tree is None or has_windows(text.tree)
 
 
-def _compute_windows(rows: pa.Table, text: str, context: Context) -> tuple[_Places, ArrowColumn]:
+def _compute_windows(rows: pa.Table, text: Expression, context: Context) -> tuple[_Places, ArrowColumn]:
     """Return the windows of a time, and for each the place of its row, by Arrow.
 
     :raises Declined: if the expression is something else, or there are very many windows
@@ -121,21 +119,21 @@ def _compute_windows(rows: pa.Table, text: str, context: Context) -> tuple[_Plac
     return row_windows.rows, row_windows.windows
 
 
-def _query_windows(rows: pa.Table, schema: StructType, text: str, context: Context) -> tuple[_Places, ArrowColumn]:
+def _query_windows(rows: pa.Table, schema: StructType, text: Expression, context: Context) -> tuple[_Places, ArrowColumn]:
     """Return the values of an expression that gives none, one or several for each row, and for each the place of its row."""
     result = _query(rows.select(columns_in([text], rows.column_names)), schema, [f"{text} AS v0"], context)
     places = np.arange(rows.num_rows) if result.rows is None else result.rows
     return places, result.columns["v0"].combine_chunks()
 
 
-def _compute_each(rows: pa.Table, schema: StructType, texts: Sequence[str], context: Context) -> dict[str, ArrowColumn]:
+def _compute_each(rows: pa.Table, schema: StructType, texts: Sequence[Expression], context: Context) -> dict[str, ArrowColumn]:
     """Return the values of texts that have one value for each row."""
     values = _compute_by_arrow(rows, schema, texts)
     missing = [text for text in texts if text not in values]
     return values | _query_each(rows, schema, missing, context) if missing else values
 
 
-def _compute_by_arrow(rows: pa.Table, schema: StructType, texts: Sequence[str]) -> dict[str, ArrowColumn]:
+def _compute_by_arrow(rows: pa.Table, schema: StructType, texts: Sequence[Expression]) -> dict[str, ArrowColumn]:
     """Return the values of the texts that are columns, or that Arrow evaluates as Spark does."""
     if not texts:
         return {}
@@ -145,17 +143,16 @@ def _compute_by_arrow(rows: pa.Table, schema: StructType, texts: Sequence[str]) 
     every: dict[ColumnName, ArrowColumn] = {(name,): rows[name] for name in rows.column_names}
     results: dict[str, ArrowColumn] = {}
     for text in texts:
-        tree = tree_of(text)
-        if tree is None:
+        if text.tree is None:
             continue
-        name = column_name(tree)
-        values = every[name] if name in every else evaluate(tree, columns, rows.num_rows)
+        name = text.column_name
+        values = every[name] if name in every else evaluate(text.tree, columns, rows.num_rows)
         if values is not None:
             results[text] = values
     return results
 
 
-def _query_each(rows: pa.Table, schema: StructType, texts: Sequence[str], context: Context) -> dict[str, ArrowColumn]:
+def _query_each(rows: pa.Table, schema: StructType, texts: Sequence[Expression], context: Context) -> dict[str, ArrowColumn]:
     """Return the values of expressions that each have one value for each row, by one query over distinct values."""
     read = {text: columns_in([text], rows.column_names) for text in texts}
     columns = list(dict.fromkeys(name for names in read.values() for name in names))
@@ -168,7 +165,7 @@ def _query_each(rows: pa.Table, schema: StructType, texts: Sequence[str], contex
     result = _query(
         table_of(filled, most), schema, [f"{text} AS {quote(f'v{at}')}" for at, text in enumerate(texts)], context
     ).columns
-    outputs = {}
+    outputs: dict[str, ArrowColumn] = {}
     for at, text in enumerate(texts):
         values = result[f"v{at}"]
         distinct = encoded[read[text][0]] if read[text] else None

@@ -25,6 +25,7 @@ from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.rows.zsets import Merge
 from airflow_pipelines.sql.plan.ir.aggregate import Accumulator, Aggregate
+from airflow_pipelines.sql.plan.ir.expression import Expression
 from airflow_pipelines.sql.plan.ir.stage import Stage
 
 _SIGN = "__sign"
@@ -223,7 +224,7 @@ def _group_sql(node: Aggregate, rows: str | None, *, unit_weights: bool) -> str 
 
 def _accumulators(node: Aggregate) -> tuple[Accumulator, ...]:
     """Return all that is stored of a group: its accumulators and the number of its rows."""
-    return (*node.accumulators, Accumulator(WEIGHT, "BIGINT", WEIGHT))
+    return (*node.accumulators, Accumulator(WEIGHT, "BIGINT", Expression(WEIGHT)))
 
 
 def _merge_accumulators(node: Aggregate, change: str, state: Trace, context: Context, mode: Mode) -> str:

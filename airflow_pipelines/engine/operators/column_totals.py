@@ -26,8 +26,8 @@ from airflow_pipelines.rows.expressions.time_windows import TimeWindows
 from airflow_pipelines.rows.spark_types import has_floating
 from airflow_pipelines.rows.zsets import WEIGHT, Merge, merge_groupable
 from airflow_pipelines.sql.plan.ir.aggregate import Accumulator, Aggregate, Total, UnionPart
+from airflow_pipelines.sql.plan.ir.expression import Expression, columns_in
 from airflow_pipelines.sql.plan.ir.passed_rows import passed_rows
-from airflow_pipelines.sql.plan.ir.trees import columns_in
 
 _ROWS_AT_A_TIME = 200_000
 _FUNCTIONS: Mapping[Total, str] = {Total.VALUES: "count", Total.SUM: "sum", Total.MIN: "min", Total.MAX: "max"}
@@ -46,12 +46,12 @@ class ColumnTotals:
 
     relation: str | None
     columns: Mapping[str, str]
-    keys: tuple[str, ...]
-    totals: tuple[tuple[Accumulator, str | None], ...]
+    keys: tuple[Expression, ...]
+    totals: tuple[tuple[Accumulator, Expression | None], ...]
     absent: frozenset[str] = frozenset()
 
     @property
-    def texts(self) -> list[str]:
+    def texts(self) -> list[Expression]:
         """The texts of all keys and values."""
         return [*self.keys, *(text for _, text in self.totals if text is not None)]
 
@@ -113,7 +113,7 @@ class ColumnTotals:
     def _of_columns(cls, node: Aggregate, relation: str | None, columns: Mapping[str, str]) -> ColumnTotals | None:
         if not node.keys:
             return None
-        totals: list[tuple[Accumulator, str | None]] = []
+        totals: list[tuple[Accumulator, Expression | None]] = []
         for accumulator in node.accumulators:
             wanted = accumulator.column_total
             if wanted is None or (wanted.value is None and wanted.total is not Total.ROWS):

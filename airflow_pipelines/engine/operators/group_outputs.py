@@ -19,12 +19,12 @@ from airflow_pipelines.engine.execution.ways import Declined
 from airflow_pipelines.engine.operators.merged_groups import MergedGroups
 from airflow_pipelines.engine.spark.arrow_frames import arrow_schema, evaluable_type
 from airflow_pipelines.rows.arrow import ArrowColumn
-from airflow_pipelines.rows.expressions.columns import column_name, columns_read
+from airflow_pipelines.rows.expressions.columns import columns_read
 from airflow_pipelines.rows.expressions.evaluation import evaluate
 from airflow_pipelines.rows.zsets import WEIGHT
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate, Call
+from airflow_pipelines.sql.plan.ir.expression import Expression, columns_in
 from airflow_pipelines.sql.plan.ir.stage import Stage
-from airflow_pipelines.sql.plan.ir.trees import columns_in, tree_of
 
 _SHOWN = "__shown"
 _Places = npt.NDArray[np.int64]
@@ -131,12 +131,11 @@ class _Plain:
         return values.cast(kind)
 
 
-def _plain_value(text: str, node: Aggregate, rows: pa.Table) -> _Plain | None:
+def _plain_value(text: Expression, node: Aggregate, rows: pa.Table) -> _Plain | None:
     """Return an item that is a key, a field of a key, or the stored value of a call, or None for an expression."""
     if text in (key.name for key in node.keys):
         return _Plain(rows[text])
-    tree = tree_of(text)
-    match column_name(tree) if tree is not None else None:
+    match text.column_name:
         case (key, field) if key in rows.column_names and pa.types.is_struct(rows[key].type):
             return _Plain(pc.struct_field(rows[key], field)) if rows[key].type.get_field_index(field) >= 0 else None
     call = next((call for call in node.calls if call.name == text), None)
@@ -145,16 +144,16 @@ def _plain_value(text: str, node: Aggregate, rows: pa.Table) -> _Plain | None:
     return _Plain(rows[call.kept.accumulator], None if call.kept.count is None else rows[call.kept.count])
 
 
-def _evaluate(text: str, node: Aggregate, rows: pa.Table, schema: StructType) -> _Plain | None:
+def _evaluate(text: Expression, node: Aggregate, rows: pa.Table, schema: StructType) -> _Plain | None:
     """Return an expression of keys and calls that Arrow evaluates as Spark does, or None for one that is left to Spark."""
-    tree = tree_of(text)
+    tree = text.tree
     if tree is None:
         return None
     keys = {key.name for key in node.keys}
     calls = {call.name: call.type for call in node.calls}
     columns = {}
     for name in columns_read(tree):
-        value = _plain_value(name[0], node, rows) if len(name) == 1 else None
+        value = _plain_value(Expression(name[0]), node, rows) if len(name) == 1 else None
         is_exact = evaluable_type(schema[name[0]].dataType) is not None if name[0] in keys else calls.get(name[0]) == "bigint"
         if value is None or not is_exact:
             return None
@@ -186,7 +185,7 @@ def _evaluate_shown(node: Aggregate, items: Sequence[int], versions: _Versions, 
     return compute_values(RowQuery(query, schema), rows, context).columns
 
 
-def _find_calls_read(calls: Sequence[Call], texts: Sequence[str]) -> Mapping[str, str]:
+def _find_calls_read(calls: Sequence[Call], texts: Sequence[Expression]) -> Mapping[str, Expression]:
     """Return the expressions over accumulators of the calls that some texts read."""
     values = {call.name: call.value for call in calls if call.value is not None}
     return {name: values[name] for name in columns_in(texts, values)}

@@ -19,6 +19,7 @@ from airflow_pipelines.engine.state import Kept, StateSchema
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate
+from airflow_pipelines.sql.plan.ir.expression import Expression
 from airflow_pipelines.sql.plan.ir.linear import Item
 from airflow_pipelines.sql.plan.ir.stage import Stage
 from airflow_pipelines.sql.plan.ir.to_sql import groups_over
@@ -210,7 +211,7 @@ def _fresh_sql(node: Aggregate, contents: str | None, touched: str | None, inser
     if not insert_only:
         kinds = zip([*keys, *inputs], [*node.key_types, *node.input_types], strict=True)
         rows = expanded_sql(Trace(weighted(struct_of(tuple(kinds)))), f"({rows})", insert_only=False)
-    by_name = tuple(Item(key.name, key.name) for key in node.keys)
+    by_name = tuple(Item(key.name, Expression(key.name)) for key in node.keys)
     groups = groups_over(_with_keys(node, by_name), rows)
     return f"SELECT {', '.join([*keys, *items])}, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({groups}){condition}"
 

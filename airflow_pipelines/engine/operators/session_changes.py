@@ -23,6 +23,7 @@ from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.rows.arrow import ArrowColumn
 from airflow_pipelines.rows.zsets import WEIGHT, Merge, can_group, consolidate, merge_groupable
 from airflow_pipelines.sql.plan.ir.aggregate import KeptValue
+from airflow_pipelines.sql.plan.ir.expression import Expression
 from airflow_pipelines.sql.plan.ir.linear import Linear
 from airflow_pipelines.sql.plan.ir.passed_rows import PassedRows, passed_rows
 from airflow_pipelines.sql.plan.ir.session_totals import SessionTime, SessionTotals
@@ -155,7 +156,7 @@ class _Ordered:
         rows = self._rows.take(pa.array(self._order[places]))
         accumulators = self._totals.accumulators
         texts = [None if one.column_total is None else one.column_total.value for one in accumulators]
-        totals = ColumnTotals(None, {}, (_SESSION,), tuple(zip(accumulators, texts, strict=True)))
+        totals = ColumnTotals(None, {}, (Expression(_SESSION),), tuple(zip(accumulators, texts, strict=True)))
         kinds = struct_of((("k0", "bigint"), *((one.name, one.type) for one in accumulators)))
         values: dict[str, ArrowColumn] = {name: rows[name] for name in rows.column_names}
         ones = pa.array(np.ones(len(places), np.int64))

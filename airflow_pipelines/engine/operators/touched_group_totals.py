@@ -28,9 +28,9 @@ from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.rows.zsets import WEIGHT, Merge, can_group, consolidate, consolidate_groupable
 from airflow_pipelines.sql.plan.ir.aggregate import Accumulator, Aggregate
+from airflow_pipelines.sql.plan.ir.expression import Expression, columns_in
 from airflow_pipelines.sql.plan.ir.passed_rows import PassedRows
 from airflow_pipelines.sql.plan.ir.stage import Stage
-from airflow_pipelines.sql.plan.ir.trees import columns_in
 
 
 def change_of_groups(stage: Stage, node: Aggregate, known: Trace, context: Context) -> Batch:
@@ -124,7 +124,7 @@ def _compute_output_rows(
     own = replace(totals, relation=None, columns={name: name for name in rows.to_arrow().column_names if name != WEIGHT})
     added = column_totals(own, (rows,), kept, context)
     names = [key.name for key in node.keys]
-    groups = merged_groups(added, (), names, (*node.accumulators, Accumulator(WEIGHT, "BIGINT", WEIGHT)))
+    groups = merged_groups(added, (), names, (*node.accumulators, Accumulator(WEIGHT, "BIGINT", Expression(WEIGHT))))
     shown = output_delta(stage, node, groups, kept, context, had_output=False)
     # Every group is shown, and the order is the same.
     values = [*(added.to_arrow()[name] for name in names), *shown.columns]

@@ -12,6 +12,7 @@ from airflow_pipelines.program.names import quote
 from airflow_pipelines.program.reasons import Reason
 from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.plan.expressions import NotIncremental, sql
+from airflow_pipelines.sql.plan.ir.expression import Expression, WhereClause
 from airflow_pipelines.sql.plan.ir.full import CHOSEN, Full
 from airflow_pipelines.sql.plan.ir.linear import Item, Linear, Scan, Select, Source, UnionAll
 from airflow_pipelines.sql.plan.ir.node import ColumnTypes
@@ -180,8 +181,8 @@ def _pick(view: CycleMember, at: int, relation: str) -> str:
 def _part(view: CycleMember, at: int, relation: str, columns: ColumnTypes) -> Select:
     """Return :func:`_pick` as a node."""
     source = Source("s", Scan(relation, tuple(name for name, _ in columns)))
-    items = tuple(Item(name, f"`s`.{quote(_name(at, place))}") for place, (name, _) in enumerate(view.columns))
-    return Select((source,), items, f"`s`.{quote(_VIEW)} = {at}")
+    items = tuple(Item(name, Expression.column("s", _name(at, place))) for place, (name, _) in enumerate(view.columns))
+    return Select((source,), items, WhereClause(f"`s`.{quote(_VIEW)} = {at}"))
 
 
 def _body(
@@ -225,7 +226,7 @@ def _inline(node: Linear, within: Mapping[str, Linear]) -> Linear:
             inner = within.get(node.relation)
             if inner is None or inner.columns == node.columns:
                 return node if inner is None else inner
-            return Select((Source("s", inner),), tuple(Item(name, f"`s`.{quote(name)}") for name in node.columns))
+            return Select((Source("s", inner),), tuple(Item(name, Expression.column("s", name)) for name in node.columns))
         case UnionAll():
             return replace(node, parts=tuple(_inline(part, within) for part in node.parts))
         case Select():

@@ -20,6 +20,7 @@ from pyspark.sql.types import (
 
 from airflow_pipelines.engine.execution.arrow_conditions import can_decide, holds
 from airflow_pipelines.engine.spark.sessions import SparkSessions
+from airflow_pipelines.sql.plan.ir.expression import Expression, WhereClause
 from airflow_pipelines.sql.plan.ir.join_graph import Conjunct, SourceColumn
 from airflow_pipelines.sql.plan.ir.linear import Item, Scan, Select, Source
 from airflow_pipelines.sql.plan.passes.join_graphs import join_graph
@@ -29,7 +30,7 @@ LEFT, RIGHT = ("l", "c"), ("r", "c")
 
 def conditions(where: str) -> tuple[Conjunct, ...]:
     sources = (Source("l", Scan("one", ("c",))), Source("r", Scan("other", ("c",))))
-    return join_graph(Select(sources, (Item("c", "l.c"),), where)).conjuncts
+    return join_graph(Select(sources, (Item("c", Expression("l.c")),), None if where is None else WhereClause(where))).conjuncts
 
 
 def passing(where: str, values: pa.Array) -> list[object]:

@@ -29,6 +29,7 @@ from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.storage.batch_store import BatchStore
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.sql.plan.ir.computed_columns import computed_columns
+from airflow_pipelines.sql.plan.ir.expression import Expression, WhereClause
 from airflow_pipelines.sql.plan.ir.linear import Item, Scan, Select, Source
 from airflow_pipelines.sql.plan.ir.version import Version
 from tests.engine.asked import asked_of_spark
@@ -64,7 +65,11 @@ def batch(count: int = COUNT) -> Batch:
 
 def block(*texts: str, where: str | None = None) -> Select:
     scan = Scan("r", tuple(field.name for field in SCHEMA.fields[:-1]))
-    return Select((Source("r", scan),), tuple(Item(f"i{at}", text) for at, text in enumerate(texts)), where)
+    return Select(
+        (Source("r", scan),),
+        tuple(Item(f"i{at}", Expression(text)) for at, text in enumerate(texts)),
+        None if where is None else WhereClause(where),
+    )
 
 
 def context(sessions: SparkSessions, folder: Path, limits: Limits | None = None) -> Context:

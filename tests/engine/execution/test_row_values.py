@@ -20,6 +20,7 @@ from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.storage.batch_store import BatchStore
+from airflow_pipelines.sql.plan.ir.expression import Expression
 
 pytestmark = pytest.mark.core
 
@@ -60,6 +61,10 @@ def rows() -> pa.Table:
     return pa.table([pa.array(values, column.type) for values, column in zip(columns, arrow, strict=True)], schema=arrow)
 
 
+def expressions(*texts: str) -> list[Expression]:
+    return list(map(Expression, texts))
+
+
 @pytest.fixture
 def context(sessions: SparkSessions, tmp_path: Any) -> Iterator[Context]:
     views = BatchViews(sessions)
@@ -82,17 +87,17 @@ def evaluated(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_columns_need_no_spark(context: Context, evaluated: list[int]) -> None:
-    assert not needs_spark(["a", "(a)", "((b))", "window(a, '1 second')"], ["a", "b"])
-    assert not needs_spark(["a", "a + 1"], ["a", "b"])
-    assert needs_spark(["a", PLUS_ONE], ["a", "b"])
-    assert not needs_spark(["(a) + (b)"], ["a", "b"])
-    found = row_values(rows(), SCHEMA, ["(a)", "b"], context)
+    assert not needs_spark(expressions("a", "(a)", "((b))", "window(a, '1 second')"), ["a", "b"])
+    assert not needs_spark(expressions("a", "a + 1"), ["a", "b"])
+    assert needs_spark(expressions("a", PLUS_ONE), ["a", "b"])
+    assert not needs_spark(expressions("(a) + (b)"), ["a", "b"])
+    found = row_values(rows(), SCHEMA, expressions("(a)", "b"), context)
     assert found.columns["(a)"].to_pylist() == [row[0] for row in ROWS]
     assert evaluated == []
 
 
 def test_an_expression_of_one_column_is_evaluated_for_its_distinct_values(context: Context, evaluated: list[int]) -> None:
-    found = row_values(rows(), SCHEMA, [PLUS_ONE, "COALESCE(b, '-')", "a", "7"], context)
+    found = row_values(rows(), SCHEMA, expressions(PLUS_ONE, "COALESCE(b, '-')", "a", "7"), context)
     assert found.rows is None
     assert found.columns[PLUS_ONE].to_pylist() == [None if row[0] is None else row[0] + 1 for row in ROWS]
     assert found.columns["COALESCE(b, '-')"].to_pylist() == [row[1] or "-" for row in ROWS]
@@ -102,7 +107,7 @@ def test_an_expression_of_one_column_is_evaluated_for_its_distinct_values(contex
 
 
 def test_an_expression_of_several_columns_is_evaluated_for_all_rows(context: Context, evaluated: list[int]) -> None:
-    found = row_values(rows(), SCHEMA, ["CONCAT(a, b)", "a * 2", "CAST(x AS STRING)"], context)
+    found = row_values(rows(), SCHEMA, expressions("CONCAT(a, b)", "a * 2", "CAST(x AS STRING)"), context)
     together = [None if row[0] is None or row[1] is None else f"{row[0]}{row[1]}" for row in ROWS]
     assert found.columns["CONCAT(a, b)"].to_pylist() == together
     assert found.columns["a * 2"].to_pylist() == [None if row[0] is None else 2 * row[0] for row in ROWS]
@@ -114,7 +119,7 @@ def test_an_expression_of_several_columns_is_evaluated_for_all_rows(context: Con
     ("window", "queries"), [("WINDOW(t, '4 seconds', '2 seconds')", 1), ("WINDOW(t, '0 hours 4 seconds', '2 seconds')", 2)]
 )
 def test_windows_give_none_one_or_several_rows(context: Context, evaluated: list[int], window: str, queries: int) -> None:
-    found = row_values(rows(), SCHEMA, [window, "a", PLUS_ONE], context)
+    found = row_values(rows(), SCHEMA, expressions(window, "a", PLUS_ONE), context)
     assert found.rows is not None
     starts = [value["start"] for value in found.columns[window].to_pylist()]
     places = found.rows.to_pylist()
@@ -137,10 +142,10 @@ def test_windows_give_none_one_or_several_rows(context: Context, evaluated: list
 def test_two_windows_and_many_values_are_left_to_others(context: Context, texts: list[str]) -> None:
     few = replace(context, limits=Limits(small_input=3, driver_rows=3))
     with pytest.raises(Declined):
-        row_values(rows(), SCHEMA, texts, few)
+        row_values(rows(), SCHEMA, expressions(*texts), few)
 
 
 def test_no_rows(context: Context) -> None:
-    found = row_values(rows().slice(0, 0), SCHEMA, [PLUS_ONE, "WINDOW(t, '4 seconds')"], context)
+    found = row_values(rows().slice(0, 0), SCHEMA, expressions(PLUS_ONE, "WINDOW(t, '4 seconds')"), context)
     assert found.columns[PLUS_ONE].to_pylist() == []
     assert found.columns["WINDOW(t, '4 seconds')"].to_pylist() == []

@@ -38,6 +38,7 @@ from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.storage.batch_store import BatchStore
 from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.sql.plan.ir.expression import Expression, LateralView, WhereClause
 from airflow_pipelines.sql.plan.ir.linear import Item, Linear, Scan, Select, Source
 from airflow_pipelines.sql.plan.passes.join_graphs import join_graph
 from tests.engine.asked import asked_of_spark
@@ -73,7 +74,12 @@ PASSED = tuple(f"`r`.`{name}`" for name in COLUMNS)
 
 
 def over(node: Linear, *texts: str, alias: str = "r", where: str | None = None, laterals: tuple[str, ...] = ()) -> Select:
-    return Select((Source(alias, node),), tuple(Item(f"i{at}", text) for at, text in enumerate(texts)), where, laterals)
+    return Select(
+        (Source(alias, node),),
+        tuple(Item(f"i{at}", Expression(text)) for at, text in enumerate(texts)),
+        None if where is None else WhereClause(where),
+        tuple(map(LateralView, laterals)),
+    )
 
 
 def batch(rows: Sequence[tuple[Any, ...]] = ROWS) -> Batch:

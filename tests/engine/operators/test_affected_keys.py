@@ -16,6 +16,7 @@ from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.spark.value_bytes import register_value_bytes
 from airflow_pipelines.rows.changes import Op
 from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys, KeyedSource, Shape
+from airflow_pipelines.sql.plan.ir.expression import Expression, WhereClause
 from airflow_pipelines.sql.plan.ir.linear import Item, Scan, Select, Source, UnionAll
 from airflow_pipelines.sql.plan.ir.stage import Stage
 from tests.engine.programs import Running
@@ -41,14 +42,16 @@ def keyed(query: str, columns: tuple[str, ...], *sources: KeyedSource, key_types
 
 
 def by_key(alias: str, node: Any, *keys: str) -> KeyedSource:
-    return KeyedSource(alias, node, keys or ("k",))
+    return KeyedSource(alias, node, tuple(map(Expression, keys or ("k",))))
 
 
 OUTER = "select a.k, a.v, b.k as j, b.w from a full join b on a.k = b.k"
 TOP = "select * from (select k, v, row_number() over (partition by k order by v desc) as n from a) where n <= 2"
-HIGH = Select((Source("a", A),), (Item("k", "a.k"), Item("v", "a.v + 1")), "a.v > 10")
+HIGH = Select((Source("a", A),), (Item("k", Expression("a.k")), Item("v", Expression("a.v + 1"))), WhereClause("a.v > 10"))
 BOTH = UnionAll((A, B), (("k", "int"), ("v", "int")))
-PAIRS = Select((Source("a", A), Source("b", B)), (Item("k", "a.k"), Item("v", "a.v + b.w")), "a.k = b.k")
+PAIRS = Select(
+    (Source("a", A), Source("b", B)), (Item("k", Expression("a.k")), Item("v", Expression("a.v + b.w"))), WhereClause("a.k = b.k")
+)
 
 CASES = {
     "outer join": Case(OUTER, keyed(OUTER, ("k", "v", "j", "w"), by_key("a", A), by_key("b", B))),

@@ -37,6 +37,7 @@ from airflow_pipelines.engine.storage.batch_store import BatchStore
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.rows.zsets import Merge
 from airflow_pipelines.sql.plan.ir.aggregate import Accumulator, Aggregate, ColumnTotal, Total
+from airflow_pipelines.sql.plan.ir.expression import Expression, LateralView, WhereClause
 from airflow_pipelines.sql.plan.ir.linear import Item, Scan, Select, Source
 
 COLUMNS: Mapping[str, DataType] = {
@@ -72,23 +73,23 @@ ROWS: Sequence[tuple[Any, ...]] = (
     ("b", 1.5, None, None, None, None, None),
 )
 ACCUMULATORS = (
-    Accumulator("a0", "BIGINT", "", column_total=ColumnTotal(Total.ROWS)),
-    Accumulator("a1", "BIGINT", "", column_total=ColumnTotal(Total.VALUES, "c_n")),
-    Accumulator("a2", "BIGINT", "", column_total=ColumnTotal(Total.SUM, "c_n")),
-    Accumulator("a3", "DECIMAL(38,0)", "", column_total=ColumnTotal(Total.SUM, "c_b")),
-    Accumulator("a4", "DECIMAL(38,2)", "", column_total=ColumnTotal(Total.SUM, "c_d")),
-    Accumulator("a5", "TIMESTAMP_NTZ", "", merge=Merge.MIN, column_total=ColumnTotal(Total.MIN, "c_t")),
-    Accumulator("a6", "DECIMAL(27,2)", "", merge=Merge.MAX, column_total=ColumnTotal(Total.MAX, "c_d")),
-    Accumulator("a7", "STRING", "", merge=Merge.MAX, column_total=ColumnTotal(Total.MAX, "c_k")),
+    Accumulator("a0", "BIGINT", Expression(""), column_total=ColumnTotal(Total.ROWS)),
+    Accumulator("a1", "BIGINT", Expression(""), column_total=ColumnTotal(Total.VALUES, Expression("c_n"))),
+    Accumulator("a2", "BIGINT", Expression(""), column_total=ColumnTotal(Total.SUM, Expression("c_n"))),
+    Accumulator("a3", "DECIMAL(38,0)", Expression(""), column_total=ColumnTotal(Total.SUM, Expression("c_b"))),
+    Accumulator("a4", "DECIMAL(38,2)", Expression(""), column_total=ColumnTotal(Total.SUM, Expression("c_d"))),
+    Accumulator("a5", "TIMESTAMP_NTZ", Expression(""), merge=Merge.MIN, column_total=ColumnTotal(Total.MIN, Expression("c_t"))),
+    Accumulator("a6", "DECIMAL(27,2)", Expression(""), merge=Merge.MAX, column_total=ColumnTotal(Total.MAX, Expression("c_d"))),
+    Accumulator("a7", "STRING", Expression(""), merge=Merge.MAX, column_total=ColumnTotal(Total.MAX, Expression("c_k"))),
 )
-BELOW = Select((Source("r", Scan("r", tuple(COLUMNS))),), tuple(Item(f"i_{name}", f"`r`.`{name}`") for name in COLUMNS))
-INPUT = Select((Source("s", BELOW),), tuple(Item(f"c_{name}", f"`s`.`i_{name}`") for name in COLUMNS))
+BELOW = Select((Source("r", Scan("r", tuple(COLUMNS))),), tuple(Item(f"i_{name}", Expression(f"`r`.`{name}`")) for name in COLUMNS))
+INPUT = Select((Source("s", BELOW),), tuple(Item(f"c_{name}", Expression(f"`s`.`i_{name}`")) for name in COLUMNS))
 
 
 def aggregate(
     keys: Sequence[str] = ("k",), accumulators: Sequence[Accumulator] = ACCUMULATORS, rows: Select = INPUT
 ) -> tuple[Aggregate, StructType]:
-    items = tuple(Item(f"k{at}", f"c_{key}" if key in COLUMNS else key) for at, key in enumerate(keys))
+    items = tuple(Item(f"k{at}", Expression(f"c_{key}" if key in COLUMNS else key)) for at, key in enumerate(keys))
     node = Aggregate(rows, items, ("string",) * len(items), (), tuple(accumulators), ())
     columns = [StructField(f"k{at}", COLUMNS.get(key, LongType())) for at, key in enumerate(keys)]
     columns += [StructField(each.name, TYPES[each.type]) for each in accumulators]
@@ -199,16 +200,18 @@ def test_too_many_rows_or_groups_are_for_spark(store: BatchStore, limits: Limits
         pytest.param((), ACCUMULATORS, INPUT, id="no keys"),
         pytest.param(("c_n % 2",), ACCUMULATORS, INPUT, id="a key that is computed"),
         pytest.param(("l",), ACCUMULATORS[:1], INPUT, id="a key that Arrow cannot group by"),
-        pytest.param(("k",), (Accumulator("a0", "BIGINT", "SUM(c_n * 2)"),), INPUT, id="a value that is computed"),
+        pytest.param(("k",), (Accumulator("a0", "BIGINT", Expression("SUM(c_n * 2)")),), INPUT, id="a value that is computed"),
         pytest.param(
             ("k",),
             ACCUMULATORS,
-            Select(INPUT.sources, tuple(Item(item.name, f"{item.text} + 1") for item in INPUT.items)),
+            Select(INPUT.sources, tuple(Item(item.name, Expression(f"{item.text} + 1")) for item in INPUT.items)),
             id="a column that is computed",
         ),
-        pytest.param(("k",), ACCUMULATORS, Select(INPUT.sources, INPUT.items, where="`s`.`i_n` > 0"), id="a filter"),
+        pytest.param(("k",), ACCUMULATORS, Select(INPUT.sources, INPUT.items, where=WhereClause("`s`.`i_n` > 0")), id="a filter"),
         pytest.param(("k",), ACCUMULATORS, Select(INPUT.sources * 2, INPUT.items), id="a join"),
-        pytest.param(("k",), ACCUMULATORS, Select(INPUT.sources, INPUT.items, laterals=("LATERAL VIEW",)), id="an unnesting"),
+        pytest.param(
+            ("k",), ACCUMULATORS, Select(INPUT.sources, INPUT.items, laterals=(LateralView("LATERAL VIEW"),)), id="an unnesting"
+        ),
     ],
 )
 def test_what_needs_an_expression_is_for_spark(

@@ -19,14 +19,15 @@ from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.engine.storage.batch_store import BatchStore
 from airflow_pipelines.rows.zsets import WEIGHT, Merge
 from airflow_pipelines.sql.plan.ir.aggregate import Accumulator
+from airflow_pipelines.sql.plan.ir.expression import Expression
 
 KEYS: Mapping[str, DataType] = {"k0": StringType(), "k1": DoubleType()}
 ACCUMULATORS = (
-    Accumulator("a0", "BIGINT", ""),
-    Accumulator("a1", "DECIMAL(38,2)", ""),
-    Accumulator("a2", "STRING", "", merge=Merge.MIN),
-    Accumulator("a3", "BIGINT", "", merge=Merge.MAX),
-    Accumulator(WEIGHT, "BIGINT", ""),
+    Accumulator("a0", "BIGINT", Expression("")),
+    Accumulator("a1", "DECIMAL(38,2)", Expression("")),
+    Accumulator("a2", "STRING", Expression(""), merge=Merge.MIN),
+    Accumulator("a3", "BIGINT", Expression(""), merge=Merge.MAX),
+    Accumulator(WEIGHT, "BIGINT", Expression("")),
 )
 KINDS: Mapping[str, DataType] = {"a0": LongType(), "a1": DecimalType(38, 2), "a2": StringType(), "a3": LongType()}
 MOST = 2**63 - 1

@@ -10,6 +10,7 @@ import pytest
 
 from airflow_pipelines.engine.execution.row_values import windows_of
 from airflow_pipelines.engine.spark.sessions import SparkSessions
+from airflow_pipelines.sql.plan.ir.expression import Expression
 
 CALLS: Final = (
     "window(t, '10 seconds')",
@@ -42,7 +43,7 @@ def test_windows_are_sparks(sessions: SparkSessions, zone: str | None) -> None:
     times = pa.chunked_array([pa.array(part, pa.timestamp("us", zone)) for part in (TIMES[:5], TIMES[5:])])
     rows = sessions.small.createDataFrame(pa.table({"i": pa.array(numbers), "t": times}).combine_chunks())
     for text in CALLS:
-        windows = windows_of(text)
+        windows = windows_of(Expression(text))
         assert windows is not None
         found = windows.of_rows(times)
         assert found is not None
@@ -79,11 +80,11 @@ def _numbers(column: pa.Array | pa.ChunkedArray) -> list[int]:
     ],
 )
 def test_anything_else_is_left_to_spark(text: str) -> None:
-    assert windows_of(text) is None
+    assert windows_of(Expression(text)) is None
 
 
 @pytest.mark.parametrize("times", [pa.array([1]), pa.array(["2026-01-01"]), pa.array([2**62], pa.timestamp("us"))])
 def test_other_times_are_left_to_spark(times: pa.Array) -> None:
-    windows = windows_of("window(t, '10 seconds')")
+    windows = windows_of(Expression("window(t, '10 seconds')"))
     assert windows is not None
     assert windows.of_rows(times) is None

@@ -12,6 +12,7 @@ from airflow_pipelines.rows.zsets import Merge
 from airflow_pipelines.sql.plan.blocks.decimal_average import decimal_average, is_exact
 from airflow_pipelines.sql.plan.ir.aggregate import Accumulator, ColumnTotal, KeptValue, Total
 from airflow_pipelines.sql.plan.ir.delta_sql import WEIGHT
+from airflow_pipelines.sql.plan.ir.expression import Expression
 from airflow_pipelines.sql.syntax.dialect import DIALECT
 
 _MAX_SUMMED_PRECISION = 27
@@ -109,13 +110,13 @@ class AccumulatedValue:
     :param kept: the accumulator that holds the value unchanged or in another type, or None if it is any other expression
     """
 
-    text: str
+    text: Expression
     kept: KeptValue | None = None
 
     @classmethod
     def of(cls, accumulator: str) -> AccumulatedValue:
         """Return the value that is an accumulator unchanged."""
-        return cls(accumulator, KeptValue(accumulator))
+        return cls(Expression(accumulator), KeptValue(accumulator))
 
 
 @dataclass(slots=True)
@@ -148,7 +149,7 @@ class Accumulators:
                 truths = self._number(_parenthesize(call))
                 lies = self._number(f"NOT ({_parenthesize(call)})")
                 answer = f"{lies} = 0" if call.function == "all" else f"{truths} > 0"
-                return AccumulatedValue(f"(CASE WHEN {truths} + {lies} > 0 THEN {answer} END)")
+                return AccumulatedValue(Expression(f"(CASE WHEN {truths} + {lies} > 0 THEN {answer} END)"))
             case _:
                 return self._sum(call, spark_type(argument_types[0]), result_type)
 
@@ -157,7 +158,7 @@ class Accumulators:
         if call.condition is not None:
             there.insert(0, f"({call.condition})")
         elif len(there) == 1:
-            return self._number(there[0], ColumnTotal(Total.VALUES, call.arguments[0]))
+            return self._number(there[0], ColumnTotal(Total.VALUES, Expression(call.arguments[0])))
         return self._number(" AND ".join(there) or None)
 
     def _sum(self, call: LinearCall, kind: ColumnType, result_type: str) -> AccumulatedValue | None:
@@ -176,9 +177,10 @@ class Accumulators:
         never_too_large = precision <= _MAX_SUMMED_PRECISION
         total = self._add(type_, f"{value} * {weight}", value, ColumnTotal(Total.SUM, _value(call)) if never_too_large else None)
         if call.function == "sum":
-            return AccumulatedValue(f"(CASE WHEN {count} > 0 THEN CAST({total} AS {result_type}) END)", KeptValue(total, count))
+            text = Expression(f"(CASE WHEN {count} > 0 THEN CAST({total} AS {result_type}) END)")
+            return AccumulatedValue(text, KeptValue(total, count))
         average = decimal_average(total, count, precision, scale) if kind.is_decimal else f"CAST({total} AS DOUBLE) / {count}"
-        return AccumulatedValue(f"(CASE WHEN {count} > 0 THEN {average} END)")
+        return AccumulatedValue(Expression(f"(CASE WHEN {count} > 0 THEN {average} END)"))
 
     def _extreme(self, call: LinearCall, kind: str) -> str | None:
         if not self.append_only or not _is_sorted(spark_type(kind)):
@@ -190,7 +192,9 @@ class Accumulators:
         merge, total = (Merge.MAX, Total.MAX) if call.function == "max" else (Merge.MIN, Total.MIN)
         of_value = ColumnTotal(total, _value(call))
         self.accumulators.append(
-            Accumulator(f"__a{len(self.accumulators)}{call.function}", kind.upper(), text, text, merge, of_value)
+            Accumulator(
+                f"__a{len(self.accumulators)}{call.function}", kind.upper(), Expression(text), Expression(text), merge, of_value
+            )
         )
         return self.accumulators[-1].name
 
@@ -200,12 +204,15 @@ class Accumulators:
             return self._add("BIGINT", WEIGHT, "1", ColumnTotal(Total.ROWS))
         summed, of_unit_weights = (f"CASE WHEN {condition} THEN {each} ELSE 0 END" for each in (WEIGHT, "1"))
         return self._add(
-            "BIGINT", summed, of_unit_weights, total or ColumnTotal(Total.VALUES, f"CASE WHEN {condition} THEN TRUE END")
+            "BIGINT",
+            summed,
+            of_unit_weights,
+            total or ColumnTotal(Total.VALUES, Expression(f"CASE WHEN {condition} THEN TRUE END")),
         )
 
     def _add(self, kind: str, summed: str, of_unit_weights: str, total: ColumnTotal | None = None) -> str:
         text, unit_weights_text = (
-            f"COALESCE(CAST(SUM({what}) AS {kind}), CAST(0 AS {kind}))" for what in (summed, of_unit_weights)
+            Expression(f"COALESCE(CAST(SUM({each}) AS {kind}), CAST(0 AS {kind}))") for each in (summed, of_unit_weights)
         )
         for accumulator in self.accumulators:
             if accumulator.text == text:
@@ -231,7 +238,7 @@ def _parenthesize(call: LinearCall) -> str:
     return f"({_value(call)})"
 
 
-def _value(call: LinearCall) -> str:
+def _value(call: LinearCall) -> Expression:
     """Return the argument of the call for one row: NULL where its FILTER condition does not hold."""
     text = call.arguments[0]
-    return text if call.condition is None else f"CASE WHEN ({call.condition}) THEN ({text}) END"
+    return Expression(text if call.condition is None else f"CASE WHEN ({call.condition}) THEN ({text}) END")

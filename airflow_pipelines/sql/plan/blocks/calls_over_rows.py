@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from airflow_pipelines.sql.plan.blocks.accumulators import Accumulators, linear_form
-from airflow_pipelines.sql.plan.expression_trees import parse_expression
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate, Call, CallsOverRows
-from airflow_pipelines.sql.syntax.dialect import SyntaxFailure
 
 
 def calls_over_rows(node: Aggregate) -> CallsOverRows | None:
@@ -26,10 +24,7 @@ def calls_over_rows(node: Aggregate) -> CallsOverRows | None:
 
 
 def _over_rows(call: Call, kinds: Mapping[str, str], accumulators: Accumulators) -> Call | None:
-    try:
-        form = linear_form(parse_expression(call.text))
-    except SyntaxFailure:
-        return None
+    form = None if call.text.tree is None else linear_form(call.text.tree)
     if form is None or not all(text == "*" or text in kinds for text in form.arguments):
         return None
     value = accumulators.value(form, tuple(kinds.get(text, "") for text in form.arguments), call.type)

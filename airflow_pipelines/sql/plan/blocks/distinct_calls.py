@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from airflow_pipelines.program.names import quote
 from airflow_pipelines.rows.spark_types import spark_type
 from airflow_pipelines.rows.types import ColumnType
 from airflow_pipelines.sql.plan.blocks.accumulators import Accumulators, ValueCall, linear_form, value_call
@@ -21,6 +20,7 @@ from airflow_pipelines.sql.plan.blocks.query_blocks import Block, column
 from airflow_pipelines.sql.plan.builder import Builder
 from airflow_pipelines.sql.plan.expressions import distinct, substitute
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate
+from airflow_pipelines.sql.plan.ir.expression import Expression
 from airflow_pipelines.sql.plan.ir.linear import Item, Linear, Select, Source, UnionAll
 from airflow_pipelines.sql.plan.ir.node import ColumnTypes
 from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
@@ -231,7 +231,7 @@ def _unite(builder: Builder, parts: Sequence[_Rows], key_kinds: Sequence[str]) -
     selects = []
     for part in parts:
         rows = _as_select(part.node, builder)
-        nothing = {name: f"CAST(NULL AS {kind})" for name, kind in values}
+        nothing = {name: Expression(f"CAST(NULL AS {kind})") for name, kind in values}
         texts = nothing | {item.name: item.text for item in rows.items}
         selects.append(replace(rows, items=tuple(Item(name, texts[name]) for name, _ in (*keys, *values))))
     calls = {call: over for part in parts for call, over in part.calls.items()}
@@ -243,7 +243,7 @@ def _as_select(node: Linear, builder: Builder) -> Select:
     if isinstance(node, Select):
         return node
     alias = builder.name("u")
-    return Select((Source(alias, node),), tuple(Item(name, f"{quote(alias)}.{quote(name)}") for name in node.columns))
+    return Select((Source(alias, node),), tuple(Item(name, Expression.column(alias, name)) for name in node.columns))
 
 
 def _level(builder: Builder, rows: _Rows, keys: Sequence[exp.Expr]) -> tuple[Block, Groups, dict[exp.Expr, exp.Expr]]:

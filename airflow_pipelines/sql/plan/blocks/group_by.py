@@ -15,6 +15,7 @@ from airflow_pipelines.sql.plan.blocks.session_totals import session_totals
 from airflow_pipelines.sql.plan.expressions import NotIncremental, distinct, is_generator, require_row_or_group
 from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys, KeyedSource, Shape
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate
+from airflow_pipelines.sql.plan.ir.expression import QueryExpression
 from airflow_pipelines.sql.plan.ir.linear import Select
 from airflow_pipelines.sql.plan.ir.to_sql import groups_over
 from airflow_pipelines.sql.syntax.aggregate_calls import aggregate_calls
@@ -88,7 +89,7 @@ def _sessions(block: Block, node: Aggregate, session: exp.Expr) -> AffectedKeys:
     columns = ", ".join(quote(item.name) for item in node.input.items)
     items = ", ".join(f"{item.text} AS {quote(item.name)}" for item in node.items)
     having = f" WHERE {node.having}" if node.having else ""
-    query = f"SELECT {items} FROM ({groups_over(node, f'SELECT {columns} FROM {quote(source)}')}){having}"
+    query = QueryExpression(f"SELECT {items} FROM ({groups_over(node, f'SELECT {columns} FROM {quote(source)}')}){having}")
     rows = KeyedSource(source, block.builder.rereadable(node.input), tuple(key for key, _ in keyed))
     # The keys by which rows are found have to be those by which they are grouped.
     totals = session_totals(node) if len(keyed) == len(node.keys) - 1 else None

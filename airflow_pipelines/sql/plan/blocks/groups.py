@@ -12,6 +12,7 @@ from airflow_pipelines.sql.plan.blocks.accumulators import Accumulators, linear_
 from airflow_pipelines.sql.plan.blocks.query_blocks import Block
 from airflow_pipelines.sql.plan.expressions import NotIncremental, distinct, sql, substitute
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate, Call
+from airflow_pipelines.sql.plan.ir.expression import Expression
 from airflow_pipelines.sql.plan.ir.linear import Item, Select
 from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
 
@@ -73,7 +74,7 @@ def with_rereadable_input(block: Block, node: Aggregate) -> Aggregate:
         return node
     copy = Block(block.builder, frozenset())
     copy.add("s", rows)
-    return replace(node, input=Select(tuple(copy.sources), tuple(Item(name, f"`s`.`{name}`") for name in rows.columns)))
+    return replace(node, input=Select(tuple(copy.sources), tuple(Item(name, Expression(f"`s`.`{name}`")) for name in rows.columns)))
 
 
 def _find_types(
@@ -99,7 +100,7 @@ def _find_types(
         if form is not None:
             value = accumulators.value(form, tuple(types.get(text, "") for text in form.arguments), result)
         text, kept = (value.text, value.kept) if value is not None else (None, None)
-        finished.append(Call(f"__r{at}", sql(call), result, text, kept))
+        finished.append(Call(f"__r{at}", Expression(sql(call)), result, text, kept))
     return tuple(finished), tuple(types[f"k{at}"] for at in range(len(keys))), input_types
 
 
@@ -115,7 +116,7 @@ def _probe(block: Block, rows: Select, keys: list[str], calls: list[exp.Expr], a
     return {name: kind for name, (_, kind) in zip(wanted, kinds, strict=True)}
 
 
-def _text(tree: exp.Expr, names: Mapping[exp.Expr, exp.Expr]) -> str:
+def _text(tree: exp.Expr, names: Mapping[exp.Expr, exp.Expr]) -> Expression:
     """Return a tree's text with names replaced.
 
     :raises NotIncremental: if a column of the query is left
@@ -124,4 +125,4 @@ def _text(tree: exp.Expr, names: Mapping[exp.Expr, exp.Expr]) -> str:
     for column in result.find_all(exp.Column):
         if column.table:
             raise NotIncremental(f"{sql(column)} is neither grouped nor aggregated as far as the planner sees", column)
-    return sql(result)
+    return Expression(sql(result))

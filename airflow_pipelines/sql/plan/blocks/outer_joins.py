@@ -15,11 +15,12 @@ from airflow_pipelines.sql.plan.blocks.query_blocks import (
     common_type,
     is_key_type,
     key_types,
-    print_unqualified,
+    without_source,
 )
 from airflow_pipelines.sql.plan.builder import Builder
 from airflow_pipelines.sql.plan.expressions import NotIncremental, conjuncts, is_generator, sql, substitute
 from airflow_pipelines.sql.plan.ir.affected_keys import KeyedSource, Shape
+from airflow_pipelines.sql.plan.ir.expression import Expression, QueryExpression
 from airflow_pipelines.sql.plan.ir.linear import Linear
 
 Packed = tuple[Linear, Mapping[ColumnRef, str]]
@@ -55,12 +56,12 @@ def outer_join(left: Block, right: Block, sort: str, condition: exp.Expr | None,
         keys, message = _keys_of_preserved(builder, sort, condition, (left_node, left_names), (right_node, right_names))
         reason = builder.places.reason(message, condition if condition is not None else written)
     pieces = (KeyedSource(one, left_node, keys[0]), KeyedSource(other, right_node, keys[1]))
-    left.replace_by_keyed(pieces, query, names, Shape.JOIN, reason)
+    left.replace_by_keyed(pieces, QueryExpression(query), names, Shape.JOIN, reason)
 
 
 def _keys_of_preserved(
     builder: Builder, sort: str, condition: exp.Expr | None, left: Packed, right: Packed
-) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], str]:
+) -> tuple[tuple[tuple[Expression, ...], tuple[Expression, ...]], str]:
     """Return the keys of both sides of a join that has no equality, and the reason why changes may affect all rows.
 
     Two rows of the preserved side have the same matches if they agree in all columns that the condition reads. So a change of that
@@ -71,18 +72,20 @@ def _keys_of_preserved(
     node, names = right if sort == "RIGHT" else left
     read = list(condition.find_all(exp.Column)) if condition is not None else []
     keys = tuple(dict.fromkeys(names[place] for part in read if (place := (part.table, part.name)) in names)) or node.columns
-    texts = tuple(map(quote, keys))
-    if not all(map(is_key_type, key_types(builder, node, texts))):
+    columns = tuple(map(Expression.column, keys))
+    if not all(map(is_key_type, key_types(builder, node, columns))):
         return ((), ()), f"{_NO_EQUALITY}, and rows cannot be found by what its condition reads"
     kept, other = ("right", "left") if sort == "RIGHT" else ("left", "right")
-    return (((), texts) if sort == "RIGHT" else (texts, ())), f"{_NO_EQUALITY}: a row on the {other} may match all on the {kept}"
+    return (
+        ((), columns) if sort == "RIGHT" else (columns, ())
+    ), f"{_NO_EQUALITY}: a row on the {other} may match all on the {kept}"
 
 
 def _join_words(sort: str) -> str:
     return f"LEFT {sort} JOIN" if sort in {"SEMI", "ANTI"} else f"{sort} JOIN"
 
 
-def equal_pairs(conditions: Sequence[exp.Expr], left: Packed, right: Packed, block: Block) -> list[tuple[str, str]]:
+def equal_pairs(conditions: Sequence[exp.Expr], left: Packed, right: Packed, block: Block) -> list[tuple[Expression, Expression]]:
     """Return the equalities among some conjuncts that compare the two sides of a join.
 
     Pairs without a common key type are left out; the join's condition still has them.
@@ -91,7 +94,7 @@ def equal_pairs(conditions: Sequence[exp.Expr], left: Packed, right: Packed, blo
     :param left: the left side
     :param right: the right side
     :param block: the block that gives the analyzer
-    :returns: both sides of each equality, as texts over the columns of the left and of the right node
+    :returns: both sides of each equality, over the columns of the left and of the right node
     """
     pairs = []
     for condition in conditions:
@@ -110,8 +113,10 @@ def equal_pairs(conditions: Sequence[exp.Expr], left: Packed, right: Packed, blo
     return pairs
 
 
-def _sides(one: exp.Expr, other: exp.Expr, left: Mapping[ColumnRef, str], right: Mapping[ColumnRef, str]) -> tuple[str, str] | None:
-    """Return both sides of an equality as texts, the left block's first, or None if it does not compare the two blocks."""
+def _sides(
+    one: exp.Expr, other: exp.Expr, left: Mapping[ColumnRef, str], right: Mapping[ColumnRef, str]
+) -> tuple[Expression, Expression] | None:
+    """Return both sides of an equality, the left block's first, or None if it does not compare the two blocks."""
     for first, second in ((one, other), (other, one)):
         if _reads_only(first, left) and _reads_only(second, right):
             return _inside(first, left), _inside(second, right)
@@ -123,5 +128,5 @@ def _reads_only(tree: exp.Expr, names: Mapping[ColumnRef, str]) -> bool:
     return bool(places) and all(place in names for place in places) and tree.find(exp.Query) is None
 
 
-def _inside(tree: exp.Expr, names: Mapping[ColumnRef, str]) -> str:
-    return print_unqualified(substitute(tree, {column(place): exp.column(name, quoted=True) for place, name in names.items()}))
+def _inside(tree: exp.Expr, names: Mapping[ColumnRef, str]) -> Expression:
+    return without_source(substitute(tree, {column(place): exp.column(name, quoted=True) for place, name in names.items()}))

@@ -15,6 +15,7 @@ from airflow_pipelines.rows.spark_types import spark_type
 from airflow_pipelines.sql.plan.builder import Builder
 from airflow_pipelines.sql.plan.expressions import NotIncremental, sql
 from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys, KeyedSource, Shape
+from airflow_pipelines.sql.plan.ir.expression import Expression, LateralView, QueryExpression, WhereClause
 from airflow_pipelines.sql.plan.ir.linear import Item, Linear, Select, Source
 from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
 from airflow_pipelines.sql.values.total_order import has_order
@@ -82,9 +83,9 @@ class Block:
 
     def select(self, outputs: Sequence[tuple[str, exp.Expr]]) -> Select:
         """Return the node that computes these named expressions of the query."""
-        items = tuple(Item(name, self.text(tree)) for name, tree in outputs)
-        where = " AND ".join(f"({condition})" for condition in self.conditions) or None
-        return Select(tuple(self.sources), items, where, tuple(self.laterals))
+        items = tuple(Item(name, Expression(self.text(tree))) for name, tree in outputs)
+        where = WhereClause(" AND ".join(f"({condition})" for condition in self.conditions)) if self.conditions else None
+        return Select(tuple(self.sources), items, where, tuple(map(LateralView, self.laterals)))
 
     def as_node(self) -> tuple[Select, dict[ColumnRef, str]]:
         """Return the block as one node with all readable columns, and their names in it; the block does not change."""
@@ -107,7 +108,7 @@ class Block:
     def replace_by_keyed(
         self,
         pieces: Sequence[KeyedSource],
-        query: str,
+        query: QueryExpression,
         names: Mapping[ColumnRef, str],
         shape: Shape,
         reason: Reason | None = None,
@@ -143,12 +144,12 @@ def column(place: ColumnRef) -> exp.Column:
     return exp.column(place[1], table=place[0], quoted=True)
 
 
-def key_types(builder: Builder, node: Linear, keys: Sequence[str]) -> tuple[str, ...]:
+def key_types(builder: Builder, node: Linear, keys: Sequence[Expression]) -> tuple[str, ...]:
     """Return the types of key expressions over a node's columns.
 
     :param builder: the plan
     :param node: the node
-    :param keys: the texts of the expressions over its columns
+    :param keys: the expressions over its columns
     """
     items = ", ".join(f"{key} AS k{at}" for at, key in enumerate(keys))
     return tuple(kind for _, kind in builder.types(f"SELECT {items} FROM ({linear_to_sql(node)})"))
@@ -178,16 +179,16 @@ def _compared_type(builder: Builder, one: str, other: str) -> str:
     raise NotIncremental(f"keys of the types {one} and {other} have no common key")
 
 
-def cast_key(key: str, own: str, kind: str) -> str:
+def cast_key(key: Expression, own: str, kind: str) -> Expression:
     """Cast a key to the type in which it is compared.
 
-    :param key: the text of the key
+    :param key: the key
     :param own: the type of the key
     :param kind: the type to cast to
     """
     # A text that cannot be cast equals nothing: TRY_CAST groups it with NULL, and the query compares it once more. Spark itself
     # may never compare it, because of the query's other conditions, so that the cast must not fail.
-    return f"{'TRY_CAST' if own == 'string' != kind else 'CAST'}({key} AS {kind})"
+    return Expression(f"{'TRY_CAST' if own == 'string' != kind else 'CAST'}({key} AS {kind})")
 
 
 def is_key_type(kind: str) -> bool:
@@ -200,9 +201,9 @@ def is_number(kind: str) -> bool:
     return spark_type(kind).is_number
 
 
-def print_unqualified(tree: exp.Expr) -> str:
-    """Return the text of an expression over one source's columns, without the source's name."""
-    return sql(tree.copy().transform(_bare_column, copy=False))
+def without_source(tree: exp.Expr) -> Expression:
+    """Return an expression over one source's columns, without the source's name."""
+    return Expression(sql(tree.copy().transform(_bare_column, copy=False)))
 
 
 def _bare_column(node: exp.Expr) -> exp.Expr:

@@ -11,8 +11,8 @@ from airflow_pipelines.rows.expressions.columns import column_name
 from airflow_pipelines.rows.expressions.time_windows import fixed_length
 from airflow_pipelines.sql.plan.blocks.calls_over_rows import calls_over_rows
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate, CallsOverRows, KeptValue
+from airflow_pipelines.sql.plan.ir.expression import Expression
 from airflow_pipelines.sql.plan.ir.session_totals import SessionTime, SessionTotals
-from airflow_pipelines.sql.plan.ir.trees import tree_of
 
 _UNITS: Final = frozenset({"second", "minute", "hour"})
 """The units of gaps for which no calendar matters."""
@@ -39,19 +39,20 @@ def session_totals(node: Aggregate) -> SessionTotals | None:
     return SessionTotals(tuple(columns.values()), time, gap, over.accumulators, known) if is_whole else None
 
 
-def _session_of(text: str) -> tuple[str, int] | None:
+def _session_of(expression: Expression) -> tuple[str, int] | None:
     """Return the column and the gap of a call of ``session_window`` with a gap of fixed length, or None for anything else."""
-    tree = tree_of(text)
+    tree = expression.tree
     if not isinstance(tree, exp.Anonymous) or tree.name.lower() != "session_window" or len(tree.expressions) != 2:
         return None
     column, gap = column_name(tree.expressions[0]), fixed_length(tree.expressions[1], _UNITS)
     return (column[0], gap) if column is not None and len(column) == 1 and gap else None
 
 
-def _output(text: str, session: str, columns: Mapping[str, str], over: CallsOverRows) -> SessionTime | str | KeptValue | None:
+def _output(
+    text: Expression, session: str, columns: Mapping[str, str], over: CallsOverRows
+) -> SessionTime | str | KeptValue | None:
     """Return the source of a result column: a bound of the session, a key or an accumulator; None if it is anything else."""
-    tree = tree_of(text)
-    match column_name(tree) if tree is not None else None:
+    match text.column_name:
         case (key, bound) if bound in _TIMES:
             return _TIMES[bound] if key == session else None
     return columns.get(text) or next((call.kept for call in over.calls if call.name == text), None)

@@ -11,6 +11,7 @@ from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.builder import Builder
 from airflow_pipelines.sql.plan.expressions import NotIncremental, sql
 from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys, KeyedSource, Shape
+from airflow_pipelines.sql.plan.ir.expression import QueryExpression
 from airflow_pipelines.sql.plan.ir.linear import Linear
 
 Outputs = Sequence[tuple[str, exp.Expr]]
@@ -73,7 +74,7 @@ def first_rows(builder: Builder, node: Linear, columns: tuple[str, ...], limit: 
         key.set("this", exp.column(name, table=source, quoted=True))
         keys.append(sql(key))
     items = ", ".join(f"{quote(source)}.{quote(name)} AS {quote(name)}" for name in columns)
-    query = f"SELECT {items} FROM {quote(source)} ORDER BY {', '.join(keys)} {limit.clauses}"
+    query = QueryExpression(f"SELECT {items} FROM {quote(source)} ORDER BY {', '.join(keys)} {limit.clauses}")
     reason = builder.places.reason("the first of all rows depend on all rows", limit.tree)
     rows = KeyedSource(source, builder.rereadable(node), ())
     return AffectedKeys((rows,), query, columns, (), Shape.TOP, reason=reason)

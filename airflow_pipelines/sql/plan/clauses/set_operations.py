@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.blocks.accumulators import Accumulators, LinearCall
 from airflow_pipelines.sql.plan.builder import Builder
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate, Call
+from airflow_pipelines.sql.plan.ir.expression import Expression, LateralView
 from airflow_pipelines.sql.plan.ir.linear import Item, Linear, Select, Source, UnionAll
 from airflow_pipelines.sql.plan.ir.node import ColumnTypes
 from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
@@ -91,17 +91,19 @@ def _group_by_sides(builder: Builder, left: Linear, right: Linear, having: str, 
     calls = []
     for side in (0, 1):
         value = accumulators.value(LinearCall("count_if", (f"{tag} = {side}",), None), ("boolean",), "bigint")
-        calls.append(Call(f"__r{side}", f"COUNT_IF({tag} = {side})", "bigint", value.text if value is not None else None))
+        calls.append(
+            Call(f"__r{side}", Expression(f"COUNT_IF({tag} = {side})"), "bigint", value.text if value is not None else None)
+        )
     counts = {"l": "__r0", "r": "__r1"}
-    extra = () if copies is None else (Item("__copies", copies.format(**counts)),)
-    return _group_rows(both, columns, tuple(calls), accumulators, having.format(**counts), extra)
+    extra = () if copies is None else (Item("__copies", Expression(copies.format(**counts))),)
+    return _group_rows(both, columns, tuple(calls), accumulators, Expression(having.format(**counts)), extra)
 
 
 def _tag_side(node: Linear, side: int) -> Select:
-    items = [Item(f"c{at}", f"`s`.{quote(name)}") for at, name in enumerate(node.columns)]
+    items = [Item(f"c{at}", Expression.column("s", name)) for at, name in enumerate(node.columns)]
     # The left side's names are the result's.
     items = [Item(name, item.text) for name, item in zip(node.columns, items, strict=True)]
-    return Select((Source("s", node),), (*items, Item("__side", str(side))))
+    return Select((Source("s", node),), (*items, Item("__side", Expression(side))))
 
 
 def _group_rows(
@@ -109,12 +111,14 @@ def _group_rows(
     columns: ColumnTypes,
     calls: tuple[Call, ...],
     accumulators: Accumulators,
-    having: str | None,
+    having: Expression | None,
     extra: tuple[Item, ...] = (),
 ) -> Aggregate:
-    block = Select((Source("s", node),), tuple(Item(f"__c{at}", f"`s`.{quote(name)}") for at, name in enumerate(node.columns)))
-    keys = tuple(Item(f"__k{at}", f"__c{at}") for at in range(len(columns)))
-    items = tuple(Item(name, f"__k{at}") for at, (name, _) in enumerate(columns))
+    block = Select(
+        (Source("s", node),), tuple(Item(f"__c{at}", Expression.column("s", name)) for at, name in enumerate(node.columns))
+    )
+    keys = tuple(Item(f"__k{at}", Expression(f"__c{at}")) for at in range(len(columns)))
+    items = tuple(Item(name, Expression(f"__k{at}")) for at, (name, _) in enumerate(columns))
     types = tuple(kind for _, kind in columns)
     inputs = (*types, "int") if len(node.columns) > len(columns) else types
     return Aggregate(block, keys, types, calls, tuple(accumulators.accumulators), (*items, *extra), having, inputs)
@@ -123,5 +127,7 @@ def _group_rows(
 def _repeat_rows(builder: Builder, counted: Aggregate) -> Select:
     """Repeat each row as often as its column ``__copies`` says."""
     scan = builder.stage(counted)
-    items = tuple(Item(name, f"`s`.{quote(name)}") for name in scan.columns if name != "__copies")
-    return Select((Source("s", scan),), items, None, ("LATERAL VIEW EXPLODE(ARRAY_REPEAT(0, INT(`s`.__copies))) AS `__n`",))
+    items = tuple(Item(name, Expression.column("s", name)) for name in scan.columns if name != "__copies")
+    return Select(
+        (Source("s", scan),), items, None, (LateralView("LATERAL VIEW EXPLODE(ARRAY_REPEAT(0, INT(`s`.__copies))) AS `__n`"),)
+    )

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.sql.plan.blocks.query_blocks import Block, ColumnRef, column, is_key_type, key_types, print_unqualified
+from airflow_pipelines.sql.plan.blocks.query_blocks import Block, ColumnRef, column, is_key_type, key_types, without_source
 from airflow_pipelines.sql.plan.expressions import NotIncremental, distinct, planning, require_row_or_group, sql, substitute
 from airflow_pipelines.sql.plan.ir.affected_keys import KeyedSource, Shape
+from airflow_pipelines.sql.plan.ir.expression import QueryExpression
 
 
 def window_functions(tree: exp.Expr) -> list[exp.Window]:
@@ -116,7 +117,7 @@ def _add(block: Block, level: _Level, added: dict[ColumnRef, str]) -> None:
     node, names = block.as_node()
     source = block.builder.name("s")
     trees: dict[exp.Expr, exp.Expr] = {column(place): column((source, name)) for place, name in names.items()}
-    keys = tuple(print_unqualified(substitute(key, trees)) for key in level.keys)
+    keys = tuple(without_source(substitute(key, trees)) for key in level.keys)
     kinds = key_types(block.builder, node, keys) if keys else ()
     usable = tuple(key for key, kind in zip(keys, kinds, strict=True) if is_key_type(kind))
     items = [f"{quote(source)}.{quote(name)} AS {quote(name)}" for name in names.values()]
@@ -128,4 +129,4 @@ def _add(block: Block, level: _Level, added: dict[ColumnRef, str]) -> None:
             "values of the types of PARTITION BY cannot be compared" if keys else "without PARTITION BY all rows are one partition"
         )
         reason = block.builder.places.reason(why, level.calls[0])
-    block.replace_by_keyed([KeyedSource(source, node, usable)], query, {**names, **added}, Shape.WINDOW, reason)
+    block.replace_by_keyed([KeyedSource(source, node, usable)], QueryExpression(query), {**names, **added}, Shape.WINDOW, reason)

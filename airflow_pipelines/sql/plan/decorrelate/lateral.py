@@ -10,6 +10,7 @@ from airflow_pipelines.sql.plan.blocks.query_blocks import Block, ColumnRef, col
 from airflow_pipelines.sql.plan.decorrelate.correlation import correlation
 from airflow_pipelines.sql.plan.expressions import NotIncremental, require_scalar, sql, substitute
 from airflow_pipelines.sql.plan.ir.affected_keys import KeyedSource, Shape
+from airflow_pipelines.sql.plan.ir.expression import QueryExpression
 from airflow_pipelines.sql.plan.ir.linear import Linear
 from airflow_pipelines.sql.plan.scope import Scope
 from airflow_pipelines.sql.plan.sources import free_sources
@@ -58,7 +59,7 @@ def join_lateral(block: Block, scope: Scope, lateral: exp.Lateral, condition: ex
         KeyedSource(outer_alias, left, tuple(pair[0] for pair in pairs)),
         KeyedSource(rows, node, tuple(pair[1] for pair in pairs)),
     )
-    block.replace_by_keyed(pieces, text, columns, Shape.SUBQUERY)
+    block.replace_by_keyed(pieces, QueryExpression(text), columns, Shape.SUBQUERY)
 
 
 def _read_names(lateral: exp.Lateral, query: exp.Expr) -> tuple[str, list[str]]:

@@ -10,11 +10,12 @@ from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.blocks.group_by import aggregate
 from airflow_pipelines.sql.plan.blocks.groups import Groups
 from airflow_pipelines.sql.plan.blocks.outer_joins import equal_pairs
-from airflow_pipelines.sql.plan.blocks.query_blocks import Block, ColumnRef, column, is_key_type, key_types, print_unqualified
+from airflow_pipelines.sql.plan.blocks.query_blocks import Block, ColumnRef, column, is_key_type, key_types, without_source
 from airflow_pipelines.sql.plan.decorrelate.correlation import Correlation, is_plain
 from airflow_pipelines.sql.plan.decorrelate.subquery_predicates import equalities
 from airflow_pipelines.sql.plan.expressions import NotIncremental, distinct, sql, substitute
 from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys, KeyedSource, Shape
+from airflow_pipelines.sql.plan.ir.expression import Expression, QueryExpression
 from airflow_pipelines.sql.plan.ir.linear import Linear
 from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
 from airflow_pipelines.sql.plan.scope import Scope
@@ -55,7 +56,7 @@ class SubqueryJoins:
         :param written: the subquery as written in the query
         """
         alias = self.builder.name("i")
-        query = f"SELECT (SELECT {quote(node.columns[0])} FROM {quote(alias)}) AS v"
+        query = QueryExpression(f"SELECT (SELECT {quote(node.columns[0])} FROM {quote(alias)}) AS v")
         reason = self.builder.places.reason("there is an error when the subquery has several rows", written)
         return self.builder.stage(AffectedKeys((KeyedSource(alias, node, ()),), query, ("v",), (), Shape.SUBQUERY, reason=reason))
 
@@ -215,13 +216,13 @@ class SubqueryJoins:
             items.append(f"{text} AS {kept[value]}")
         query = f"SELECT {', '.join(items) or '1 AS c0'} FROM {quote(outer_alias)}{where}"
         pieces = (KeyedSource(outer_alias, left, own), KeyedSource(alias, node, other))
-        self.block.replace_by_keyed(pieces, query, kept or {("", ""): "c0"}, Shape.SUBQUERY, reason)
+        self.block.replace_by_keyed(pieces, QueryExpression(query), kept or {("", ""): "c0"}, Shape.SUBQUERY, reason)
 
-    def _columns_read(self, tree: exp.Expr, names: dict[ColumnRef, str]) -> tuple[str, ...]:
+    def _columns_read(self, tree: exp.Expr, names: dict[ColumnRef, str]) -> tuple[Expression, ...]:
         """Return the block's columns that an expression reads, under their names in the block's node."""
         columns = distinct(tree.find_all(exp.Column))
         return tuple(
-            print_unqualified(exp.column(names[(part.table, part.name)]))
+            without_source(exp.column(names[(part.table, part.name)]))
             for part in columns
             if isinstance(part, exp.Column) and (part.table, part.name) in names
         )

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from airflow_pipelines.program.reasons import Reason
 from airflow_pipelines.sql.plan.ir.description import DERIVED
+from airflow_pipelines.sql.plan.ir.expression import Expression, QueryExpression
 from airflow_pipelines.sql.plan.ir.linear import Linear
 from airflow_pipelines.sql.plan.ir.lookup import Lookup
 from airflow_pipelines.sql.plan.ir.session_totals import SessionTotals
@@ -24,7 +25,7 @@ class KeyedSource:
 
     alias: str
     node: Linear
-    keys: tuple[str, ...]
+    keys: tuple[Expression, ...]
     lookup: Lookup | None = field(default=None, compare=False, repr=False, metadata=DERIVED)
     """The lookup of the rows with some keys, derived by a pass over finished stages."""
 
@@ -54,11 +55,11 @@ class AffectedKeys:
     layout_name: ClassVar[str] = "Keyed"
 
     sources: tuple[KeyedSource, ...]
-    query: str
+    query: QueryExpression
     columns: tuple[str, ...]
     key_types: tuple[str, ...]
     shape: Shape
-    remembered: tuple[str, ...] = ()
+    remembered: tuple[Expression, ...] = ()
 
     append_only: ClassVar[bool] = False
     remembered_lookup: Lookup | None = field(default=None, compare=False, repr=False, metadata=DERIVED)

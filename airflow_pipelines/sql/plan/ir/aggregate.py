@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from airflow_pipelines.rows.zsets import Merge
 from airflow_pipelines.sql.plan.ir.description import DERIVED, formerly
+from airflow_pipelines.sql.plan.ir.expression import Expression
 from airflow_pipelines.sql.plan.ir.linear import Item, Select
 from airflow_pipelines.sql.plan.ir.lookup import Lookup
 
@@ -34,7 +35,7 @@ class ColumnTotal:
     """
 
     total: Total
-    value: str | None = None
+    value: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,8 @@ class Accumulator:
 
     name: str
     type: str
-    text: str
-    unit_weights_text: str | None = field(default=None, metadata=formerly("once"))
+    text: Expression
+    unit_weights_text: Expression | None = field(default=None, metadata=formerly("once"))
     merge: Merge = field(default=Merge.SUM, compare=False, metadata=DERIVED)
     column_total: ColumnTotal | None = field(default=None, compare=False, metadata=DERIVED)
 
@@ -79,9 +80,9 @@ class Call:
     """
 
     name: str
-    text: str
+    text: Expression
     type: str
-    value: str | None
+    value: Expression | None
     kept: KeptValue | None = field(default=None, compare=False, metadata=DERIVED)
 
 
@@ -108,7 +109,7 @@ class UnionPart:
 
     relation: str
     columns: Mapping[str, str]
-    values: Mapping[str, str | None]
+    values: Mapping[Expression, Expression | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,7 @@ class Aggregate:
     calls: tuple[Call, ...]
     accumulators: tuple[Accumulator, ...]
     items: tuple[Item, ...]
-    having: str | None = None
+    having: Expression | None = None
     input_types: tuple[str, ...] = ()
     """The types of ``input``'s columns."""
     lookup: Lookup | None = field(default=None, compare=False, repr=False, metadata=DERIVED)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from airflow_pipelines.sql.plan.ir.description import DERIVED
+from airflow_pipelines.sql.plan.ir.expression import Expression
 from airflow_pipelines.sql.plan.ir.linear import Linear
 from airflow_pipelines.sql.plan.ir.ranking import Ranking
 
@@ -27,9 +28,9 @@ class AppendOnlyTopK:
     layout_name: ClassVar[str] = "TopK"
 
     source: Linear
-    keys: tuple[str, ...]
+    keys: tuple[Expression, ...]
     key_types: tuple[str, ...]
-    rank: str
+    rank: Expression
     most: int
     place: str
     key_columns: tuple[str | None, ...] = field(default=(), compare=False, repr=False, metadata=DERIVED)

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from airflow_pipelines.program.names import quote
+from airflow_pipelines.sql.plan.ir.expression import Expression, columns_in
 from airflow_pipelines.sql.plan.ir.linear import Item, Linear, Scan, Select
-from airflow_pipelines.sql.plan.ir.trees import columns_in, may_give_several_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +67,10 @@ def _find_scan(node: Linear) -> Linear:
     return _find_scan(node.sources[0].node) if isinstance(node, Select) else node
 
 
-def _names(node: Select) -> dict[str, str]:
+def _names(node: Select) -> dict[Expression, str]:
     """Return the columns of a block's source by their texts in the block."""
     source = node.sources[0]
-    return {f"{quote(source.alias)}.{quote(name)}": name for name in source.node.columns}
+    return {Expression.column(source.alias, name): name for name in source.node.columns}
 
 
 def _find_passed_columns(node: Linear) -> dict[str, str]:
@@ -94,7 +93,7 @@ def _changes_rows(node: Linear) -> bool:
 def _may_grow(node: Linear) -> bool:
     if not isinstance(node, Select):
         return False
-    several = bool(node.laterals) or any(may_give_several_rows(item.text) for item in node.items)
+    several = bool(node.laterals) or any(item.text.may_give_several_rows for item in node.items)
     return several or _may_grow(node.sources[0].node)
 
 
@@ -104,8 +103,8 @@ def _narrow(node: Select, items: tuple[Item, ...]) -> Select:
     Blocks below keep all columns that they compute, because these may unnest.
     """
     (source,) = node.sources
-    texts = [*(item.text for item in items), *([node.filter] if node.filter else [])]
-    needed = tuple(columns_in(texts, source.node.columns, node.laterals))
+    read = [*(item.text for item in items), *([node.filter] if node.filter else []), *node.laterals]
+    needed = tuple(columns_in(read, source.node.columns))
     inner = source.node
     if isinstance(inner, Scan):
         inner = replace(inner, columns=needed)

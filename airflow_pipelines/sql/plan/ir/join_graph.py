@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from airflow_pipelines.sql.plan.ir.expression import Expression
 from airflow_pipelines.sql.plan.ir.lookup import RelationColumn
 
 SourceColumn = tuple[str, str]
@@ -21,7 +22,7 @@ class Equality:
     """
 
     aliases: tuple[str, str]
-    texts: tuple[str, str]
+    texts: tuple[Expression, Expression]
     columns: tuple[RelationColumn | None, RelationColumn | None]
 
 
@@ -34,7 +35,7 @@ class Conjunct:
     :param tree: the condition itself
     """
 
-    text: str
+    text: Expression
     aliases: frozenset[str]
     is_plain: bool
     columns: frozenset[SourceColumn]

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.ir.description import DERIVED, formerly
+from airflow_pipelines.sql.plan.ir.expression import Expression, LateralView, WhereClause
 from airflow_pipelines.sql.plan.ir.join_graph import JoinGraph
 from airflow_pipelines.sql.plan.ir.node import ColumnTypes
 
@@ -37,7 +37,7 @@ class Scan:
     def renamed(self, names: Sequence[str], /) -> Select:
         """See :class:`Node`."""
         columns = zip(names, self.columns, strict=True)
-        return Select((Source("s", self),), tuple(Item(name, f"`s`.{quote(column)}") for name, column in columns))
+        return Select((Source("s", self),), tuple(Item(name, Expression.column("s", column)) for name, column in columns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +50,10 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One entry of a SELECT list: its name and its expression's text."""
+    """One entry of a SELECT list: its name and its expression."""
 
     name: str
-    text: str
+    text: Expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class TemporalFilter:
     layout_name: ClassVar[str] = "Crossing"
 
     source: int
-    text: str
+    text: Expression
     column: tuple[str, str] | None = None
 
 
@@ -83,8 +83,8 @@ class Select:
 
     sources: tuple[Source, ...]
     items: tuple[Item, ...]
-    where: str | None = None
-    laterals: tuple[str, ...] = ()
+    where: WhereClause | None = None
+    laterals: tuple[LateralView, ...] = ()
     temporal_filters: tuple[TemporalFilter, ...] = field(default=(), metadata=formerly("crossings"))
     join_graph: JoinGraph = field(default_factory=JoinGraph, compare=False, repr=False, metadata=DERIVED)
     """The join graph, derived by a pass over finished stages. Without it, an operator knows no equality to look rows up by."""
@@ -97,7 +97,7 @@ class Select:
     append_only: ClassVar[bool] = True
 
     @property
-    def filter(self) -> str | None:
+    def filter(self) -> WhereClause | None:
         """The condition that drops rows."""
         return None if self.where_holds else self.where
 

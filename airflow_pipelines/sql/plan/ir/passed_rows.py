@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from airflow_pipelines.program.names import quote
+from airflow_pipelines.sql.plan.ir.expression import Expression
 from airflow_pipelines.sql.plan.ir.linear import Linear, Scan, Select
 
 
@@ -30,7 +30,7 @@ def passed_rows(node: Linear) -> PassedRows | None:
             below = passed_rows(source.node)
             if below is None:
                 return None
-            texts = {f"{quote(source.alias)}.{quote(name)}": column for name, column in below.columns.items()}
+            texts = {Expression.column(source.alias, name): column for name, column in below.columns.items()}
             return PassedRows(below.relation, {item.name: texts[item.text] for item in node.items if item.text in texts})
         case _:
             return None

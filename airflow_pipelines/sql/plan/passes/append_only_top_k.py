@@ -10,17 +10,17 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from airflow_pipelines.sql.plan.blocks.query_blocks import is_key_type, print_unqualified
+from airflow_pipelines.sql.plan.blocks.query_blocks import is_key_type, without_source
 from airflow_pipelines.sql.plan.builder import Builder
-from airflow_pipelines.sql.plan.expression_trees import parse_condition, parse_expression
 from airflow_pipelines.sql.plan.expressions import conjuncts, function_name
 from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys, Shape
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate
 from airflow_pipelines.sql.plan.ir.append_only_top_k import AppendOnlyTopK
+from airflow_pipelines.sql.plan.ir.expression import Expression
 from airflow_pipelines.sql.plan.ir.linear import Linear, Scan, Select
 from airflow_pipelines.sql.plan.ir.node import Node
 from airflow_pipelines.sql.plan.ir.stage import Stage
-from airflow_pipelines.sql.syntax.dialect import SyntaxFailure, parse_query
+from airflow_pipelines.sql.syntax.dialect import SyntaxFailure
 
 _RANKS = frozenset({"row_number", "rank", "dense_rank"})
 
@@ -51,19 +51,19 @@ def append_only_top_k(stages: tuple[Stage, ...], builder: Builder) -> tuple[Stag
     return tuple(made.values())
 
 
-def _ranking(node: Node) -> str | None:
+def _ranking(node: Node) -> Expression | None:
     """Return the ranking function of a node that only adds to its source's rows their rank within their key."""
     if not isinstance(node, AffectedKeys) or node.shape is not Shape.WINDOW or len(node.sources) != 1 or not node.key_types:
         return None
     if len(node.columns) != len(node.sources[0].node.columns) + 1:
         return None
     try:
-        last = parse_query(node.query).expressions[-1].unalias()
+        last = node.query.parse().expressions[-1].unalias()
     except SyntaxFailure:
         return None
     if not isinstance(last, exp.Window) or function_name(last.this) not in _RANKS:
         return None
-    return print_unqualified(last)
+    return without_source(last)
 
 
 def _greatest_rank(stage: Stage, stages: Sequence[Stage]) -> int | None:
@@ -105,8 +105,8 @@ def _rank_use(node: Node | Linear, relation: str, place: str) -> _RankUse | None
 def _narrow_use(node: Select, alias: str, below: _RankUse) -> _RankUse:
     """Return the use of the ranks of a block's source ``alias``, given the use of ranks by the source itself."""
     try:
-        where = parse_condition(node.where) if node.where else None
-        items = {item.name: parse_expression(item.text) for item in node.items}
+        where = node.where.parse() if node.where else None
+        items = {item.name: item.text.parse() for item in node.items}
     except SyntaxFailure:
         return _RankUse(below.most)
     limits = [_limit(part.unnest(), alias, below.names) for part in conjuncts(where)]
@@ -162,7 +162,7 @@ def _is_sure_of_all(node: Select, relation: str, ranks: AppendOnlyTopK) -> bool:
     names = {source.alias: use.names for source in node.sources if (use := _rank_use(source.node, relation, ranks.place))}
     if not node.where or not names:
         return False
-    conditions = [part.unnest() for part in conjuncts(parse_condition(node.where))]
+    conditions = [part.unnest() for part in conjuncts(node.where.parse())]
     return all(any(_is_sure(part, alias, places, ranks.most) for alias, places in names.items()) for part in conditions)
 
 

@@ -16,18 +16,17 @@ from sqlglot import exp
 
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.builder import Builder
-from airflow_pipelines.sql.plan.expression_trees import parse_expression, source_column
 from airflow_pipelines.sql.plan.expressions import function_name
 from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys, KeyedSource
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate
 from airflow_pipelines.sql.plan.ir.append_only_top_k import AppendOnlyTopK
+from airflow_pipelines.sql.plan.ir.expression import Expression, LateralView, QueryExpression
 from airflow_pipelines.sql.plan.ir.full import Full
 from airflow_pipelines.sql.plan.ir.linear import Item, Linear, Scan, Select, UnionAll
 from airflow_pipelines.sql.plan.ir.node import ColumnTypes, Node
 from airflow_pipelines.sql.plan.ir.stage import Stage
 from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
 from airflow_pipelines.sql.plan.properties.representation import propagates_representation
-from airflow_pipelines.sql.syntax.dialect import parse_query
 from airflow_pipelines.sql.values.canonical_form import has_several_forms, has_visible_forms, in_canonical_form
 
 _CHOOSING = frozenset({"any_value", "first", "first_value", "last", "last_value", "max", "min"})
@@ -114,7 +113,7 @@ class _CanonicalForm:
                 for lateral in node.laterals:
                     changed |= _find_unnested_columns(lateral, changed)
                 _check([node.where] if node.where else [], changed)
-                return {item.name for item in node.items if propagates_representation(parse_expression(item.text), changed)}
+                return {item.name for item in node.items if propagates_representation(item.text.parse(), changed)}
 
     def _with_canonical_columns(self, node: Linear, kinds: Sequence[str] | None = None) -> tuple[Linear, Set[str]]:
         """Return the node with canonical columns, and the columns for which Spark may give other representations.
@@ -150,13 +149,13 @@ class _CanonicalForm:
             canonical, changed = self._with_canonical_columns(node.input, node.input_types or None)
             block = cast(Select, canonical)
         _check([key.text for key in node.keys], changed)
-        calls = {call.name for call in node.calls if changed and propagates_representation(parse_expression(call.text), changed)}
+        calls = {call.name for call in node.calls if changed and propagates_representation(call.text.parse(), changed)}
         _check([node.having] if node.having else [], calls)
         types = dict(zip(node.columns, (kind for _, kind in columns), strict=True))
         keys = {key.name for key in node.keys}
         # Grouping gives the keys in canonical form.
         items = tuple(item if item.text in keys else _canonical_item(item, types[item.name]) for item in node.items)
-        handing_on = {item.name for item in node.items if calls and propagates_representation(parse_expression(item.text), calls)}
+        handing_on = {item.name for item in node.items if calls and propagates_representation(item.text.parse(), calls)}
         computed = {item.name for item in node.items if has_visible_forms(types[item.name]) and not self._is_canonical(node, item)}
         return replace(node, input=block, items=items), handing_on | computed
 
@@ -164,7 +163,7 @@ class _CanonicalForm:
         """Return True if Spark itself gives a column of an aggregate in canonical form."""
         if any(item.text == key.name for key in node.keys):
             return True
-        call = next((parse_expression(call.text) for call in node.calls if call.name == item.text), None)
+        call = next((call.text.parse() for call in node.calls if call.name == item.text), None)
         while isinstance(call, exp.Filter):
             call = call.this
         name = function_name(call) if call is not None else None
@@ -180,7 +179,7 @@ class _CanonicalForm:
             _check(source.keys, names)
         if not changed and not any(has_several_forms(kind) for _, kind in columns):
             return replace(node, sources=tuple(sources)), changed
-        tree = parse_query(node.query)
+        tree = node.query.parse()
         seen = propagates_representation(tree, changed) if changed else False
         passed = _find_passed_columns(tree, node, changed)
         named = tuple(zip(node.columns, (kind for _, kind in columns), strict=True))
@@ -191,7 +190,7 @@ class _CanonicalForm:
                 f"{in_canonical_form(quote(name), kind) if name in computed else quote(name)} AS {quote(name)}"
                 for name, kind in named
             )
-            query = f"SELECT {items} FROM ({node.query}) AS f({', '.join(map(quote, node.columns))})"
+            query = QueryExpression(f"SELECT {items} FROM ({node.query}) AS f({', '.join(map(quote, node.columns))})")
         canonical = {name for name in passed if passed[name]} if seen else set()
         visible = {name for name, kind in named if has_visible_forms(kind)}
         return replace(node, sources=tuple(sources), query=query), visible & {*computed, *canonical}
@@ -221,8 +220,16 @@ def _find_stored_columns(node: Linear) -> Set[str]:
             return {name for at, name in enumerate(node.columns) if all(columns[at] in stored for columns, stored in parts)}
         case Select():
             sources = {source.alias: _find_stored_columns(source.node) for source in node.sources}
-            items = ((item.name, source_column(item.text)) for item in node.items)
+            items = ((item.name, _source_column(item.text)) for item in node.items)
             return {name for name, column in items if column is not None and column[1] in sources.get(column[0], frozenset())}
+
+
+def _source_column(expression: Expression) -> tuple[str, str] | None:
+    """Return the source and the column of an expression that is just ``source.column``, or None for any other one."""
+    tree = expression.parse()
+    if isinstance(tree, exp.Column) and len(tree.parts) == 2 and isinstance(tree.this, exp.Identifier):
+        return tree.table, tree.name
+    return None
 
 
 def _find_passed_columns(tree: exp.Expr, node: AffectedKeys, changed: Set[str]) -> dict[str, bool]:
@@ -239,21 +246,21 @@ def _find_passed_columns(tree: exp.Expr, node: AffectedKeys, changed: Set[str]) 
 
 
 def _canonical_item(item: Item, kind: str) -> Item:
-    return Item(item.name, in_canonical_form(item.text, kind))
+    return Item(item.name, Expression(in_canonical_form(item.text, kind)))
 
 
-def _check(texts: Sequence[str], changed: Set[str]) -> None:
+def _check(expressions: Sequence[Expression], changed: Set[str]) -> None:
     """Refuse expressions that depend on the representation of a changed column.
 
     :raises NotIncremental: if one does
     """
-    for text in texts if changed else ():
-        propagates_representation(parse_expression(text), changed)
+    for expression in expressions if changed else ():
+        propagates_representation(expression.parse(), changed)
 
 
-def _find_unnested_columns(lateral: str, changed: Set[str]) -> set[str]:
+def _find_unnested_columns(lateral: LateralView, changed: Set[str]) -> set[str]:
     """Return the columns that a LATERAL VIEW clause makes from changed ones."""
-    tree = parse_query(f"SELECT 1 FROM t {lateral}").args["laterals"][0]
+    tree = lateral.parse()
     if not propagates_representation(tree.this, changed):
         return set()
     return {column.name for column in tree.args["alias"].columns} or {"col", "pos", "key", "value"}

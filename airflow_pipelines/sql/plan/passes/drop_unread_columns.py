@@ -9,9 +9,9 @@ from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.builder import Builder
 from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate
+from airflow_pipelines.sql.plan.ir.expression import QueryExpression, columns_in
 from airflow_pipelines.sql.plan.ir.linear import Linear, Scan, Select, UnionAll
 from airflow_pipelines.sql.plan.ir.stage import Stage
-from airflow_pipelines.sql.plan.ir.trees import columns_in
 
 
 def drop_unread_columns(stages: tuple[Stage, ...], _builder: Builder) -> tuple[Stage, ...]:
@@ -49,8 +49,8 @@ def _read(stage: Stage, node: AffectedKeys, later: tuple[Stage, ...]) -> tuple[s
         for block in _find_readers(reader.node.input, stage.relation):
             if block is None:
                 return everything
-            texts = [*(item.text for item in block.items), *([block.where] if block.where else [])]
-            read |= set(columns_in(texts, everything, block.laterals))
+            expressions = [*(item.text for item in block.items), *([block.where] if block.where else []), *block.laterals]
+            read |= set(columns_in(expressions, everything))
     return tuple(name for name in everything if name in read) or everything[:1]
 
 
@@ -74,7 +74,7 @@ def _find_readers(node: Linear, relation: str) -> Iterator[Select | None]:
 def _narrow(stage: Stage, node: AffectedKeys, columns: tuple[str, ...]) -> Stage:
     """Return a keyed stage that gives some of its columns; Spark computes no others of its query."""
     items = ", ".join(map(quote, columns))
-    query = f"SELECT {items} FROM ({node.query}) AS `__all`({', '.join(map(quote, node.columns))})"
+    query = QueryExpression(f"SELECT {items} FROM ({node.query}) AS `__all`({', '.join(map(quote, node.columns))})")
     kinds = tuple((name, kind) for name, kind in stage.columns if name in columns)
     return replace(stage, node=replace(node, query=query, columns=columns), columns=kinds)
 

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from airflow_pipelines.sql.plan.expression_trees import parse_condition, parse_expression
 from airflow_pipelines.sql.plan.ir.blocks import map_blocks
+from airflow_pipelines.sql.plan.ir.expression import Expression
 from airflow_pipelines.sql.plan.ir.join_graph import Conjunct, Equality, JoinGraph, SourceColumn
 from airflow_pipelines.sql.plan.ir.linear import Select
 from airflow_pipelines.sql.plan.ir.lookup import RelationColumn
@@ -41,7 +41,7 @@ def join_graph(node: Select) -> JoinGraph:
     :param node: the block
     """
     try:
-        where = parse_condition(node.where) if node.where else None
+        where = node.where.parse() if node.where else None
     except SyntaxFailure:
         return JoinGraph()
     aliases = frozenset(source.alias for source in node.sources)
@@ -52,7 +52,7 @@ def join_graph(node: Select) -> JoinGraph:
             is_complete = False
             continue
         columns = _columns_of(part)
-        conjuncts.append(Conjunct(part.sql(dialect=DIALECT), read, _is_plain(part), columns, part.copy()))
+        conjuncts.append(Conjunct(Expression(part.sql(dialect=DIALECT)), read, _is_plain(part), columns, part.copy()))
         equality = _equality(node, part, aliases) if isinstance(part, exp.EQ) else None
         equalities += [equality] if equality is not None else []
     items = _item_columns(node, aliases)
@@ -65,7 +65,7 @@ def _equality(node: Select, part: exp.EQ, aliases: frozenset[str]) -> Equality |
     left, right = _sources(part.this, aliases), _sources(part.expression, aliases)
     if left is None or right is None or len(left) != 1 or len(right) != 1 or left == right:
         return None
-    texts = (part.this.sql(dialect=DIALECT), part.expression.sql(dialect=DIALECT))
+    texts = (Expression(part.this.sql(dialect=DIALECT)), Expression(part.expression.sql(dialect=DIALECT)))
     columns = (_base_column(node, part.this), _base_column(node, part.expression))
     return Equality((next(iter(left)), next(iter(right))), texts, columns)
 
@@ -130,13 +130,11 @@ def _item_columns(node: Select, aliases: frozenset[str]) -> tuple[frozenset[Sour
     """Return the columns that each item of a block reads, or None if that is not certain."""
     if node.laterals:
         return None
-    try:
-        trees = [parse_expression(item.text) for item in node.items]
-    except SyntaxFailure:
+    trees = [item.text.tree for item in node.items]
+    known = [tree for tree in trees if tree is not None]
+    if len(known) < len(trees) or any(_sources(tree, aliases) is None for tree in known):
         return None
-    if any(_sources(tree, aliases) is None for tree in trees):
-        return None
-    return tuple(_columns_of(tree) for tree in trees)
+    return tuple(_columns_of(tree) for tree in known)
 
 
 def _by_source(aliases: frozenset[str], columns: Iterable[frozenset[SourceColumn]]) -> Mapping[str, frozenset[str]]:

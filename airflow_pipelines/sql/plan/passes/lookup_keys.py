@@ -8,6 +8,7 @@ from dataclasses import replace
 from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate
 from airflow_pipelines.sql.plan.ir.append_only_top_k import AppendOnlyTopK
+from airflow_pipelines.sql.plan.ir.expression import Expression
 from airflow_pipelines.sql.plan.ir.linear import Linear, Scan
 from airflow_pipelines.sql.plan.ir.lookup import Lookup
 from airflow_pipelines.sql.plan.ir.markers import Marker
@@ -40,11 +41,11 @@ def _with_lookups(stage: Stage, node: Node) -> Node:
             return node
 
 
-def lookup(node: Linear, keys: Sequence[str], kinds: Sequence[str]) -> Lookup | None:
+def lookup(node: Linear, keys: Sequence[Expression], kinds: Sequence[str]) -> Lookup | None:
     """Return the lookup of the rows of a node with some keys.
 
     :param node: a linear node
-    :param keys: texts over the node's columns by their bare names
+    :param keys: the keys over the node's columns by their bare names
     :param kinds: the types of the keys; casts to them do not count
     :returns: None if no part of the key is a column of a relation
     """

@@ -7,6 +7,7 @@ from dataclasses import replace
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.builder import Builder
 from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys
+from airflow_pipelines.sql.plan.ir.expression import QueryExpression
 from airflow_pipelines.sql.plan.ir.linear import Scan, Select
 from airflow_pipelines.sql.plan.ir.node import Node
 from airflow_pipelines.sql.plan.ir.stage import Stage
@@ -41,7 +42,7 @@ def _merge(select: Node, keyed: Node) -> AffectedKeys | None:
     if not isinstance(select, Select) or not isinstance(keyed, AffectedKeys) or keyed.remembered:
         # A stored answer must keep the columns of its key.
         return None
-    return replace(keyed, query=_text(select, keyed), columns=select.columns)
+    return replace(keyed, query=QueryExpression(_text(select, keyed)), columns=select.columns)
 
 
 def _text(select: Select, keyed: AffectedKeys) -> str:

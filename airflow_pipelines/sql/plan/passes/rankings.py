@@ -7,13 +7,12 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from airflow_pipelines.sql.plan.expression_trees import parse_expression
 from airflow_pipelines.sql.plan.expressions import function_name
 from airflow_pipelines.sql.plan.ir.append_only_top_k import AppendOnlyTopK
+from airflow_pipelines.sql.plan.ir.expression import Expression
 from airflow_pipelines.sql.plan.ir.markers import Marker
 from airflow_pipelines.sql.plan.ir.ranking import OrderColumn, RankFunction, Ranking
 from airflow_pipelines.sql.plan.ir.stage import Stage
-from airflow_pipelines.sql.syntax.dialect import SyntaxFailure
 
 _FUNCTIONS = {function.value: function for function in RankFunction}
 
@@ -28,21 +27,20 @@ def derive_rankings(stage: Stage, _markers: Mapping[str, Marker]) -> Stage:
     return replace(stage, node=replace(stage.node, ranking=ranking(stage.node.rank, stage.node.source.columns)))
 
 
-def ranking(text: str, columns: Sequence[str]) -> Ranking | None:
+def ranking(function: Expression, columns: Sequence[str]) -> Ranking | None:
     """Return the ranking that a window function describes.
 
-    :param text: the function, over columns by their bare names
+    :param function: the function, over columns by their bare names
     :param columns: these names
     :returns: None if it ranks by an expression, or if ROW_NUMBER may rank rows that are equal in all columns that it names, so that
      their order is undefined
     """
-    try:
-        window = parse_expression(text).unnest()
-    except SyntaxFailure:
+    if function.tree is None:
         return None
-    function = _FUNCTIONS.get(function_name(window.this) or "") if isinstance(window, exp.Window) else None
+    window = function.tree.unnest()
+    kind = _FUNCTIONS.get(function_name(window.this) or "") if isinstance(window, exp.Window) else None
     ordered = window.args.get("order")
-    if function is None or ordered is None or window.args.get("spec") is not None:
+    if kind is None or ordered is None or window.args.get("spec") is not None:
         return None
     partition = [_column(part, columns) for part in window.args.get("partition_by") or ()]
     order = [_order(part, columns) for part in ordered.expressions]
@@ -50,9 +48,9 @@ def ranking(text: str, columns: Sequence[str]) -> Ranking | None:
     parts = tuple(part for part in order if part is not None)
     if len(names) < len(partition) or len(parts) < len(order):
         return None
-    if function is RankFunction.ROW_NUMBER and set(columns) - set(names) - {part.name for part in parts}:
+    if kind is RankFunction.ROW_NUMBER and set(columns) - set(names) - {part.name for part in parts}:
         return None
-    return Ranking(function, names, parts)
+    return Ranking(kind, names, parts)
 
 
 def _order(tree: exp.Expr, columns: Sequence[str]) -> OrderColumn | None:

@@ -13,12 +13,10 @@ from dataclasses import replace
 from sqlglot import exp
 
 from airflow_pipelines.sql.plan.builder import Builder
-from airflow_pipelines.sql.plan.expression_trees import parse_expression
 from airflow_pipelines.sql.plan.expressions import NotIncremental, function_name, sql
 from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys, KeyedSource
 from airflow_pipelines.sql.plan.ir.stage import Stage
 from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
-from airflow_pipelines.sql.syntax.dialect import parse_query
 
 _SUMS = frozenset({"avg", "mean", "sum", "try_avg", "try_sum"})
 """Aggregates that are exact over integers and decimals. (AVG of integers adds DOUBLEs that represent them exactly.)"""
@@ -40,7 +38,7 @@ def store_inexact_answers(stages: tuple[Stage, ...], builder: Builder) -> tuple[
 
 
 def _make_steady(stage: Stage, node: AffectedKeys, builder: Builder) -> Stage:
-    tree = parse_query(node.query)
+    tree = node.query.parse()
     if not node.key_types or not any(_is_rounded(call, node, builder) for call in _calls(tree)):
         return stage
     for source in node.sources:
@@ -77,5 +75,5 @@ def _shows_keys(tree: exp.Expr, source: KeyedSource, columns: Sequence[str]) -> 
         for name, item in zip(columns, tree.expressions, strict=False)
         if isinstance(item.unalias(), exp.Column) and (item.unalias().table, item.unalias().name) == (source.alias, name)
     }
-    read = {column.name for key in source.keys for column in parse_expression(key).find_all(exp.Column)}
+    read = {column.name for key in source.keys for column in key.parse().find_all(exp.Column)}
     return read <= shown

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
 
-from airflow_pipelines.sql.plan.expression_trees import parse_condition
 from airflow_pipelines.sql.plan.ir.append_only_top_k import AppendOnlyTopK
 from airflow_pipelines.sql.plan.ir.blocks import map_blocks
+from airflow_pipelines.sql.plan.ir.expression import Expression
 from airflow_pipelines.sql.plan.ir.linear import Scan, Select, TemporalFilter
 from airflow_pipelines.sql.plan.ir.markers import Marker
 from airflow_pipelines.sql.plan.ir.recursive import Recursive
 from airflow_pipelines.sql.plan.ir.stage import Stage
-from airflow_pipelines.sql.syntax.dialect import DIALECT, SyntaxFailure, parse_query
+from airflow_pipelines.sql.syntax.dialect import DIALECT
 
 _COMPARISONS = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.EQ)
 
@@ -34,23 +34,25 @@ def mark_temporal_filters(stage: Stage, markers: Mapping[str, Marker]) -> Stage:
 def _with_temporal_filters(node: Select, markers: Mapping[str, Marker]) -> Select:
     if len(node.sources) < 2 or node.where is None:
         return node
-    try:
-        items = parse_query(f"SELECT {', '.join(item.text for item in node.items) or '1'} FROM t {' '.join(node.laterals)}")
-        where = parse_condition(node.where)
-    except SyntaxFailure:
+    others = [expression.tree for expression in (*(item.text for item in node.items), *node.laterals)]
+    trees = [tree for tree in others if tree is not None]
+    if node.where.tree is None or len(trees) < len(others):
         # A block that cannot be parsed here is evaluated by the general rule of joins.
         return node
     filters: list[TemporalFilter] = []
     for at, source in enumerate(node.sources):
         if isinstance(source.node, Scan) and source.node.relation in markers:
-            filters += _filters(node, at, items, list(_conjuncts(where)))
+            filters += _filters(node, at, trees, list(_conjuncts(node.where.tree)))
     return replace(node, temporal_filters=tuple(filters))
 
 
-def _filters(node: Select, at: int, items: exp.Expr, conjuncts: list[exp.Expr]) -> list[TemporalFilter]:
-    """Return the comparisons with the source ``at``, or an empty list if it is used in any other way."""
+def _filters(node: Select, at: int, others: Sequence[exp.Expr], conjuncts: list[exp.Expr]) -> list[TemporalFilter]:
+    """Return the comparisons with the source ``at``, or an empty list if it is used in any other way.
+
+    :param others: the items and the ``LATERAL VIEW`` clauses of the block
+    """
     alias = node.sources[at].alias
-    if _names(items, alias):
+    if any(_names(tree, alias) for tree in others):
         return []
     comparisons = []
     for conjunct in conjuncts:
@@ -59,7 +61,7 @@ def _filters(node: Select, at: int, items: exp.Expr, conjuncts: list[exp.Expr]) 
         other = _find_compared(conjunct, alias)
         if other is None or any(True for _ in other.find_all(exp.Query)):
             return []
-        comparisons.append(TemporalFilter(at, other.sql(dialect=DIALECT), _column(node, other)))
+        comparisons.append(TemporalFilter(at, Expression(other.sql(dialect=DIALECT)), _column(node, other)))
     return comparisons
 
 

@@ -8,13 +8,13 @@ from dataclasses import replace
 from sqlglot import exp
 
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.sql.plan.expression_trees import parse_expression
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate, UnionPart
+from airflow_pipelines.sql.plan.ir.expression import Expression
 from airflow_pipelines.sql.plan.ir.linear import Linear, Select, UnionAll
 from airflow_pipelines.sql.plan.ir.markers import Marker
 from airflow_pipelines.sql.plan.ir.passed_rows import passed_rows
 from airflow_pipelines.sql.plan.ir.stage import Stage
-from airflow_pipelines.sql.syntax.dialect import DIALECT, SyntaxFailure
+from airflow_pipelines.sql.syntax.dialect import DIALECT
 
 
 def derive_union_parts(stage: Stage, _markers: Mapping[str, Marker]) -> Stage:
@@ -61,19 +61,18 @@ def _part(node: Linear, wanted: Mapping[str, int]) -> UnionPart | None:
     if below is None:
         return None
     names = {column: f"__u{at}" for at, column in enumerate(below.columns)}
-    values: dict[str, str | None] = {}
+    values: dict[Expression, Expression | None] = {}
     for name, place in wanted.items():
-        try:
-            tree = parse_expression(node.items[place].text)
-        except SyntaxFailure:
+        tree = node.items[place].text.tree
+        if tree is None:
             return None
         if isinstance(tree, exp.Cast) and isinstance(tree.this, exp.Null):
-            values[name] = None
+            values[Expression(name)] = None
             continue
         if not all(column.table == source.alias and len(column.parts) == 2 and column.name in names for column in _columns(tree)):
             return None
         renamed = tree.transform(lambda part: exp.column(names[part.name]) if isinstance(part, exp.Column) else part)
-        values[name] = renamed.sql(dialect=DIALECT)
+        values[Expression(name)] = Expression(renamed.sql(dialect=DIALECT))
     return UnionPart(below.relation, {names[column]: stored for column, stored in below.columns.items()}, values)
 
 

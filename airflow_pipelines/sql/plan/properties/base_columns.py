@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from airflow_pipelines.sql.plan.expression_trees import parse_condition, parse_expression
+from airflow_pipelines.sql.plan.ir.expression import Expression
 from airflow_pipelines.sql.plan.ir.linear import Linear, Scan, Select
 from airflow_pipelines.sql.plan.ir.lookup import RelationColumn
-from airflow_pipelines.sql.syntax.dialect import DIALECT, SyntaxFailure, parse_query
+from airflow_pipelines.sql.syntax.dialect import DIALECT
 
 
 def base_column(node: Linear, name: str) -> RelationColumn | None:
@@ -29,17 +29,16 @@ def base_column(node: Linear, name: str) -> RelationColumn | None:
     return None
 
 
-def column_name(text: str, alias: str = "", kind: str | None = None) -> str | None:
+def column_name(expression: Expression, alias: str = "", kind: str | None = None) -> str | None:
     """Return the name of the column that an expression is, or None if it is any other expression.
 
-    :param text: Spark SQL
+    :param expression: the expression
     :param alias: the alias by which the column's source may be named
     :param kind: a type; casts to it do not count
     """
-    try:
-        tree = parse_expression(text).unnest()
-    except SyntaxFailure:
+    if expression.tree is None:
         return None
+    tree = expression.tree.unnest()
     # ``safe`` is TRY_CAST, which may make a value NULL.
     while kind is not None and isinstance(tree, exp.Cast) and not tree.args.get("safe") and _is_type(tree.to, kind):
         tree = tree.this.unnest()
@@ -70,11 +69,9 @@ def columns_read(node: Linear, relation: str) -> frozenset[str] | None:
 
 def _identifiers(node: Select) -> frozenset[str] | None:
     """Return all identifiers in a block's expressions, or None if a star may stand for columns that the block does not name."""
-    try:
-        trees = [parse_expression(item.text) for item in node.items]
-        trees += [parse_condition(node.where)] if node.where else []
-        trees += [parse_query(f"SELECT 1 FROM t {lateral}").args["laterals"][0] for lateral in node.laterals]
-    except SyntaxFailure:
+    expressions = [*(item.text for item in node.items), *([node.where] if node.where else []), *node.laterals]
+    trees = [expression.tree for expression in expressions if expression.tree is not None]
+    if len(trees) < len(expressions):
         return None
     if any(not isinstance(star.parent, exp.Count) for tree in trees for star in tree.find_all(exp.Star)):
         return None

@@ -15,8 +15,8 @@ from sqlglot import exp
 
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.rows.expressions.time_windows import fixed_length
-from airflow_pipelines.sql.plan.expression_trees import parse_condition, parse_expression
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate
+from airflow_pipelines.sql.plan.ir.expression import Expression, WhereClause
 from airflow_pipelines.sql.plan.ir.linear import Scan, Select, UnionAll
 from airflow_pipelines.sql.plan.ir.markers import waterline_input
 from airflow_pipelines.sql.plan.ir.stage import Stage
@@ -174,9 +174,9 @@ def equal_columns(node: Select) -> list[set[tuple[str, str]]]:
     return groups
 
 
-def _equalities(where: str) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
+def _equalities(where: WhereClause) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
     try:
-        condition = parse_condition(where)
+        condition = where.parse()
     except SyntaxFailure:
         # A condition that cannot be parsed here gives no waterline.
         return
@@ -205,7 +205,7 @@ def least(texts: Sequence[str | None]) -> str | None:
 def _over(text: str, below: Mapping[tuple[str, str], str]) -> str | None:
     """Return the waterline of an expression over columns with waterlines, or None if the expression is not known to be monotone."""
     try:
-        item = parse_expression(text)
+        item = Expression(text).parse()
     except SyntaxFailure:
         return None
     if isinstance(item, exp.Dot):
@@ -221,15 +221,14 @@ def _over(text: str, below: Mapping[tuple[str, str], str]) -> str | None:
         return None
     if column is item:
         return known
-    column.replace(parse_expression(known))
+    column.replace(Expression(known).parse())
     return str(item.sql(dialect=DIALECT))
 
 
 def tumbling_start(text: str) -> str | None:
     """Return the start of a tumbling window of a column as a plain expression, or None if a text is no such window."""
-    try:
-        window = parse_expression(text)
-    except SyntaxFailure:
+    window = Expression(text).tree
+    if window is None:
         return None
     columns = {(column.table, column.name): str(column.sql(dialect=DIALECT)) for column in window.find_all(exp.Column)}
     return _bounds(window, columns).get("start")
@@ -237,9 +236,8 @@ def tumbling_start(text: str) -> str | None:
 
 def _bounds_of(text: str, below: Mapping[tuple[str, str], str]) -> dict[str, str]:
     """Return the waterlines of ``start`` and ``end`` of a tumbling window of a column with a waterline, or of a column of them."""
-    try:
-        tree = parse_expression(text)
-    except SyntaxFailure:
+    tree = Expression(text).tree
+    if tree is None:
         return {}
     if not isinstance(tree, exp.Column):
         return _bounds(tree, below)

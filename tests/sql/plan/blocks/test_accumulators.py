@@ -8,14 +8,15 @@ import pytest
 
 from airflow_pipelines.sql.plan.blocks.accumulators import Accumulators, LinearCall
 from airflow_pipelines.sql.plan.ir.aggregate import ColumnTotal, KeptValue, Total
+from airflow_pipelines.sql.plan.ir.expression import Expression
 
 ROWS: Final = ColumnTotal(Total.ROWS)
-VALUES: Final = ColumnTotal(Total.VALUES, "__c1")
-SUM: Final = ColumnTotal(Total.SUM, "__c1")
+VALUES: Final = ColumnTotal(Total.VALUES, Expression("__c1"))
+SUM: Final = ColumnTotal(Total.SUM, Expression("__c1"))
 
 
 def truth(condition: str) -> ColumnTotal:
-    return ColumnTotal(Total.VALUES, f"CASE WHEN {condition} THEN TRUE END")
+    return ColumnTotal(Total.VALUES, Expression(f"CASE WHEN {condition} THEN TRUE END"))
 
 
 def totals(call: LinearCall, kind: str) -> list[ColumnTotal | None]:
@@ -33,13 +34,18 @@ def totals(call: LinearCall, kind: str) -> list[ColumnTotal | None]:
         ("sum", "__c1", "bigint", [VALUES, SUM]),
         ("avg", "__c1", "decimal(10,2)", [VALUES, SUM]),
         ("sum", "__c1", "decimal(27,10)", [VALUES, SUM]),
-        ("max", "__c1", "string", [ColumnTotal(Total.MAX, "__c1")]),
-        ("min", "__c1", "decimal(38,2)", [ColumnTotal(Total.MIN, "__c1")]),
+        ("max", "__c1", "string", [ColumnTotal(Total.MAX, Expression("__c1"))]),
+        ("min", "__c1", "decimal(38,2)", [ColumnTotal(Total.MIN, Expression("__c1"))]),
         # The sum may have more digits than there are.
         ("sum", "__c1", "decimal(28,2)", [VALUES, None]),
-        ("sum", "__c1 + 1", "int", [ColumnTotal(Total.VALUES, "__c1 + 1"), ColumnTotal(Total.SUM, "__c1 + 1")]),
-        ("max", "upper(__c1)", "string", [ColumnTotal(Total.MAX, "upper(__c1)")]),
-        ("count", "__c1.x", "int", [ColumnTotal(Total.VALUES, "__c1.x")]),
+        (
+            "sum",
+            "__c1 + 1",
+            "int",
+            [ColumnTotal(Total.VALUES, Expression("__c1 + 1")), ColumnTotal(Total.SUM, Expression("__c1 + 1"))],
+        ),
+        ("max", "upper(__c1)", "string", [ColumnTotal(Total.MAX, Expression("upper(__c1)"))]),
+        ("count", "__c1.x", "int", [ColumnTotal(Total.VALUES, Expression("__c1.x"))]),
         ("count_if", "__c1", "boolean", [truth("(__c1)")]),
         ("some", "__c1", "boolean", [truth("(__c1)"), truth("NOT ((__c1))")]),
     ],
@@ -54,7 +60,9 @@ def test_what_is_added_up(function: str, text: str, kind: str, expected: list[Co
 )
 def test_a_filter_leaves_null(function: str, expected: list[Total]) -> None:
     value = "CASE WHEN (__c2 > 0) THEN (__c1) END"
-    assert totals(LinearCall(function, ("__c1",), "__c2 > 0"), "int") == [ColumnTotal(total, value) for total in expected]
+    assert totals(LinearCall(function, ("__c1",), "__c2 > 0"), "int") == [
+        ColumnTotal(total, None if value is None else Expression(value)) for total in expected
+    ]
 
 
 @pytest.mark.parametrize(

@@ -8,25 +8,33 @@ import pytest
 
 from airflow_pipelines.sql.plan.blocks.session_totals import session_totals
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate, Call, KeptValue
+from airflow_pipelines.sql.plan.ir.expression import Expression
 from airflow_pipelines.sql.plan.ir.linear import Item, Scan, Select, Source
 from airflow_pipelines.sql.plan.ir.session_totals import SessionTime
 
 ROWS = Select(
-    (Source("t", Scan("t", ("u", "at", "n"))),), (Item("__c0", "`t`.`u`"), Item("__c1", "`t`.`at`"), Item("__c2", "`t`.`n`"))
+    (Source("t", Scan("t", ("u", "at", "n"))),),
+    (Item("__c0", Expression("`t`.`u`")), Item("__c1", Expression("`t`.`at`")), Item("__c2", Expression("`t`.`n`"))),
 )
 NODE = Aggregate(
     ROWS,
-    (Item("__k0", "__c0"), Item("__k1", "SESSION_WINDOW(__c1, '10 seconds')")),
+    (Item("__k0", Expression("__c0")), Item("__k1", Expression("SESSION_WINDOW(__c1, '10 seconds')"))),
     ("bigint", "struct<start:timestamp,end:timestamp>"),
-    (Call("__r0", "COUNT(*)", "bigint", "__a0"), Call("__r1", "MAX(__c2)", "int", None)),
+    (Call("__r0", Expression("COUNT(*)"), "bigint", Expression("__a0")), Call("__r1", Expression("MAX(__c2)"), "int", None)),
     (),
-    (Item("u", "__k0"), Item("n", "__r0"), Item("m", "__r1"), Item("s", "__k1.`start`"), Item("e", "__k1.`end`")),
+    (
+        Item("u", Expression("__k0")),
+        Item("n", Expression("__r0")),
+        Item("m", Expression("__r1")),
+        Item("s", Expression("__k1.`start`")),
+        Item("e", Expression("__k1.`end`")),
+    ),
     input_types=("bigint", "timestamp", "int"),
 )
 
 
 def _by(session: str) -> Aggregate:
-    return replace(NODE, keys=(NODE.keys[0], Item("__k1", session)))
+    return replace(NODE, keys=(NODE.keys[0], Item("__k1", Expression(session))))
 
 
 def test_sessions_of_columns() -> None:
@@ -68,13 +76,21 @@ def test_other_sessions_are_left_to_spark(session: str) -> None:
     "node",
     [
         replace(NODE, having="__r0 > 1"),
-        replace(NODE, keys=(Item("__k0", "__c0 + 1"), NODE.keys[1])),
-        replace(NODE, items=(Item("u", "__k0 + 1"),)),
-        replace(NODE, items=(Item("u", "__k1"),)),
-        replace(NODE, items=(Item("u", "__r0 + 1"),)),
-        replace(NODE, calls=(Call("__r0", "COUNT(*) FILTER(WHERE __c2 > 1)", "bigint", "__a0"),), items=(Item("n", "__r0"),)),
-        replace(NODE, calls=(Call("__r0", "AVG(__c2)", "double", "__a0"),), items=(Item("n", "__r0"),)),
-        replace(NODE, calls=(Call("__r0", "MAX_BY(__c2, __c1)", "int", None),), items=(Item("n", "__r0"),)),
+        replace(NODE, keys=(Item("__k0", Expression("__c0 + 1")), NODE.keys[1])),
+        replace(NODE, items=(Item("u", Expression("__k0 + 1")),)),
+        replace(NODE, items=(Item("u", Expression("__k1")),)),
+        replace(NODE, items=(Item("u", Expression("__r0 + 1")),)),
+        replace(
+            NODE,
+            calls=(Call("__r0", Expression("COUNT(*) FILTER(WHERE __c2 > 1)"), "bigint", Expression("__a0")),),
+            items=(Item("n", Expression("__r0")),),
+        ),
+        replace(
+            NODE,
+            calls=(Call("__r0", Expression("AVG(__c2)"), "double", Expression("__a0")),),
+            items=(Item("n", Expression("__r0")),),
+        ),
+        replace(NODE, calls=(Call("__r0", Expression("MAX_BY(__c2, __c1)"), "int", None),), items=(Item("n", Expression("__r0")),)),
     ],
 )
 def test_expressions_are_left_to_spark(node: Aggregate) -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from airflow_pipelines.sql.plan.ir.computed_columns import computed_columns
+from airflow_pipelines.sql.plan.ir.expression import Expression, LateralView, WhereClause
 from airflow_pipelines.sql.plan.ir.linear import Item, Linear, Scan, Select, Source, TemporalFilter, UnionAll
 from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
 
@@ -16,7 +17,12 @@ RELATION = Scan("r", ("a", "b", "two words", "s", "ab", "x`y"))
 
 
 def over(node: Linear, *items: str, alias: str = "r", where: str | None = None, laterals: tuple[str, ...] = ()) -> Select:
-    return Select((Source(alias, node),), tuple(Item(f"i{at}", text) for at, text in enumerate(items)), where, laterals)
+    return Select(
+        (Source(alias, node),),
+        tuple(Item(f"i{at}", Expression(text)) for at, text in enumerate(items)),
+        None if where is None else WhereClause(where),
+        tuple(map(LateralView, laterals)),
+    )
 
 
 def test_columns_alone_need_no_spark() -> None:
@@ -104,8 +110,10 @@ BLOCK = over(RELATION, "`r`.`a`")
         pytest.param(UnionAll((BLOCK, BLOCK), (("i0", "int"),)), id="a union"),
         pytest.param(over(UnionAll((BLOCK, BLOCK), (("i0", "int"),)), "`r`.`i0`"), id="a block over a union"),
         pytest.param(replace(BLOCK, sources=(*BLOCK.sources, Source("s", RELATION))), id="a join"),
-        pytest.param(replace(BLOCK, temporal_filters=(TemporalFilter(0, "`r`.`a`"),)), id="a marker"),
-        pytest.param(replace(BLOCK, items=(Item("i", "`r`.`a`"), Item("i", "`r`.`b`"))), id="two columns of a name"),
+        pytest.param(replace(BLOCK, temporal_filters=(TemporalFilter(0, Expression("`r`.`a`")),)), id="a marker"),
+        pytest.param(
+            replace(BLOCK, items=(Item("i", Expression("`r`.`a`")), Item("i", Expression("`r`.`b`")))), id="two columns of a name"
+        ),
     ],
 )
 def test_what_is_not_a_block_over_one_relation(node: Linear) -> None:

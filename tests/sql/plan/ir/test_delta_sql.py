@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from airflow_pipelines.sql.plan.ir.delta_sql import DeltaSql
+from airflow_pipelines.sql.plan.ir.expression import Expression, WhereClause
 from airflow_pipelines.sql.plan.ir.linear import Item, Scan, Select, Source, UnionAll
 from airflow_pipelines.sql.plan.ir.version import Version
 
@@ -8,7 +9,7 @@ A, B, C = (Scan(name, ("k",)) for name in "abc")
 
 
 def _join(*scans: Scan) -> Select:
-    return Select(tuple(Source(scan.relation, scan) for scan in scans), (Item("k", "`a`.`k`"),), "(x)")
+    return Select(tuple(Source(scan.relation, scan) for scan in scans), (Item("k", Expression("`a`.`k`")),), WhereClause("(x)"))
 
 
 def _printer(*empty: tuple[str, Version]) -> DeltaSql:
@@ -44,7 +45,7 @@ def test_only_changed_relations_have_terms() -> None:
 
 
 def test_a_self_join_has_two_terms() -> None:
-    node = Select((Source("x", A), Source("y", A)), (Item("k", "`x`.`k`"),))
+    node = Select((Source("x", A), Source("y", A)), (Item("k", Expression("`x`.`k`")),))
     assert _terms(_printer().delta(node, {"a"})) == [["a_delta", "a_after"], ["a_before", "a_delta"]]
 
 
@@ -69,7 +70,7 @@ def test_a_union_prints_only_the_parts_that_change_in_the_unions_types() -> None
 
 
 def test_a_nested_join_is_derived_in_turn() -> None:
-    inner = Select((Source("a", A), Source("b", B)), (Item("k", "`a`.`k`"),))
-    outer = Select((Source("n", inner), Source("c", C)), (Item("k", "`n`.`k`"),))
+    inner = Select((Source("a", A), Source("b", B)), (Item("k", Expression("`a`.`k`")),))
+    outer = Select((Source("n", inner), Source("c", C)), (Item("k", Expression("`n`.`k`")),))
     found = _terms(_printer().delta(outer, {"b", "c"}))
     assert found == [["a_after", "b_delta", "c_after"], ["a_before", "b_before", "c_delta"]]

@@ -7,19 +7,24 @@ import pytest
 from airflow_pipelines.rows.zsets import Merge
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate, Call, ColumnTotal, KeptValue, Total
 from airflow_pipelines.sql.plan.ir.description import describe_node
+from airflow_pipelines.sql.plan.ir.expression import Expression
 from airflow_pipelines.sql.plan.ir.linear import Item, Scan, Select, Source
 from airflow_pipelines.sql.plan.ir.stage import Stage
 from airflow_pipelines.sql.plan.passes.calls_over_rows import calls_over_rows, derive_calls_over_rows
 
 ROWS = Select(
-    (Source("t", Scan("t", ("a", "b", "x"))),), (Item("__c0", "`t`.`a`"), Item("__c1", "`t`.`b`"), Item("__c2", "`t`.`x`"))
+    (Source("t", Scan("t", ("a", "b", "x"))),),
+    (Item("__c0", Expression("`t`.`a`")), Item("__c1", Expression("`t`.`b`")), Item("__c2", Expression("`t`.`x`"))),
 )
 
 
 def _node(*calls: tuple[str, str, str | None]) -> Aggregate:
-    made = tuple(Call(f"__r{at}", text, kind, value) for at, (text, kind, value) in enumerate(calls))
-    items = (Item("k", "__k0"), *(Item(f"c{at}", call.name) for at, call in enumerate(made)))
-    return Aggregate(ROWS, (Item("__k0", "__c0"),), ("int",), made, (), items, input_types=("int", "bigint", "double"))
+    made = tuple(
+        Call(f"__r{at}", Expression(text), kind, None if value is None else Expression(value))
+        for at, (text, kind, value) in enumerate(calls)
+    )
+    items = (Item("k", Expression("__k0")), *(Item(f"c{at}", call.name) for at, call in enumerate(made)))
+    return Aggregate(ROWS, (Item("__k0", Expression("__c0")),), ("int",), made, (), items, input_types=("int", "bigint", "double"))
 
 
 def test_extremes_and_what_is_next_to_them() -> None:
@@ -27,7 +32,7 @@ def test_extremes_and_what_is_next_to_them() -> None:
     assert found is not None
     assert [call.kept for call in found.calls] == [KeptValue("__a0max"), KeptValue("__a1"), KeptValue("__a0max")]
     assert [accumulator.merge for accumulator in found.accumulators] == [Merge.MAX, Merge.SUM]
-    assert found.accumulators[0].column_total == ColumnTotal(Total.MAX, "__c1")
+    assert found.accumulators[0].column_total == ColumnTotal(Total.MAX, Expression("__c1"))
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from airflow_pipelines.sql.plan.builder import Builder
 from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys, KeyedSource, Shape
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate, Call
+from airflow_pipelines.sql.plan.ir.expression import Expression, LateralView, WhereClause
 from airflow_pipelines.sql.plan.ir.linear import Item, Linear, Scan, Select, Source, UnionAll
 from airflow_pipelines.sql.plan.ir.node import Node
 from airflow_pipelines.sql.plan.ir.stage import Stage
@@ -17,17 +18,25 @@ from airflow_pipelines.sql.plan.passes.drop_unread_columns import drop_unread_co
 
 COLUMNS = (("c0", "int"), ("c1", "bigint"), ("a `b", "string"), ("c10", "date"))
 NAMES = tuple(name for name, _ in COLUMNS)
-SIDES = (KeyedSource("l", Scan("t", ("k",)), ("`k`",)), KeyedSource("r", Scan("u", ("k",)), ("`k`",)))
+SIDES = (KeyedSource("l", Scan("t", ("k",)), (Expression("`k`"),)), KeyedSource("r", Scan("u", ("k",)), (Expression("`k`"),)))
 JOIN = AffectedKeys(SIDES, "SELECT a, b, c, d FROM l LEFT JOIN r", NAMES, ("int",), Shape.JOIN)
 
 
 def _rows(*texts: str, where: str | None = None, source: Linear | None = None) -> Select:
-    items = tuple(Item(f"x{at}", text) for at, text in enumerate(texts))
-    return Select((Source("b", source or Scan("v$1", NAMES)),), items, where)
+    items = tuple(Item(f"x{at}", Expression(text)) for at, text in enumerate(texts))
+    return Select((Source("b", source or Scan("v$1", NAMES)),), items, None if where is None else WhereClause(where))
 
 
 def _groups(rows: Select) -> Aggregate:
-    return Aggregate(rows, (), (), (Call("__r0", "COUNT(*)", "bigint", "__a0"),), (), (Item("n", "__r0"),), None)
+    return Aggregate(
+        rows,
+        (),
+        (),
+        (Call("__r0", Expression("COUNT(*)"), "bigint", Expression("__a0")),),
+        (),
+        (Item("n", Expression("__r0")),),
+        None,
+    )
 
 
 def _planned(keyed: Node, *readers: Node) -> list[Node]:
@@ -44,7 +53,7 @@ def _planned(keyed: Node, *readers: Node) -> list[Node]:
         (_rows("`b`.`a ``b`"), ("a `b",)),
         (_rows("b.c0 + 1"), ("c0",)),
         (_rows("1"), ("c0",)),
-        (replace(_rows("`l`.`x`"), laterals=("LATERAL VIEW EXPLODE(`b`.`c10`) l AS x",)), ("c10",)),
+        (replace(_rows("`l`.`x`"), laterals=(LateralView("LATERAL VIEW EXPLODE(`b`.`c10`) l AS x"),)), ("c10",)),
         (_rows("`i`.`x0`", source=_rows("`b`.`c1`")), ("c1",)),
         (_rows("STRUCT(`b`.*)"), NAMES),
         (_rows("`i`.`c1`", source=UnionAll((Scan("v$1", NAMES),), COLUMNS)), NAMES),
@@ -94,8 +103,8 @@ COUNT = _groups(_rows("`b`.`c1`"))
         (replace(JOIN, remembered=("`c1`",)), (COUNT,)),
         (replace(JOIN, key_types=()), (COUNT,)),
         (JOIN, (COUNT, _rows("`b`.`c1`"))),
-        (JOIN, (COUNT, replace(JOIN, sources=(KeyedSource("x", Scan("v$1", NAMES), ("`c1`",)),)))),
-        (JOIN, (replace(COUNT, calls=(Call("__r0", "FIRST(x0)", "bigint", None),)),)),
+        (JOIN, (COUNT, replace(JOIN, sources=(KeyedSource("x", Scan("v$1", NAMES), (Expression("`c1`"),)),)))),
+        (JOIN, (replace(COUNT, calls=(Call("__r0", Expression("FIRST(x0)"), "bigint", None),)),)),
         (JOIN, ()),
     ],
     ids=["answers that are kept", "no keys", "a view", "a keyed reader", "rows that are read again", "the view itself"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_pipelines.sql.plan.ir.expression import Expression, WhereClause
 from airflow_pipelines.sql.plan.ir.linear import Item, Scan, Select, Source
 from airflow_pipelines.sql.plan.passes.join_graphs import join_graph
 from airflow_pipelines.sql.syntax.dialect import DIALECT
@@ -13,7 +14,11 @@ LINE = Scan("line", ("k", "quantity"))
 
 
 def block(where: str) -> Select:
-    return Select((Source("p", PART), Source("l", LINE)), (Item("quantity", "l.quantity"),), where)
+    return Select(
+        (Source("p", PART), Source("l", LINE)),
+        (Item("quantity", Expression("l.quantity")),),
+        None if where is None else WhereClause(where),
+    )
 
 
 @pytest.mark.parametrize(
@@ -44,7 +49,9 @@ def test_a_condition_has_its_tree() -> None:
 
 def test_what_each_condition_and_item_reads_is_known() -> None:
     node = Select(
-        (Source("p", PART), Source("l", LINE)), (Item("a", "p.k + l.quantity"), Item("b", "1")), "p.k = l.k AND p.size > 1"
+        (Source("p", PART), Source("l", LINE)),
+        (Item("a", Expression("p.k + l.quantity")), Item("b", Expression("1"))),
+        WhereClause("p.k = l.k AND p.size > 1"),
     )
     graph = join_graph(node)
     assert [part.columns for part in graph.conjuncts] == [{("p", "k"), ("l", "k")}, {("p", "size")}]

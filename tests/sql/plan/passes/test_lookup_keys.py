@@ -6,6 +6,7 @@ import pytest
 
 from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys, KeyedSource, Shape
 from airflow_pipelines.sql.plan.ir.description import describe_node
+from airflow_pipelines.sql.plan.ir.expression import Expression, LateralView, WhereClause
 from airflow_pipelines.sql.plan.ir.linear import Item, Linear, Scan, Select, Source, UnionAll
 from airflow_pipelines.sql.plan.ir.lookup import Lookup
 from airflow_pipelines.sql.plan.ir.stage import Stage
@@ -15,7 +16,12 @@ T = Scan("t", ("id", "name", "at"))
 
 
 def projection(*items: tuple[str, str], where: str | None = None, laterals: tuple[str, ...] = ()) -> Select:
-    return Select((Source("t", T),), tuple(Item(name, text) for name, text in items), where, laterals)
+    return Select(
+        (Source("t", T),),
+        tuple(Item(name, Expression(text)) for name, text in items),
+        None if where is None else WhereClause(where),
+        tuple(map(LateralView, laterals)),
+    )
 
 
 @pytest.mark.parametrize(
@@ -40,18 +46,23 @@ def projection(*items: tuple[str, str], where: str | None = None, laterals: tupl
     ],
 )
 def test_a_key_is_looked_up_when_it_is_a_column_of_a_relation(node: Linear, key: str, found: Lookup | None) -> None:
-    assert lookup(node, [key], ["bigint"]) == found
+    assert lookup(node, [Expression(key)], ["bigint"]) == found
 
 
 def test_parts_of_a_key_that_are_expressions_are_left_out() -> None:
-    found = lookup(T, ["`id`", "`name` || 'x'"], ["bigint", "string"])
+    found = lookup(T, [Expression("`id`"), Expression("`name` || 'x'")], ["bigint", "string"])
     assert found is not None
     assert found.columns == ("id", None)
 
 
 def test_stored_answers_are_looked_up_in_the_stage_itself() -> None:
     node = AffectedKeys(
-        (KeyedSource("s", T, ("`id`",)),), "SELECT id, SUM(at) FROM s", ("id", "x"), ("bigint",), Shape.WINDOW, ("`id`",)
+        (KeyedSource("s", T, (Expression("`id`"),)),),
+        "SELECT id, SUM(at) FROM s",
+        ("id", "x"),
+        ("bigint",),
+        Shape.WINDOW,
+        (Expression("`id`"),),
     )
     finished = derive_lookup_keys(Stage("v", (("id", "bigint"), ("x", "double")), node), {}).node
     assert isinstance(finished, AffectedKeys)

@@ -6,6 +6,7 @@ import pytest
 
 from airflow_pipelines.sql.plan.ir.append_only_top_k import AppendOnlyTopK
 from airflow_pipelines.sql.plan.ir.description import describe_node
+from airflow_pipelines.sql.plan.ir.expression import Expression
 from airflow_pipelines.sql.plan.ir.linear import Scan
 from airflow_pipelines.sql.plan.ir.ranking import OrderColumn, RankFunction, Ranking
 from airflow_pipelines.sql.plan.ir.stage import Stage
@@ -15,7 +16,7 @@ COLUMNS = ("k", "a", "b c")
 
 
 def test_each_part_of_the_window_is_there() -> None:
-    found = ranking("DENSE_RANK() OVER (PARTITION BY `k`, (`a`) ORDER BY `b c` DESC, `a`)", COLUMNS)
+    found = ranking(Expression("DENSE_RANK() OVER (PARTITION BY `k`, (`a`) ORDER BY `b c` DESC, `a`)"), COLUMNS)
     order = (OrderColumn("b c", descending=True, nulls_first=False), OrderColumn("a", descending=False, nulls_first=True))
     assert found == Ranking(RankFunction.DENSE_RANK, ("k", "a"), order)
 
@@ -33,7 +34,7 @@ def test_each_part_of_the_window_is_there() -> None:
     ],
 )
 def test_null_comes_where_spark_puts_it(order: str, descending: bool, nulls_first: bool) -> None:
-    found = ranking(f"RANK() OVER (PARTITION BY `k` ORDER BY {order})", COLUMNS)
+    found = ranking(Expression(f"RANK() OVER (PARTITION BY `k` ORDER BY {order})"), COLUMNS)
     assert found == Ranking(RankFunction.RANK, ("k",), (OrderColumn("a", descending, nulls_first),))
 
 
@@ -52,18 +53,20 @@ def test_null_comes_where_spark_puts_it(order: str, descending: bool, nulls_firs
     ],
 )
 def test_an_expression_is_left_to_spark(text: str) -> None:
-    assert ranking(text, COLUMNS) is None
+    assert ranking(Expression(text), COLUMNS) is None
 
 
 def test_rows_that_differ_only_in_what_is_not_named_are_left_to_spark() -> None:
     text = "ROW_NUMBER() OVER (PARTITION BY `k` ORDER BY `a`"
-    assert ranking(f"{text})", COLUMNS) is None
-    assert ranking(f"{text}, `b c`)", COLUMNS) is not None
+    assert ranking(Expression(f"{text})"), COLUMNS) is None
+    assert ranking(Expression(f"{text}, `b c`)"), COLUMNS) is not None
 
 
 def test_the_ranking_is_no_part_of_the_layout() -> None:
     source = Scan("t", COLUMNS)
-    node = AppendOnlyTopK(source, ("`k`",), ("bigint",), "RANK() OVER (PARTITION BY `k` ORDER BY `a`)", 1, "w0")
+    node = AppendOnlyTopK(
+        source, (Expression("`k`"),), ("bigint",), Expression("RANK() OVER (PARTITION BY `k` ORDER BY `a`)"), 1, "w0"
+    )
     finished = derive_rankings(Stage("v", (("k", "bigint"),), node), {}).node
     assert isinstance(finished, AppendOnlyTopK)
     assert finished.ranking is not None

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate, Call
+from airflow_pipelines.sql.plan.ir.expression import Expression, WhereClause
 from airflow_pipelines.sql.plan.ir.full import CHOSEN, Full
 from airflow_pipelines.sql.plan.ir.linear import Item, Scan, Select, Source, TemporalFilter, UnionAll
 from airflow_pipelines.sql.plan.ir.markers import CLOCK
@@ -32,15 +33,15 @@ def analysis() -> WaterlineAnalysis:
 def block(*items: str, sources: tuple[tuple[str, Scan], ...] = (("t", T),), where: str | None = None) -> Select:
     return Select(
         tuple(Source(alias, node) for alias, node in sources),
-        tuple(Item(f"c{at}", text) for at, text in enumerate(items)),
-        where,
+        tuple(Item(f"c{at}", Expression(text)) for at, text in enumerate(items)),
+        None if where is None else WhereClause(where),
     )
 
 
 def grouped(key: str, *, linear: bool = False) -> Aggregate:
-    call = Call("__r0", "MAX(c0)", "bigint", "__a0" if linear else None)
-    items = (Item("k", "__k0"), Item("m", "__r0"))
-    return Aggregate(block("`t`.`id`", "`t`.`ts`"), (Item("__k0", key),), ("date",), (call,), (), items)
+    call = Call("__r0", Expression("MAX(c0)"), "bigint", Expression("__a0") if linear else None)
+    items = (Item("k", Expression("__k0")), Item("m", Expression("__r0")))
+    return Aggregate(block("`t`.`id`", "`t`.`ts`"), (Item("__k0", Expression(key)),), ("date",), (call,), (), items)
 
 
 @pytest.mark.parametrize(
@@ -83,9 +84,9 @@ def test_a_column_of_tumbling_windows_has_the_waterlines_of_its_bounds(analysis:
     above = block("`d`.`k`", "`d`.`k`.`end`", sources=(("d", groups),))
     assert analysis.of(above)["c1"] == end
     union = UnionAll((block("WINDOW(`t`.`ts`, '2 minutes')", "1"), above), (("k0", "struct<>"), ("v", "int")))
-    whole = Select((Source("u", union),), (Item("c0", "`u`.`k0`"), Item("c1", "`u`.`v`")))
+    whole = Select((Source("u", union),), (Item("c0", Expression("`u`.`k0`")), Item("c1", Expression("`u`.`v`"))))
     assert analysis.keys(replace(grouped("c0"), input=whole)) == {"__k0.`start`": start}
-    assert analysis.of(Select((Source("u", union),), (Item("s", "`u`.`k0`.`start`"),)))["s"] == start
+    assert analysis.of(Select((Source("u", union),), (Item("s", Expression("`u`.`k0`.`start`")),)))["s"] == start
     other = replace(union, parts=(union.parts[0], block("WINDOW(`t`.`ts`, '3 minutes', '1 minute')", "1")))
     assert analysis.of(other) == {}
     assert analysis.of(Scan("d", ("m",))) == {}
@@ -147,9 +148,9 @@ def _plan(node: Select) -> ViewPlan:
 @pytest.mark.parametrize(
     ("where", "item", "crossings"),
     [
-        ("`t`.`ts` >= `n`.`__now`", "`t`.`id`", [TemporalFilter(0, "`t`.`ts`", ("t", "ts"))]),
-        ("`t`.`id` > 1 AND `n`.`__now` > `t`.`ts` + 1", "`t`.`id`", [TemporalFilter(0, "`t`.`ts` + 1")]),
-        ("`t`.`ts` BETWEEN `t`.`id` AND `n`.`__now`", "`t`.`id`", [TemporalFilter(0, "`t`.`ts`", ("t", "ts"))]),
+        ("`t`.`ts` >= `n`.`__now`", "`t`.`id`", [TemporalFilter(0, Expression("`t`.`ts`"), ("t", "ts"))]),
+        ("`t`.`id` > 1 AND `n`.`__now` > `t`.`ts` + 1", "`t`.`id`", [TemporalFilter(0, Expression("`t`.`ts` + 1"))]),
+        ("`t`.`ts` BETWEEN `t`.`id` AND `n`.`__now`", "`t`.`id`", [TemporalFilter(0, Expression("`t`.`ts`"), ("t", "ts"))]),
         ("`t`.`ts` >= `n`.`__now` OR `t`.`id` = 1", "`t`.`id`", []),
         ("`t`.`ts` >= `n`.`__now`", "`n`.`__now`", []),
         ("`t`.`ts` >= `n`.`__now` AND `n`.`__now` + `t`.`id` > 3", "`t`.`id`", []),
