@@ -18,10 +18,10 @@ from airflow_pipelines.compiler.tables import add_table
 from airflow_pipelines.compiler.views import ViewCompiler
 from airflow_pipelines.compiler.work_limit import WorkLimit
 from airflow_pipelines.engine.functions.python_functions import check_functions
+from airflow_pipelines.engine.lateness import ERROR_VIEW
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.spark.thread_time import thread_seconds
-from airflow_pipelines.engine.time.lateness import ERROR_VIEW
 from airflow_pipelines.program.messages import ProgramErrors
 from airflow_pipelines.program.names import SYSTEM_VIEW, display
 from airflow_pipelines.program.reasons import RecomputedPart

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from airflow_pipelines.compiler.spark_analyzer import SparkAnalyzer
+from airflow_pipelines.engine.lateness import LateColumn
 from airflow_pipelines.engine.spark.analysis import Analysis, QueryRefused
-from airflow_pipelines.engine.time.lateness import LateColumn
 from airflow_pipelines.program.names import display, quote
 from airflow_pipelines.program.relations import Table, span_of
 from airflow_pipelines.program.spans import Span

@@ -21,7 +21,7 @@ from airflow_pipelines.engine.execution.context import Context
 from airflow_pipelines.engine.execution.relation_versions import RelationVersions
 from airflow_pipelines.engine.functions.python_functions import register_functions
 from airflow_pipelines.engine.held_memory import held_memory
-from airflow_pipelines.engine.layout import CANONICAL_FORM
+from airflow_pipelines.engine.lateness import Waterlines
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.lookup.index import file_index
 from airflow_pipelines.engine.normalise import Rejected
@@ -44,9 +44,9 @@ from airflow_pipelines.engine.state import Kept
 from airflow_pipelines.engine.step import Step
 from airflow_pipelines.engine.step_stats import StepStats
 from airflow_pipelines.engine.storage.batch_store import BatchStore
+from airflow_pipelines.engine.storage.manifest import CANONICAL_FORM
 from airflow_pipelines.engine.streams.runtime import StreamRuntime
 from airflow_pipelines.engine.table_deltas import table_deltas
-from airflow_pipelines.engine.time.lateness import Waterlines
 from airflow_pipelines.engine.time.timing import TimedStep, Timing
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.engine.wiring import build_wiring

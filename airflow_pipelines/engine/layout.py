@@ -14,6 +14,7 @@ from typing import Any
 
 from pyspark.sql.types import StructType
 
+from airflow_pipelines.engine.storage.manifest import CANONICAL_FORM
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.sql.plan.ir.description import describe_node, layout_reads
 from airflow_pipelines.sql.plan.ir.markers import Marker
@@ -25,10 +26,6 @@ RULES = 1
 A new number makes every view be evaluated anew after an upgrade. It is for changes that make the same node keep or return other
 rows.
 """
-CANONICAL_FORM = 1
-"""The version of the canonical form in which values are stored. It is part of the rules."""
-
-
 States = Mapping[str, Mapping[str, Trace]]
 """States by the relation that their operator computes, and by name."""
 

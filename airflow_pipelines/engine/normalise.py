@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from airflow_pipelines.engine.allowed_changes import refused_operations
 from airflow_pipelines.engine.batch import WEIGHT
-from airflow_pipelines.engine.time.lateness import late_rows
+from airflow_pipelines.engine.lateness import late_rows
 from airflow_pipelines.engine.values.canonical import in_canonical_form
 from airflow_pipelines.program.relations import Table
 from airflow_pipelines.rows.arrow import ArrowColumn

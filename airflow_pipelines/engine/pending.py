@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from airflow_pipelines.engine.lateness import Late
 from airflow_pipelines.engine.normalise import Rejected
 from airflow_pipelines.engine.snapshot import Snapshot
-from airflow_pipelines.engine.time.lateness import Late
 from airflow_pipelines.engine.trace import Trace
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
-from airflow_pipelines.engine.time.lateness import LateColumn
+from airflow_pipelines.engine.lateness import LateColumn
 from airflow_pipelines.program.connectors import Connector
 from airflow_pipelines.program.definitions import Definitions
 from airflow_pipelines.program.fingerprints import Fingerprints

@@ -8,10 +8,11 @@ from typing import Any
 
 from pyspark.sql.types import StructType
 
-from airflow_pipelines.engine.layout import CANONICAL_FORM, table_layout
+from airflow_pipelines.engine.lateness import Waterlines
+from airflow_pipelines.engine.layout import table_layout
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.storage.batch_store import BatchStore
-from airflow_pipelines.engine.time.lateness import Waterlines
+from airflow_pipelines.engine.storage.manifest import CANONICAL_FORM
 from airflow_pipelines.engine.trace import Trace
 
 UNNAMED = ""

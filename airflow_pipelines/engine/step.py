@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from airflow_pipelines.engine.arrival_order import without_sequence
 from airflow_pipelines.engine.batch import Batch
+from airflow_pipelines.engine.lateness import Late
 from airflow_pipelines.engine.normalise import Rejected
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.step_stats import StepStats
-from airflow_pipelines.engine.time.lateness import Late
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from airflow_pipelines.engine.arrival_order import ROWS_PER_STEP, Arrived
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.compaction import replacing
 from airflow_pipelines.engine.execution.context import Context
+from airflow_pipelines.engine.lateness import Late
 from airflow_pipelines.engine.normalise import Lookup, Normaliser, Rejected
 from airflow_pipelines.engine.operators.matching_rows import matching_rows
 from airflow_pipelines.engine.program import Program
@@ -18,7 +19,6 @@ from airflow_pipelines.engine.spark.failures import step_error
 from airflow_pipelines.engine.spark.intervals import format_intervals
 from airflow_pipelines.engine.spark.schemas import spark_schema
 from airflow_pipelines.engine.storage.errors import StorageError
-from airflow_pipelines.engine.time.lateness import Late
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.engine.wiring import Wiring
 from airflow_pipelines.rows.changes import TableChanges

@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 from airflow_pipelines.engine.arrival_order import ordered_tables, with_sequence
 from airflow_pipelines.engine.batch import weighted
 from airflow_pipelines.engine.execution.outcome import stage_schema
+from airflow_pipelines.engine.lateness import ERROR_VIEW
 from airflow_pipelines.engine.layout import layouts
 from airflow_pipelines.engine.operators.operator import Operator
 from airflow_pipelines.engine.operators.registry import operator_of
@@ -18,7 +19,6 @@ from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.snapshot import owner
 from airflow_pipelines.engine.spark.schemas import spark_schema
 from airflow_pipelines.engine.stages import ends, kept_relations, stages_of
-from airflow_pipelines.engine.time.lateness import ERROR_VIEW
 from airflow_pipelines.program.names import SYSTEM_VIEW
 from airflow_pipelines.sql.plan.ir.stage import Stage
 

@@ -102,7 +102,7 @@ LIMITS: dict[str, list[tuple[str, str, Any]]] = {
     ],
     "iceberg.md": [("looks for snapshots once a second", "connectors.transports.iceberg.input:_POLL_S", 1)],
     "sql.md": [
-        ("(At most 1,000 rows per relation and step are reported one by one", "engine.time.lateness:REPORTED", 1000),
+        ("(At most 1,000 rows per relation and step are reported one by one", "engine.lateness:REPORTED", 1000),
         ("after 1,000 rounds", "engine.spark.sessions:SESSION_CONF.spark.sql.cteRecursionLevelLimit", "1000"),
         ("has more than 100,000,000 rows", "engine.spark.sessions:SESSION_CONF.spark.sql.cteRecursionRowLimit", "100000000"),
         ("or an hour fails its step", "engine.operators.recursive:MAX_SECONDS", 3600),

@@ -13,11 +13,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.spark.collecting import FrameCollector
 from airflow_pipelines.engine.spark.driver_plans import DriverPlan
 from airflow_pipelines.engine.spark.physical_plans import as_frame, replan, rerunnable, shown_plan
-from airflow_pipelines.engine.spark.refillable_leaf import LeafFactory, RefillableLeaf
+from airflow_pipelines.engine.spark.refillable_leaf import LeafFactory, LeafRows, RefillableLeaf
 from airflow_pipelines.engine.spark.result_connection import ResultConnection
 
 _SQUARED = 20_000
@@ -66,7 +65,7 @@ class PlannedQuery:
         """The size of the leaves in the JVM."""
         return sum(leaf.capacity for leaf in self.leaves)
 
-    def result(self, batches: Sequence[Batch], most_bytes: int = sys.maxsize) -> Result | None:
+    def result(self, batches: Sequence[LeafRows], most_bytes: int = sys.maxsize) -> Result | None:
         """Run the query, and return its result.
 
         :param batches: a batch in memory for each leaf
@@ -101,7 +100,7 @@ class PlannedQuery:
         return self._planned_job
 
 
-def plan_query(factory: LeafFactory, parts: Sequence[str], order: Sequence[int], batches: Sequence[Batch]) -> PlannedQuery:
+def plan_query(factory: LeafFactory, parts: Sequence[str], order: Sequence[int], batches: Sequence[LeafRows]) -> PlannedQuery:
     """Parse, analyse and plan a query.
 
     :param factory: the factory of the leaves

@@ -14,11 +14,10 @@ from dataclasses import dataclass
 
 from pyspark.sql.types import DataType
 
-from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.spark.failures import is_of_query
 from airflow_pipelines.engine.spark.planned_query import PlannedQuery, Result, plan_query
-from airflow_pipelines.engine.spark.refillable_leaf import LeafFactory
+from airflow_pipelines.engine.spark.refillable_leaf import LeafFactory, LeafRows
 from airflow_pipelines.engine.spark.rerun_probe import can_rerun
 from airflow_pipelines.engine.spark.result_connection import ResultTooLargeError
 from airflow_pipelines.engine.spark.sessions import SparkSessions
@@ -53,7 +52,7 @@ class PreparedQueries:
         self._lock = threading.Lock()
         self._logged = False
 
-    def result(self, parts: Sequence[str], batches: Sequence[Batch], planned_anew: Callable[[], Result]) -> Result:
+    def result(self, parts: Sequence[str], batches: Sequence[LeafRows], planned_anew: Callable[[], Result]) -> Result:
         """Return the result of a query.
 
         :param parts: the query's text, split at the names of the batches
@@ -76,7 +75,7 @@ class PreparedQueries:
         self._give_up(request, cause)
         return result
 
-    def result_in_driver(self, parts: Sequence[str], batches: Sequence[Batch], most_bytes: int, lane: int) -> Result | None:
+    def result_in_driver(self, parts: Sequence[str], batches: Sequence[LeafRows], most_bytes: int, lane: int) -> Result | None:
         """Return the result of a query without running a job.
 
         :param parts: see :meth:`result`
@@ -108,7 +107,7 @@ class PreparedQueries:
         with self._lock:
             self._known.clear()
 
-    def _request(self, parts: Sequence[str], batches: Sequence[Batch], lane: int = 0) -> _Request | None:
+    def _request(self, parts: Sequence[str], batches: Sequence[LeafRows], lane: int = 0) -> _Request | None:
         """Return the request for a query.
 
         It is None if nothing is prepared, or the batches are too large to be copied for each run.
@@ -207,7 +206,7 @@ class _Request:
     """A query over batches, each given once."""
 
     key: _Key
-    batches: Sequence[Batch]
+    batches: Sequence[LeafRows]
 
 
 class _NotPreparedError(Exception):
@@ -218,6 +217,6 @@ def _text(parts: Sequence[str], order: Sequence[int]) -> str:
     return parts[0] + "".join(f"batch_{place}{part}" for place, part in zip(order, parts[1:], strict=True))
 
 
-def _signature(batch: Batch) -> _Signature:
+def _signature(batch: LeafRows) -> _Signature:
     """Return the columns of a batch as Spark sees them."""
     return tuple((column.name, column.dataType) for column in batch.schema.fields)

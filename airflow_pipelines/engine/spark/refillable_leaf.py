@@ -12,12 +12,13 @@ import functools
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import pyarrow as pa
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 
-from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.spark.arrow_frames import relaxed
 from airflow_pipelines.engine.spark.internals import JavaObject, jvm
 from airflow_pipelines.engine.spark.physical_plans import one_partition, record_batch_rows
@@ -38,10 +39,34 @@ _READING_CONF: Mapping[str, str] = {
 }
 
 
+class LeafRows(Protocol):
+    """Rows in memory that a leaf can hold."""
+
+    @property
+    def number(self) -> int:
+        """The number that identifies the rows within the process."""
+
+    @property
+    def schema(self) -> StructType:
+        """The Spark types of the columns."""
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+
+    @property
+    def table(self) -> pa.Table | None:
+        """The rows; None when they are only in files."""
+
+    @property
+    def memory_bytes(self) -> int:
+        """The size of the rows in bytes."""
+
+
 class RefillableLeaf:
     """A leaf of the plans of one session. It has a copy of the rows that were last put into it."""
 
-    def __init__(self, session: SparkSession, reading: SparkSession, batch: Batch) -> None:
+    def __init__(self, session: SparkSession, reading: SparkSession, batch: LeafRows) -> None:
         """Create a leaf with room for more rows than it gets.
 
         :param session: the session whose plans read the leaf
@@ -59,7 +84,7 @@ class RefillableLeaf:
         columns, rows = record_batch_rows(reading, arrays, relaxed(batch.schema).json())
         self.frame = one_partition(session, columns, rows)
 
-    def fill(self, batch: Batch) -> bool:
+    def fill(self, batch: LeafRows) -> bool:
         """Replace the rows.
 
         :param batch: a batch in memory
@@ -118,7 +143,7 @@ class LeafFactory:
         """Return a factory of leaves for another session of the same application."""
         return LeafFactory(session, self._reading)
 
-    def leaf(self, batch: Batch) -> RefillableLeaf:
+    def leaf(self, batch: LeafRows) -> RefillableLeaf:
         """Return a leaf with the rows of a batch in memory."""
         return RefillableLeaf(self.session, self._reading, batch)
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
 import weakref
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
-from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.spark.planned_query import PlannedQuery, plan_query
 from airflow_pipelines.engine.spark.refillable_leaf import LeafFactory
 
@@ -68,9 +69,28 @@ def _sees_each_run(session: SparkSession) -> bool:
     )
 
 
-def _batch(rows: _Rows) -> Batch:
+@dataclass(frozen=True, slots=True)
+class _ProbeRows:
+    """The rows of one run, as a leaf holds them."""
+
+    table: pa.Table
+    schema: StructType = _SCHEMA
+    number: int = field(default_factory=itertools.count(1).__next__)
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return int(self.table.num_rows)
+
+    @property
+    def memory_bytes(self) -> int:
+        """The size of the rows in bytes."""
+        return int(self.table.nbytes)
+
+
+def _batch(rows: _Rows) -> _ProbeRows:
     columns = {name: pa.array([row[at] for row in rows], pa.int64()) for at, name in enumerate(_SCHEMA.names)}
-    return Batch(_SCHEMA, len(rows), pa.table(columns))
+    return _ProbeRows(pa.table(columns))
 
 
 def _answer(query: PlannedQuery, rows: _Rows) -> Counter[_Row] | None:

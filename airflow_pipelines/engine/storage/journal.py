@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from airflow_pipelines.engine.layout import CANONICAL_FORM
 from airflow_pipelines.engine.storage.checkpoint import Counters
 from airflow_pipelines.engine.storage.connector_state import ConnectorState, read_connectors, stored_connectors
 from airflow_pipelines.engine.storage.durable import remove, write_atomically
 from airflow_pipelines.engine.storage.errors import DamagedError, storage_access
 from airflow_pipelines.engine.storage.journal_end import JournalEnd, JournalEndFile, read_journal_end
+from airflow_pipelines.engine.storage.manifest import CANONICAL_FORM
 from airflow_pipelines.engine.storage.sealed_json import digest
 from airflow_pipelines.program.identity import ProgramIdentity
 

@@ -13,6 +13,8 @@ from airflow_pipelines.engine.storage.errors import DamagedError, storage_access
 from airflow_pipelines.engine.storage.sealed_json import BrokenSealError, seal, unseal
 
 FORMAT: Final = 2
+CANONICAL_FORM: Final = 1
+"""The version of the canonical form in which values are stored. It is part of the rules of layouts."""
 _UNSEALED: Final = 1
 
 

@@ -14,9 +14,9 @@ from pyspark.sql.types import StructType
 from airflow_pipelines.engine.batch import Batch, weighted
 from airflow_pipelines.engine.execution.outcome import struct_of
 from airflow_pipelines.engine.execution.relation_versions import RelationVersions
+from airflow_pipelines.engine.lateness import Waterlines
 from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.engine.spark.failures import step_error
-from airflow_pipelines.engine.time.lateness import Waterlines
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.engine.values.text import literal, scalar
 from airflow_pipelines.program.names import quote

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from airflow_pipelines.engine.batch_views import consolidated_sql
 from airflow_pipelines.engine.execution.context import Context, Mode
+from airflow_pipelines.engine.lateness import Waterlines
 from airflow_pipelines.engine.snapshot import Snapshot
-from airflow_pipelines.engine.time.lateness import Waterlines
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.ir.markers import waterline_input

@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.execution.context import Context, Mode
 from airflow_pipelines.engine.execution.relation_versions import RelationVersions
+from airflow_pipelines.engine.lateness import Bounds, Late, Waterlines, late_rows, reports
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.spark.intervals import format_intervals
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.spark.type_text import type_text
-from airflow_pipelines.engine.time.lateness import Bounds, Late, Waterlines, late_rows, reports
 from airflow_pipelines.engine.time.markers import Markers, Times
 from airflow_pipelines.engine.time.retention import Retention
 from airflow_pipelines.program.names import quote

@@ -17,7 +17,6 @@ from pyspark.sql.types import StructType
 
 from airflow_pipelines.contract.statuses import CrashGuarantee
 from airflow_pipelines.engine.batch import Batch
-from airflow_pipelines.engine.layout import CANONICAL_FORM
 from airflow_pipelines.engine.snapshot import Holdings, Snapshot
 from airflow_pipelines.engine.storage.batch_store import BatchStore
 from airflow_pipelines.engine.storage.checkpoint import (
@@ -39,6 +38,7 @@ from airflow_pipelines.engine.storage.journal import (
 )
 from airflow_pipelines.engine.storage.journal_end import read_journal_end
 from airflow_pipelines.engine.storage.lock import StorageLock
+from airflow_pipelines.engine.storage.manifest import CANONICAL_FORM
 from airflow_pipelines.engine.storage.set_aside import files_set_aside
 from airflow_pipelines.engine.storage.starting import SavedStarts, StartingPoint
 from airflow_pipelines.host.state.options import RuntimeOptions

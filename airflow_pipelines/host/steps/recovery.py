@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Set
 
 from airflow_pipelines.engine.circuit import Circuit
-from airflow_pipelines.engine.layout import CANONICAL_FORM
 from airflow_pipelines.engine.snapshot import Snapshot
+from airflow_pipelines.engine.storage.manifest import CANONICAL_FORM
 from airflow_pipelines.host.changes.bootstrap import BootstrapPlan
 from airflow_pipelines.host.checkpoints.durability import SavedState
 from airflow_pipelines.host.state.front_ends import front_end_for

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from airflow_pipelines.compiler.compile_program import compile_program
-from airflow_pipelines.engine.layout import CANONICAL_FORM
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.spark.collecting import collected
 from airflow_pipelines.engine.spark.sessions import SparkSessions
+from airflow_pipelines.engine.storage.manifest import CANONICAL_FORM
 from airflow_pipelines.rows.changes import Op
 from airflow_pipelines.rows.formats.json import JsonOptions, JsonParser
 from airflow_pipelines.rows.variant_binary import encode_text, encode_variant

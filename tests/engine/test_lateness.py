@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
+from airflow_pipelines.engine.lateness import Bounds, LateColumn, late_rows
 from airflow_pipelines.engine.spark.schemas import spark_schema
-from airflow_pipelines.engine.time.lateness import Bounds, LateColumn, late_rows
 from tests.connectors.relations import col, relation
 
 HOUR = dt.timedelta(hours=1)
