@@ -305,6 +305,41 @@ def test_conditions_that_may_be_left_to_spark_are_known_before_there_are_rows(te
     assert not can_evaluate(Expression(text).parse(), {(name,): kind for name, kind in TYPES.items()})
 
 
+DOCUMENTS: Final = [
+    '{"a": "x"}', '{"a": 1}', '{"a": -7, "b": 2}', '{"a": true}', '{"a": false}', '{"a": null}', '{}', "{ }", '{"b": 1}',
+    '{"a": {"b": "y"}}', '{"a": {"b": 12345678901234567890123}}', '{"a": {"b": null}}', '{"a": {"c": 1}}', '{"a": ""}',
+    '{"a": "\\u00e9\\n\\"\\/"}', '{"a": "😀"}', '{"\\u0061": 3}', '{"a": 1}  ', ' {"a": 1}', "5", '"a"', "null", "[]",
+    '[{"a": 1}]', '{"a": [1, {"b": 2}]}', '{"a": {"b": [1]}}', '{"a": 1.5}', '{"a": 1e2}', '{"a": -0}', '{"a": -0.0}',
+    '{"a": 1, "a": 2}', "{'a': 1}", '{"a": 1} x', '{"a": 1', '{"a": NaN}', '{"a": "\t"}', '{"a": "\\ud800"}', "", " ",
+    '{"a": 01}', '{"a": +1}', "{a: 1}", '{"a": {"b": {"c": "deep"}}}', '{"x": {"a": 1}, "a": 2}', '{"a": "x" /* y */}',
+    '﻿{"a": 1}', '{"a": "\\u0000"}', '{"A": 1}',
+]  # fmt: skip
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("path", ["$.a", "$.a.b", "$.b", "$.a.b.c"])
+def test_fields_of_json_are_those_of_spark(spark: SparkSession, path: str) -> None:
+    text = f"GET_JSON_OBJECT(s, '{path}')"
+    frame = spark.createDataFrame(pa.table({"n": range(len(DOCUMENTS)), "s": DOCUMENTS}))
+    expected = frame.selectExpr("n", f"{text} AS v").toArrow().sort_by("n")["v"].to_pylist()
+    tree = Expression(text).parse()
+    read = {}
+    for document, field in zip(DOCUMENTS, expected, strict=True):
+        values = evaluate(tree, {("s",): pa.array([document, None, document])}, 3)
+        if values is not None:
+            assert values.to_pylist() == [field, None, field], document
+            read[document] = field
+    assert len(read) >= 20, "whatever is strictly JSON, and no value that is written anew"
+    assert evaluate(tree, {("s",): pa.array([*read, DOCUMENTS[0]])}, len(read) + 1).to_pylist() == [*read.values(), expected[0]]
+    assert evaluate(tree, {("s",): pa.array(["{'a': 1}", '{"a": 1}'])}, 2) is None
+
+
+@pytest.mark.parametrize("path", ["$", "a", "$.a[0]", "$[0]", "$.*", "$.a..b", "$['a']", "$.a-b", "$.é", "$. a"])
+def test_other_paths_of_json_are_left_to_spark(path: str) -> None:
+    tree = Expression(f"GET_JSON_OBJECT(s, {path!r})" if "'" not in path else f'GET_JSON_OBJECT(s, "{path}")').parse()
+    assert evaluate(tree, {("s",): pa.array(['{"a": 1}'])}, 1) is None
+
+
 LITERALS: Final = ["0", "1", "-1", "7", "127", "128", "-128", "32768", "2147483648", "1.5", "0.01", "-0.5", "1.00", "NULL"]
 NUMBERS: Final = ["i8", "i16", "i32", "i64", "d5", "d18", "d38", *LITERALS]
 TEXTS: Final = ["s", "s2", "''", "'a'", "'abc'", "'é'", "NULL"]

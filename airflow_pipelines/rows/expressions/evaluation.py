@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from airflow_pipelines.rows.arrow import ArrowColumn
-from airflow_pipelines.rows.expressions import functions, numbers
+from airflow_pipelines.rows.expressions import functions, json_fields, numbers
 from airflow_pipelines.rows.expressions.columns import ColumnName, name_of
 from airflow_pipelines.rows.expressions.operands import TRUTH, LeftToSpark, Operand, is_null_constant, unify
 
@@ -263,6 +263,10 @@ class _Evaluation:
         is_equal = pc.coalesce(self._compare_values("equal", value, other), pa.scalar(False))
         return pc.if_else(is_equal, pa.scalar(None, value.type), value)
 
+    def read_json_field(self, first: exp.Expr, second: exp.Expr) -> Operand:
+        """Evaluate GET_JSON_OBJECT with a constant path."""
+        return json_fields.read_field(self.value(first), _constant_text(second))
+
     def truncate_timestamp(self, first: exp.Expr, second: exp.Expr) -> Operand:
         """Evaluate DATE_TRUNC."""
         unit, value = _constant_text(first).upper(), self.value(second)
@@ -318,10 +322,11 @@ def _is_integer_literal(tree: exp.Expr) -> bool:
 
 _FUNCTIONS_OF_TWO: Final[Mapping[str, Callable[[_Evaluation, exp.Expr, exp.Expr], Operand]]] = {
     "DATE_TRUNC": _Evaluation.truncate_timestamp,
+    "GET_JSON_OBJECT": _Evaluation.read_json_field,
     "NULLIF": _Evaluation.null_if,
     "TRUNC": _Evaluation.truncate_date,
 }
-_EXPECTED_FUNCTIONS: Final = (functions.UNARY.keys() | functions.VARIADIC.keys() | _FUNCTIONS_OF_TWO.keys()) - functions.OF_ASCII
+_EXPECTED_FUNCTIONS: Final = (functions.UNARY.keys() | functions.VARIADIC.keys() | _FUNCTIONS_OF_TWO.keys()) - functions.BY_VALUE
 _SIDES: Final = frozenset({"this", "expression"})
 _RULES: Final[Mapping[type[exp.Expr], tuple[_Rule, frozenset[str]]]] = {
     exp.And: (lambda on, tree: pc.and_kleene(on.truth(tree.this), on.truth(tree.expression)), _SIDES),

@@ -180,8 +180,8 @@ VARIADIC: Final[Mapping[str, Callable[..., Operand]]] = {
     "LEAST": _extreme(pc.min_element_wise),
 }
 """The functions of any number of arguments."""
-OF_ASCII: Final = frozenset({"LCASE", "LOWER", "UCASE", "UPPER"})
-"""The functions that are left to Spark as soon as one text is not ASCII."""
+BY_VALUE: Final = frozenset({"GET_JSON_OBJECT", "LCASE", "LOWER", "UCASE", "UPPER"})
+"""The functions that are left to Spark for some values, which are not rare: texts that are not ASCII, fields that are fractions."""
 EXTRACTED: Final[Mapping[str, str]] = {
     **{unit: unit for unit in ("YEAR", "QUARTER", "MONTH", "DAY", "HOUR", "MINUTE", "DAYOFWEEK")},
     "DOW": "DAYOFWEEK",
