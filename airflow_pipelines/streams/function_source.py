@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,17 +10,12 @@ from typing import Any, Self
 
 from airflow_pipelines.streams.clock import StepClock, SystemClock
 from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.streams.function_thread import FunctionThread
 from airflow_pipelines.streams.functions import Function, own_copy, wraps_nothing
 from airflow_pipelines.streams.runtime import RuntimeContext
 from airflow_pipelines.streams.sinks import SubtaskInfo
 from airflow_pipelines.streams.sources import Polled, Source, SourceReader
-
-_QUICK = 0.005
-_MANY = 100
-_LONGEST_POLL = 0.02
-"""The number of seconds after which the elements read so far are passed on, however quickly more arrive: the first element waits
-for the last.
-"""
+from airflow_pipelines.streams.values import isolate
 
 
 class SourceContext:
@@ -71,9 +65,8 @@ class SourceFunction(Function):
 
     To resume after a restart, keep the position in the object: change it before each ``yield``, return it from
     :meth:`snapshot_state`, and begin there in :meth:`run` after :meth:`restore_state`. ``yield None`` says that no element is
-    available now. While the function itself waits, a program that runs in one process waits with it: no timer fires and no
-    checkpoint is taken. In a pipeline the other operators continue, and this function is notified of checkpoints when it yields
-    again.
+    available now. The function may also wait itself: the other operators continue meanwhile, and it is notified of checkpoints when
+    it yields again. :meth:`cancel`, which is called in another thread, should end its wait.
 
     >>> from airflow_pipelines.datastream import SourceFunction, StreamExecutionEnvironment
     >>> class Countdown(SourceFunction):
@@ -160,6 +153,9 @@ class FunctionSource(Source):
 class FunctionReader(SourceReader):
     """A reader of a source function.
 
+    In a program that runs in one process (:meth:`poll`), the function runs in a thread of its own, since it may wait. Elsewhere the
+    caller has such a thread (:meth:`hand_over`).
+
     :param function: the function, which belongs to the reader
     :param subtask: the parallel instance that reads
     :param position: the position at which it resumes, None for the beginning
@@ -168,7 +164,7 @@ class FunctionReader(SourceReader):
     def __init__(self, function: SourceFunction, subtask: SubtaskInfo, position: Any | None) -> None:
         self._function = function
         self._context = SourceContext()
-        self._quick_ones = _MANY
+        self._thread: FunctionThread | None = None
         function.open(RuntimeContext(subtask, StepClock(SystemClock().now()), None))
         if position is not None:
             function.restore_state(position)
@@ -180,28 +176,14 @@ class FunctionReader(SourceReader):
         self._elements: Iterator[Any] = iter(elements)
 
     def poll(self, limit: int) -> Polled:
-        """Read from the function until it yields None or has waited for something."""
-        values: list[Any] = []
-        timestamps: list[int | None] = []
-        began = before = time.monotonic()
-
-        def take(value: Any, timestamp: int | None) -> bool:
-            nonlocal before
-            values.append(value)
-            timestamps.append(timestamp)
-            now = time.monotonic()
-            self._quick_ones = 0 if now - before > _QUICK else self._quick_ones + 1
-            before = now
-            # A function that has just waited may wait again, so the elements read so far are passed on.
-            return self._quick_ones >= _MANY and now - began < _LONGEST_POLL
-
-        has_ended = self.hand_over(limit, take)
-        if time.monotonic() - before > _QUICK:
-            self._quick_ones = 0
-        return Polled(values, timestamps, has_ended)
+        """Take the elements that the function has yielded."""
+        if self._thread is None:
+            self._thread = FunctionThread(self, type(self._function).__name__)
+        taken = self._thread.take(limit)
+        return Polled(taken.values, taken.timestamps, taken.has_ended)
 
     def hand_over(self, limit: int, take: Callable[[Any, int | None], bool]) -> bool:
-        """Read like :meth:`poll`, but hand each element over before the function is asked for the next one, for which it may wait.
+        """Hand each element over before the function is asked for the next one, for which it may wait.
 
         :param limit: the maximum number of elements
         :param take: a function that receives an element and its timestamp, and returns True if there may be another
@@ -217,11 +199,22 @@ class FunctionReader(SourceReader):
         return limit > 0
 
     def position(self) -> Any:
-        """Return the position that the function reports after its last element."""
-        return self._function.snapshot_state()
+        """Return the position that the function reported after the last element that was read."""
+        return self._function.snapshot_state() if self._thread is None else self._thread.position
+
+    def read_position(self) -> Any:
+        """Return the position that the function reports now, in the thread in which it runs, as a value that stays the same."""
+        return isolate(self._function.snapshot_state())
 
     def commit(self, position: Any) -> None:
-        """Notify the function that a checkpoint is complete."""
+        """Notify the function that a checkpoint is complete, between two elements."""
+        if self._thread is None:
+            self.tell_commit(position)
+        else:
+            self._thread.commit(position)
+
+    def tell_commit(self, position: Any) -> None:
+        """Notify the function that a checkpoint is complete, in the thread in which it runs."""
         self._function.notify_checkpoint_complete(position)
 
     def cancel(self) -> None:
@@ -232,6 +225,13 @@ class FunctionReader(SourceReader):
     def close(self) -> None:
         """End the function."""
         self.cancel()
+        if self._thread is None:
+            self.finish()
+        else:
+            self._thread.close()
+
+    def finish(self) -> None:
+        """Close the function, in the thread in which it runs."""
         close = getattr(self._elements, "close", None)
         if close is not None:
             close()

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import threading
 import time
 
 import pytest
@@ -19,7 +20,7 @@ from airflow_pipelines.datastream import (
     StreamProgramError,
     Types,
 )
-from airflow_pipelines.datastream.common import RestartStrategies
+from airflow_pipelines.datastream.common import Duration, RestartStrategies, WatermarkStrategy
 from airflow_pipelines.datastream.state import ValueStateDescriptor
 from airflow_pipelines.datastream.window import TumblingEventTimeWindows
 from airflow_pipelines.streams.elements import MIN_TIMESTAMP
@@ -167,19 +168,147 @@ class _Numbers(SourceFunction):
         self.next = state
 
 
-@pytest.mark.parametrize("seconds", [0.06, 0.01])
-def test_the_elements_of_a_source_that_waits_do_not_wait_for_more(seconds):
+@pytest.mark.parametrize("quick", [1, 200])
+def test_the_elements_of_a_source_that_waits_do_not_wait_for_more(quick):
     handled = []
 
     class Waiting(SourceFunction):
         def run(self, ctx):
             for number in range(4):
-                time.sleep(seconds)
-                yield number
-                assert handled == list(range(number + 1)), "the program has not seen the last element yet"
+                yield from range(number * quick, (number + 1) * quick)
+                until = time.monotonic() + 10
+                while len(handled) < (number + 1) * quick:
+                    assert time.monotonic() < until, "the program has not seen the last element yet"
+                    time.sleep(0.001)
 
     stream = environment().add_source(Waiting()).map(lambda number: handled.append(number) or number)
-    assert collected(stream) == [0, 1, 2, 3]
+    assert collected(stream) == list(range(4 * quick))
+
+
+def test_timers_fire_and_other_sources_are_read_while_a_source_function_waits():
+    """The function waits for what follows from its own element, and from those of another source."""
+    fired, numbers = threading.Event(), []
+
+    class Waiting(SourceFunction):
+        def run(self, ctx):
+            yield "element"
+            assert fired.wait(10), "no timer has fired"
+            yield "last"
+
+    class Later(KeyedProcessFunction):
+        def process_element(self, value, ctx):
+            ctx.timer_service().register_processing_time_timer(ctx.timer_service().current_processing_time() + 20)
+
+        def on_timer(self, timestamp, ctx):
+            fired.set()
+            yield "timer"
+
+    env = environment()
+    others = env.from_collection(range(30_000)).map(lambda number: numbers.append(number) or number)
+    timers = env.add_source(Waiting()).key_by(lambda value: 0).process(Later())
+    found = collected(timers.union(others.filter(lambda number: False)))
+    assert found == ["timer"] or found == ["timer", "timer"]
+    assert len(numbers) == 30_000
+
+
+def test_a_source_function_that_waits_does_not_hold_idle_event_time_back():
+    """Another source moves on while the one that waits is idle."""
+    seen = threading.Event()
+
+    class Waiting(SourceFunction):
+        def run(self, ctx):
+            yield ctx.with_timestamp("early", 1)
+            assert seen.wait(10), "event time stands still"
+
+    class Numbers(SourceFunction):
+        def run(self, ctx):
+            for number in range(1000):
+                yield ctx.with_timestamp(number, number * 1000)
+                time.sleep(0.005)
+                if seen.is_set():
+                    return
+
+    class Watch(KeyedProcessFunction):
+        def process_element(self, value, ctx):
+            ctx.timer_service().register_event_time_timer(5_000)
+
+        def on_timer(self, timestamp, ctx):
+            seen.set()
+            return ()
+
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_idleness(Duration.of_millis(30))
+    env = environment()
+    env.get_config().set_auto_watermark_interval(5)
+    one = env.add_source(Waiting()).assign_timestamps_and_watermarks(strategy)
+    other = env.add_source(Numbers()).assign_timestamps_and_watermarks(strategy)
+    collected(one.union(other).key_by(lambda value: 0).process(Watch()))
+    assert seen.is_set()
+
+
+def test_a_function_that_does_not_come_back_from_its_wait_is_left_behind(caplog, monkeypatch):
+    class Stuck(SourceFunction):
+        def run(self, ctx):
+            yield 1
+            threading.Event().wait(60)
+
+    monkeypatch.setattr("airflow_pipelines.streams.function_thread._JOIN_S", 0.05)
+    reader = FunctionSource(Stuck()).open(0, None)
+    assert reader.poll(10).values == [1]
+    reader.close()
+    assert "Stuck still waits, and is left behind" in caplog.text
+
+
+def test_a_commit_reaches_a_function_between_two_elements_in_the_thread_that_runs_it():
+    threads = set()
+    committed = []
+
+    class Noting(SourceFunction):
+        def run(self, ctx):
+            for self.number in range(1_000_000):
+                threads.add(threading.get_ident())
+                yield self.number
+
+        def snapshot_state(self):
+            threads.add(threading.get_ident())
+            return getattr(self, "number", None)
+
+        def notify_checkpoint_complete(self, state):
+            threads.add(threading.get_ident())
+            committed.append((state, self.number))
+
+    reader = FunctionSource(Noting()).open(0, None)
+    threads.clear()
+    taken = reader.poll(50).values
+    position = reader.position()
+    assert position == taken[-1] == 49
+    reader.commit(position)
+    until = time.monotonic() + 10
+    while not committed and time.monotonic() < until:
+        time.sleep(0.001)
+    assert committed == [(49, 49)]
+    assert reader.poll(5).values == [50, 51, 52, 53, 54]
+    assert reader.position() == 54
+    reader.close()
+    assert len(threads - {threading.get_ident()}) == 1
+
+
+def test_an_error_of_a_function_comes_after_the_elements_before_it():
+    class Failing(SourceFunction):
+        def run(self, ctx):
+            yield from range(5)
+            raise ValueError("no more")
+
+    reader = FunctionSource(Failing()).open(0, None)
+    taken = []
+
+    def take_all():
+        while True:
+            taken.extend(reader.poll(3).values)
+
+    with pytest.raises(ValueError, match="no more"):
+        take_all()
+    assert taken == [0, 1, 2, 3, 4]
+    reader.close()
 
 
 def test_a_step_does_not_wait_long_for_a_source_that_waits_a_little_each_time():
@@ -190,9 +319,12 @@ def test_a_step_does_not_wait_long_for_a_source_that_waits_a_little_each_time():
                 yield "element"
 
     reader = FunctionSource(Waiting()).open(0, None)
-    for _ in range(3):
-        assert 1 <= len(reader.poll(10_000).values) <= 21
+    sizes = []
+    while sum(sizes) < 5:
+        sizes.append(len(reader.poll(10_000).values))
+        time.sleep(0.002)
     reader.close()
+    assert max(sizes) <= 21
 
 
 def test_a_source_function_yields_elements_with_timestamps():
