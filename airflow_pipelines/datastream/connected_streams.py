@@ -64,10 +64,6 @@ class ConnectedStreams(Generic[S]):
     def __init__(self, stream1: Input[S], stream2: Input[S]) -> None:
         if stream1.get_execution_environment() is not stream2.get_execution_environment():
             raise StreamProgramError("connect() of streams of two environments: a program has one.")
-        if stream1._is_keyed != stream2._is_keyed:
-            raise StreamProgramError(
-                "connect() of a stream with keys and one without: give both keys, or broadcast(...) the second one."
-            )
         self.stream1 = stream1
         self.stream2 = stream2
 
@@ -124,6 +120,15 @@ class ConnectedStreams(Generic[S]):
 
     @property
     def _is_keyed(self) -> bool:
+        """True if both streams have keys.
+
+        :raises StreamProgramError: if only one of them has
+        """
+        if self.stream1._is_keyed != self.stream2._is_keyed:
+            raise StreamProgramError(
+                "connect() of a stream with keys and one without: give both keys, before it or by key_by(..., ...) after it, or"
+                " broadcast(...) the second one."
+            )
         return self.stream1._is_keyed
 
     def _call(self, name: str, function: Function, methods: tuple[str, ...], output_type: Any) -> S:

@@ -84,19 +84,36 @@ class _Join(KeyedCoProcessFunction):
             yield "nobody", each, ctx.get_current_key()
 
 
+def _other(value):
+    return value[1]
+
+
 @pytest.mark.parametrize("parallelism", [1, 4])
-def test_streams_with_the_same_keys_share_state_and_timers(parallelism):
+@pytest.mark.parametrize(
+    "with_keys",
+    [
+        lambda orders, users: orders.connect(users),
+        lambda orders, users: orders.key_by(_other).connect(users),
+        lambda orders, users: orders.connect(users.key_by(_other)),
+        lambda orders, users: orders.key_by(_other).connect(users.key_by(_other)),
+    ],
+    ids=["neither", "the first", "the second", "both"],
+)
+def test_streams_with_the_same_keys_share_state_and_timers(parallelism, with_keys):
+    """The keys after connect() count, whatever keys the streams have before it."""
     env = environment(parallelism)
     orders = env.from_collection([(1, "order 1"), (2, "order 2"), (3, "order 3")])
     users = env.from_collection([(1, "Ann"), (2, "Bob")])
-    found = collected(orders.connect(users).key_by(first, first).process(_Join()))
+    found = collected(with_keys(orders, users).key_by(first, first).process(_Join()))
     assert sorted(found) == [("Ann", "order 1"), ("Bob", "order 2"), ("nobody", "order 3", 3)]
 
 
 def test_connect_wants_keys_on_both_sides_or_on_none():
     env = environment()
-    with pytest.raises(StreamProgramError, match="give both keys, or broadcast"):
-        env.from_collection([1]).key_by(lambda x: x).connect(env.from_collection([1]))
+    for method, function in (("process", _Join()), ("map", _Both())):
+        mixed = env.from_collection([1]).key_by(lambda x: x).connect(env.from_collection([1]))
+        with pytest.raises(StreamProgramError, match="give both keys, before it or by key_by"):
+            getattr(mixed, method)(function)
     with pytest.raises(StreamProgramError, match="put key_by"):
         env.from_collection([1]).connect(env.from_collection([1])).process(_Join())
 
