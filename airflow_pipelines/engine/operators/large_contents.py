@@ -116,7 +116,11 @@ class LargeContents:
         with self._lock:
             is_known, changes = numbers in self._known, self._known.get(numbers)
         if not is_known:
-            changes = accepted(lambda: _look_up(trace, files, others, key, context))
+            names, most = _order_of_lookup(trace, key), len(key) or _INDEXED
+            if not _may_look_up(trace, files, names, most, context.limits):
+                # This is not cached, since an index may be built by then.
+                raise TooMuch("rows without an index")
+            changes = accepted(lambda: _look_up(trace, others, names.names, most, context))
             with self._lock:
                 # Prefer another thread's result: only cached batches live until the query has been planned.
                 changes = self._known.setdefault(numbers, changes)
@@ -150,22 +154,28 @@ def _has_index(trace: Trace, files: Sequence[Batch], indexed: Sequence[str]) -> 
     )
 
 
-def _look_up(trace: Trace, files: Sequence[Batch], others: Sequence[Batch], key: Sequence[str], context: Context) -> _Changed:
-    """Return the changed rows.
-
-    :raises TooMuch: if looking them up would take long, or they are too many
-    """
+def _order_of_lookup(trace: Trace, key: Sequence[str]) -> pa.Schema:
+    """Return the columns of a relation in the order in which rows are looked up by them: the key first, and short ones."""
     arrow = arrow_schema(trace.schema)
     columns = [arrow.field(name) for name in trace.keys]
-    names = pa.schema(sorted(columns, key=lambda column: (column.name not in key, _is_long(column.type))))
-    most = len(key) or _INDEXED
-    if sum(batch.rows for batch in files) > context.limits.indexed_rows and not _has_index(
-        trace, files, indexed_columns(names, most)
-    ):
-        raise TooMuch("rows without an index")
+    return pa.schema(sorted(columns, key=lambda column: (column.name not in key, _is_long(column.type))))
+
+
+def _may_look_up(trace: Trace, files: Sequence[Batch], names: pa.Schema, most: int, limits: Limits) -> bool:
+    """Return True if looking rows up in some files does not take long: they are short, or have an index."""
+    return sum(batch.rows for batch in files) <= limits.indexed_rows or _has_index(trace, files, indexed_columns(names, most))
+
+
+def _look_up(trace: Trace, others: Sequence[Batch], names: Sequence[str], most: int, context: Context) -> _Changed:
+    """Return the changed rows.
+
+    :param names: the columns by which rows are looked up
+    :param most: the greatest number of columns that are indexed
+    :raises TooMuch: if they are too many
+    """
     rows = pa.concat_tables([batch.to_arrow() for batch in others])
     named = distinct_rows({name: rows[name] for name in trace.keys})
-    matches = matching_rows(trace, named, names.names, context, most)
+    matches = matching_rows(trace, named, names, context, most)
     matches = matches.filter(pc.greater(matches[WEIGHT], 0))
     weights = matches[WEIGHT].to_numpy()
     Budget(context.limits.fan_out).require(int(weights.sum()))
