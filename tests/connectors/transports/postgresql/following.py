@@ -78,6 +78,14 @@ def slot_of(database: Database) -> str:
     return str(name)
 
 
+def wait_until_slots_are_free(database: Database) -> None:
+    """Wait until the server has noticed that readers have closed their connections. Until then it refuses to drop their slots."""
+    deadline = time.monotonic() + 30
+    while database.rows("SELECT 1 FROM pg_replication_slots WHERE database = current_database() AND active"):
+        assert time.monotonic() < deadline, "a slot of a closed reader is still in use after 30 s"
+        time.sleep(0.02)
+
+
 LARGE = "string_agg(md5(i::text), '')"
 
 

@@ -23,6 +23,7 @@ from tests.connectors.transports.postgresql.following import (
     read_nothing,
     read_rows,
     slot_of,
+    wait_until_slots_are_free,
 )
 from tests.fixtures.postgresql import PASSWORD, Database
 
@@ -56,9 +57,7 @@ def test_a_slot_that_is_gone_or_taken(database: Database) -> None:
     with pytest.raises(TransientConnectorFailure, match=r"is used by somebody else .*for airflow-pipelines at 127.0.0.1"):
         follow(database, position=begin.position)
     source.close()
-    deadline = time.monotonic() + 10
-    while database.rows("SELECT 1 FROM pg_replication_slots WHERE database = current_database() AND active"):
-        assert time.monotonic() < deadline
+    wait_until_slots_are_free(database)
     database.execute(f"SELECT pg_drop_replication_slot('{slot_of(database)}')")
     with pytest.raises(ConnectorFailure, match=r"is gone, and with it the changes since .*Clear the pipeline"):
         follow(database, position=begin.position)
@@ -73,6 +72,7 @@ def test_a_slot_that_is_made_anew_while_the_input_rests(database: Database) -> N
     assert plain(*read_rows(source, 1)) == [(1, 1, "a")]
     assert isinstance(source, Resting)
     source.rest()
+    wait_until_slots_are_free(database)
     database.execute("SELECT pg_drop_replication_slot('s')", "INSERT INTO t VALUES (2, 'lost')")
     database.execute("SELECT pg_create_logical_replication_slot('s', 'pgoutput')", "INSERT INTO t VALUES (3, 'c')")
     assert "slot s has been moved on to" in str(failure_of(source))
@@ -86,8 +86,7 @@ def test_rows_may_come_again_when_changes_were_lost(database: Database, lost: st
     position = read_first(source).position
     slot = slot_of(database)
     source.close()
-    while database.rows("SELECT 1 FROM pg_replication_slots WHERE active"):
-        time.sleep(0.02)
+    wait_until_slots_are_free(database)
     if lost == "slot":
         database.execute(f"SELECT pg_drop_replication_slot('{slot}')", "DELETE FROM t WHERE id = 1")
     elif lost == "moved":
