@@ -407,7 +407,7 @@ def truths(depth: int) -> st.SearchStrategy[str]:
     patterns = st.sampled_from(["a%", "%b%", "_", "", "%", "a_c", "É"])
     below = max(depth - 1, 0)
     plain = [
-        st.sampled_from(["b", "TRUE", "FALSE", "NULL", "b IS NULL"]),
+        st.sampled_from(["b", "TRUE", "FALSE", "NULL", "(b IS NULL)"]),
         *(st.builds("({} {} {})".format, kind(below), operators, kind(below)) for kind in (numbers, texts, times)),
         st.builds("({} IN ({}, {}))".format, numbers(below), numbers(0), numbers(0)),
         st.builds("({} NOT IN ({}, {}))".format, texts(below), texts(0), texts(0)),
