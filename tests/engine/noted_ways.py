@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def noted(way: Callable[..., T], note: Callable[[tuple[Any, ...], T | None], object]) -> Callable[..., T]:
-    """The same way, of which each call is noted with its arguments and its result, or None if it declines."""
+    """Return the same way, of which each call is noted with its arguments and its result, or None if it declines."""
 
     def call(*given: Any) -> T:
         try:

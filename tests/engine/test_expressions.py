@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -312,7 +313,7 @@ DOCUMENTS: Final = [
     '[{"a": 1}]', '{"a": [1, {"b": 2}]}', '{"a": {"b": [1]}}', '{"a": 1.5}', '{"a": 1e2}', '{"a": -0}', '{"a": -0.0}',
     '{"a": 1, "a": 2}', "{'a': 1}", '{"a": 1} x', '{"a": 1', '{"a": NaN}', '{"a": "\t"}', '{"a": "\\ud800"}', "", " ",
     '{"a": 01}', '{"a": +1}', "{a: 1}", '{"a": {"b": {"c": "deep"}}}', '{"x": {"a": 1}, "a": 2}', '{"a": "x" /* y */}',
-    '﻿{"a": 1}', '{"a": "\\u0000"}', '{"A": 1}',
+    '﻿{"a": 1}', '{"a": "\\u0000"}', '{"A": 1}', '{"a": "x", "b": ' + "[" * 1_000 + "]" * 1_000 + "}",
 ]  # fmt: skip
 
 
@@ -332,6 +333,20 @@ def test_fields_of_json_are_those_of_spark(spark: SparkSession, path: str) -> No
     assert len(read) >= 20, "whatever is strictly JSON, and no value that is written anew"
     assert evaluate(tree, {("s",): pa.array([*read, DOCUMENTS[0]])}, len(read) + 1).to_pylist() == [*read.values(), expected[0]]
     assert evaluate(tree, {("s",): pa.array(["{'a': 1}", '{"a": 1}'])}, 2) is None
+
+
+@pytest.mark.parametrize("depth", [300, 600, 1_500, 4_000])
+def test_a_json_text_that_nests_too_deep_for_spark_is_left_to_it(depth: int) -> None:
+    """How deep Python's parser goes depends on its version and on the limit of recursions."""
+    tree = Expression("GET_JSON_OBJECT(s, '$.a')").parse()
+    text = '{"a": "x", "b": ' + "[" * depth + "]" * depth + "}"
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(20_000)
+    try:
+        values = evaluate(tree, {("s",): pa.array([text])}, 1)
+    finally:
+        sys.setrecursionlimit(limit)
+    assert (None if values is None else values.to_pylist()) == (["x"] if depth == 300 else None)
 
 
 @pytest.mark.parametrize("path", ["$", "a", "$.a[0]", "$[0]", "$.*", "$.a..b", "$['a']", "$.a-b", "$.é", "$. a"])

@@ -17,6 +17,8 @@ from airflow_pipelines.rows.expressions.operands import LeftToSpark, Operand, re
 _PATH: Final = re.compile(r"\$((?:\.[A-Za-z_]\w*)+)", re.ASCII)
 _LONGEST: Final = 1 << 20
 """The number of characters above which a text may meet a limit of Spark's parser."""
+_MOST_BRACKETS: Final = 500
+"""The number of opening brackets up to which a text nests less deep than Spark's parser takes, 1,000 levels."""
 _MOST_DIGITS: Final = 500
 
 
@@ -61,6 +63,8 @@ def read_field(operand: Operand, path: str) -> Operand:
 def _read(text: str, names: list[str]) -> str | None:
     if len(text) > _LONGEST:
         raise LeftToSpark("a long text")
+    if text.count("[") + text.count("{") > _MOST_BRACKETS:
+        raise LeftToSpark("a text that may nest too deep")
     try:
         value = _decoder.decode(text)
     except ValueError as error:

@@ -112,7 +112,7 @@ def test_the_values_are_those_of_one_query_in_the_order_of_the_rows(
 
 
 def computed(node: Select, rows: Batch, step: Context) -> Any:
-    """What plans in the driver compute; None if they decline. There is no other way here."""
+    """Return the values that plans in the driver compute; None if they decline. There is no other way here."""
     split = computed_columns(node)
     assert split is not None
     block = split.block

@@ -74,7 +74,7 @@ def context(sessions: SparkSessions, tmp_path: Any) -> Iterator[Context]:
 
 @pytest.fixture
 def evaluated(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many rows each query reads."""
+    """Return the list to which each query adds the number of rows that it reads."""
     sizes: list[int] = []
     number_rows = row_queries._number_rows
 

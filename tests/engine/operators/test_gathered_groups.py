@@ -24,7 +24,7 @@ class Gathering:
         return pa.concat_tables(tables).group_by("x", use_threads=False).aggregate([])
 
     def add(self, *numbers: int) -> bool:
-        """Whether there is room."""
+        """Return True if there is room."""
         try:
             self.groups.add(pa.table({"x": pa.array(numbers, pa.int64())}), len(numbers))
         except TooMuch:
