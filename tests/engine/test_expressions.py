@@ -337,7 +337,7 @@ def test_fields_of_json_are_those_of_spark(spark: SparkSession, path: str) -> No
 
 @pytest.mark.parametrize("depth", [300, 600, 1_500, 4_000])
 def test_a_json_text_that_nests_too_deep_for_spark_is_left_to_it(depth: int) -> None:
-    """How deep Python's parser goes depends on its version and on the limit of recursions."""
+    # The depth to which Python's parser goes depends on its version and on the limit of recursions; the answer must not.
     tree = Expression("GET_JSON_OBJECT(s, '$.a')").parse()
     text = '{"a": "x", "b": ' + "[" * depth + "]" * depth + "}"
     limit = sys.getrecursionlimit()
