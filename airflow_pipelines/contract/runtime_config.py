@@ -259,7 +259,11 @@ class FaultTolerance(_Section):
         Effect("`none`, `at_least_once`, `exactly_once`: see the Python SDK's page, Waiting"),
     ] = "none"
     checkpoint_interval_secs: Annotated[
-        int | None, Effect("seconds between checkpoints, with a model other than `none`; null: none")
+        int | None,
+        Effect(
+            "seconds between checkpoints, with a model other than `none`; null: none. "
+            "Less than 1 counts as 1, more than 3600 as 3600"
+        ),
     ] = 60
 
     @field_validator("model", mode="before")

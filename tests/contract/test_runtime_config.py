@@ -45,6 +45,12 @@ def test_the_fault_tolerance_of_older_clients_is_exactly_once_for_service_and_ho
     assert RuntimeConfig.from_stored({"fault_tolerance": "latest_checkpoint"}) == checked
 
 
+@pytest.mark.parametrize(("given", "kept"), [(-5, 1), (0, 1), (1, 1), (3_600, 3_600), (3_601, 3_600), (None, None)])
+def test_the_interval_of_checkpoints_is_moved_to_its_limits(given: int | None, kept: int | None) -> None:
+    checked = RuntimeConfig.model_validate({"fault_tolerance": {"model": "exactly_once", "checkpoint_interval_secs": given}})
+    assert checked.fault_tolerance.checkpoint_interval_secs == kept
+
+
 def test_a_stored_configuration_of_another_release_loads() -> None:
     stored = {
         "workers": None,
