@@ -20,6 +20,7 @@ from airflow_pipelines.datastream.common.row import Row
 from airflow_pipelines.datastream.common.time import Instant
 from airflow_pipelines.datastream.common.type_information import Converter, TypeInformation
 from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.streams.values import ATOMIC
 
 _SQL_TYPES: Mapping[BasicType, str] = {
     BasicType.STRING: "VARCHAR",
@@ -203,7 +204,8 @@ class _Converted:
     second: Converter
 
     def __call__(self, value: Any) -> Any:
-        return self.second(self.first(value))
+        coerced = self.first(value)
+        return coerced if coerced.__class__ in ATOMIC else self.second(coerced)
 
 
 def _plain(declared: TypeInformation) -> Converter:

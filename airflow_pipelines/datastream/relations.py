@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NoReturn
 
 from airflow_pipelines.datastream.collecting import PrintSink
 from airflow_pipelines.datastream.common import checks
-from airflow_pipelines.datastream.common.row import Row, RowKind, checked_row
+from airflow_pipelines.datastream.common.row import Row, RowKind, checked_row, fields_of
+from airflow_pipelines.datastream.common.type_information import Converter
 from airflow_pipelines.datastream.relation_columns import RelationColumn, canonical_name, plain_value, relation_columns
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.relations import RelationSink, RelationSource
 from airflow_pipelines.streams.sinks import SinkWriter, SubtaskInfo
+from airflow_pipelines.streams.values import are_atomic
 
 _KINDS = tuple(RowKind)
+_INSERT = RowKind.INSERT
 _REMOVING = (RowKind.DELETE, RowKind.UPDATE_BEFORE)
+_MOST_LAYOUTS = 1000
 
 
 def relation_source(name: str, *, with_changes: bool, stays_open: bool = False) -> RelationSource:
@@ -95,27 +100,44 @@ class RowOfElement:
         :returns: both
         :raises StreamProgramError: if it is not a row of the relation
         """
-        kind = element.get_row_kind() if isinstance(element, Row) else RowKind.INSERT
-        if kind in _REMOVING and self.primary_key is None:
+        kind = element.get_row_kind() if isinstance(element, Row) else _INSERT
+        if kind is not _INSERT and kind in _REMOVING and self.primary_key is None:
             self._refuse(
                 f"only gets rows, and {element!r:.200} of kind {kind.name} would remove one: give to_relation() a primary_key,"
                 " or filter such rows out"
             )
         values = self._convert_values(element, self._values(element))
-        if self.primary_key is not None:
-            for column, value in zip(self.columns, values, strict=True):
-                if value is None and column.name in self.primary_key:
-                    self._refuse(
-                        f"has the primary key {', '.join(self.primary_key)}, and {column.name!r} is None in {element!r:.200}"
-                    )
-        return kind.value, values
+        for position in self._key_positions:
+            if values[position] is None:
+                self._refuse(
+                    f"has the primary key {', '.join(self.primary_key or ())}, and {self.columns[position].name!r} is None in"
+                    f" {element!r:.200}"
+                )
+        return 0 if kind is _INSERT else kind.value, values
+
+    @cached_property
+    def _key_positions(self) -> tuple[int, ...]:
+        return tuple(position for position, column in enumerate(self.columns) if column.name in (self.primary_key or ()))
+
+    @cached_property
+    def _converters(self) -> tuple[Converter, ...]:
+        return tuple(column.convert or plain_value for column in self.columns)
+
+    @cached_property
+    def _has_types(self) -> bool:
+        return any(column.convert is not None for column in self.columns)
+
+    @cached_property
+    def _positions(self) -> dict[tuple[Any, ...], tuple[int | None, ...]]:
+        """The positions of the columns in elements with the same names of fields; None for a column that they do not have."""
+        return {}
 
     def _values(self, element: Any) -> Sequence[Any]:
         if isinstance(element, Row):
-            names = element.get_field_names()
-            return self._by_name(element, dict(zip(names, element, strict=True))) if names else self._by_position(element, element)
+            names, values = fields_of(element)
+            return self._by_name(element, names, values) if names else self._by_position(element, values)
         if isinstance(element, Mapping) and (len(self.columns) > 1 or self._names_columns(element)):
-            return self._by_name(element, element)
+            return self._by_name(element, tuple(element), list(element.values()))
         if isinstance(element, tuple) or (isinstance(element, list) and len(self.columns) > 1):
             return self._by_position(element, element)
         if len(self.columns) > 1:
@@ -127,35 +149,40 @@ class RowOfElement:
         known = {name for column in self.columns for name in (column.name, column.written)}
         return bool(element) and set(element) <= known
 
-    def _by_name(self, element: Any, fields: Mapping[Any, Any]) -> Sequence[Any]:
-        used = [column.written if column.written in fields else column.name for column in self.columns]
-        unknown = [name for name in fields if name not in used]
+    def _by_name(self, element: Any, names: tuple[Any, ...], values: Sequence[Any]) -> Sequence[Any]:
+        positions = self._positions.get(names)
+        if positions is None:
+            positions = self._find_positions(element, names)
+            if len(self._positions) < _MOST_LAYOUTS:
+                self._positions[names] = positions
+        return [None if position is None else values[position] for position in positions]
+
+    def _find_positions(self, element: Any, names: tuple[Any, ...]) -> tuple[int | None, ...]:
+        used = [column.written if column.written in names else column.name for column in self.columns]
+        unknown = [name for name in names if name not in used]
         if unknown:
             known = ", ".join(column.name for column in self.columns)
             self._refuse(f"has the columns {known}, and no {unknown[0]!r} as {element!r:.200} has")
-        return [fields.get(name) for name in used]
+        return tuple(names.index(name) if name in names else None for name in used)
 
-    def _by_position(self, element: Any, fields: Any) -> Sequence[Any]:
+    def _by_position(self, element: Any, fields: Sequence[Any]) -> Sequence[Any]:
         if len(fields) != len(self.columns):
             self._refuse(f"has {len(self.columns)} columns, and {element!r:.200} has {len(fields)} fields")
-        return list(fields)
+        return fields
 
     def _convert_values(self, element: Any, values: Sequence[Any]) -> tuple[Any, ...]:
-        return tuple(
-            [
-                plain_value(value) if column.convert is None else self._convert(element, column, value)
-                for column, value in zip(self.columns, values, strict=True)
-            ]
-        )
-
-    def _convert(self, element: Any, column: RelationColumn, value: Any) -> Any:
-        assert column.convert is not None  # noqa: S101 (the caller has looked)
+        if not self._has_types and are_atomic(values):
+            return tuple(values)
+        converted = []
         try:
-            return column.convert(value)
+            for convert, value in zip(self._converters, values, strict=True):
+                converted.append(convert(value))
         except TypeError as error:
+            column = self.columns[len(converted)].name
             raise StreamProgramError(
-                f"The relation {self.relation!r} cannot have {element!r:.200}: column {column.name!r}: {error}"
+                f"The relation {self.relation!r} cannot have {element!r:.200}: column {column!r}: {error}"
             ) from error
+        return tuple(converted)
 
     def _refuse(self, why: str) -> NoReturn:
         raise StreamProgramError(f"The relation {self.relation!r} {why}.")

@@ -34,6 +34,10 @@ class TimeDomain(enum.Enum):
     PROCESSING_TIME = PROCESSING_TIME
 
 
+TIME_DOMAINS = tuple(TimeDomain)
+"""The time domains by their numbers."""
+
+
 class Timers:
     """The timers of all keys of one store.
 

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Any
 
 from airflow_pipelines.datastream.common import checks
+from airflow_pipelines.streams.values import Memo, are_atomic, copy_items, register_copier
 
 
 class RowKind(Enum):
@@ -204,11 +205,30 @@ def checked_row(values: list[Any], names: tuple[str, ...], kind: RowKind) -> Row
     return row
 
 
+def fields_of(row: Row) -> tuple[tuple[str, ...], Sequence[Any]]:
+    """Return the parts of a row without copying them.
+
+    :param row: the row
+    :returns: the field names, none for a row without names; and the values, which must not be changed
+    """
+    return row._fields, row._values
+
+
 _new_row = object.__new__
 # ``__setattr__`` of a row sets its fields, so its own three attributes are set through their slots.
 _set_fields = vars(Row)["_fields"].__set__
 _set_values = vars(Row)["_values"].__set__
 _set_kind = vars(Row)["_kind"].__set__
+
+
+def _copy_row(row: Row, memo: Memo) -> Row:
+    values = row._values
+    copied = checked_row(values.copy() if are_atomic(values) else copy_items(values, memo), row._fields, row._kind)
+    memo[id(row)] = copied
+    return copied
+
+
+register_copier(Row, _copy_row)
 
 
 def _as_dict(value: Any) -> Any:

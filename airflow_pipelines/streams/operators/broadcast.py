@@ -20,7 +20,7 @@ from airflow_pipelines.streams.state.description import BROADCAST_PREFIX, StateD
 from airflow_pipelines.streams.state.descriptors import MapStateDescriptor, StateDescriptor
 from airflow_pipelines.streams.state.entries import NO_ENTRY, Entry
 from airflow_pipelines.streams.state.views import MapState
-from airflow_pipelines.streams.timers import TimeDomain
+from airflow_pipelines.streams.timers import TIME_DOMAINS, TimeDomain
 
 
 class BroadcastState(MapState):
@@ -296,7 +296,7 @@ class _KeyedBroadcast(KeyedOperator):
         on_timer = getattr(self._function, "on_timer", None)
         if on_timer is not None:
             self._element.element_timestamp = timestamp
-            self._element.domain = TimeDomain(domain)
+            self._element.domain = TIME_DOMAINS[domain]
             self._take(on_timer(timestamp, self._element), timestamp)
 
     def snapshot(self) -> Any:

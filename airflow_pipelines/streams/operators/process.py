@@ -22,7 +22,7 @@ from airflow_pipelines.streams.process_functions import (
 )
 from airflow_pipelines.streams.state.entries import NO_ENTRY, Entry
 from airflow_pipelines.streams.state.store import KeyedStore
-from airflow_pipelines.streams.timers import TimeDomain
+from airflow_pipelines.streams.timers import TIME_DOMAINS, TimeDomain
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ class _KeyedProcess(KeyedOperator):
             return
         context = self._element_context
         context.element_timestamp = timestamp
-        context.domain = TimeDomain(domain)
+        context.domain = TIME_DOMAINS[domain]
         results = self._on_timer(timestamp, context)
         if results is not None:
             self.collector.add_all(results, timestamp)

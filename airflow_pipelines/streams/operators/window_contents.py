@@ -32,6 +32,13 @@ class Contents(ABC):
         :returns: the new contents
         """
 
+    def adder(self) -> Callable[[Any, Any], Any]:
+        """Return a function that does the same as :meth:`add`, for many calls.
+
+        :returns: a function of the contents and the element
+        """
+        return self.add
+
     @abstractmethod
     def merge(self, kept: Any, other: Any) -> Any:
         """Merge the contents of two windows.
@@ -92,6 +99,10 @@ class Reduced(Contents):
     def add(self, kept: Any, value: Any) -> Any:
         """Combine the value with an element."""
         return self._reduce(kept, value)
+
+    def adder(self) -> Callable[[Any, Any], Any]:
+        """Return the function that combines."""
+        return self._reduce
 
     def merge(self, kept: Any, other: Any) -> Any:
         """Combine two values."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from airflow_pipelines.streams.elements import MAX_TIMESTAMP, Batch
+from airflow_pipelines.streams.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.failures import note_element
 from airflow_pipelines.streams.functions import AggregateFunction, Function, own_copy
@@ -33,10 +33,13 @@ from airflow_pipelines.streams.window_functions import (
 from airflow_pipelines.streams.windows.assigners import MergingWindowAssigner, WindowAssigner
 from airflow_pipelines.streams.windows.trigger import Trigger, TriggerResult
 from airflow_pipelines.streams.windows.trigger_states import trigger_states
-from airflow_pipelines.streams.windows.triggers import CONTINUE, EventTimeTrigger, ProcessingTimeTrigger
+from airflow_pipelines.streams.windows.triggers import CONTINUE, FIRE, EventTimeTrigger, ProcessingTimeTrigger
+from airflow_pipelines.streams.windows.window import MergedWindows
 
 _CONTENTS = "window/contents"
 _MERGED = "window/merged"
+_NO_CONTENTS = object()
+_NEVER_PASSED = MIN_TIMESTAMP - 1
 LATE_DROPPED = "numLateRecordsDropped"
 
 
@@ -104,15 +107,19 @@ class _Windows(KeyedOperator):
         self._late_tag = spec.late_tag
         combine = None if spec.combine is None else own_copy(spec.combine)
         self._contents = _contents(combine)
+        self._add_to_contents = self._contents.adder()
         self._function: Any = None if spec.function is None else own_copy(spec.function)
         self._lives = [FunctionLife(each) for each in (combine, self._function) if each is not None]
         self._is_event_time = self._assigner.is_event_time()
         self._merging = self._assigner if isinstance(self._assigner, MergingWindowAssigner) else None
-        # A window with elements already has its timer, so these triggers need not be asked again before it fires.
+        # These triggers wait for the end of a window, which is known without asking them.
         self._knows_trigger = type(self._trigger) in (EventTimeTrigger, ProcessingTimeTrigger)
+        self._trigger_domain = EVENT_TIME if type(self._trigger) is EventTimeTrigger else PROCESSING_TIME
         # If the trigger's timer fires at the end of the window, the window needs no cleanup timer of its own.
         of_trigger = EventTimeTrigger if self._is_event_time else ProcessingTimeTrigger
         self._has_own_timer = type(self._trigger) is not of_trigger or (self._is_event_time and self._lateness > 0)
+        self._domain = EVENT_TIME if self._is_event_time else PROCESSING_TIME
+        self._is_told_of_end = isinstance(self._function, ProcessWindowFunction | ProcessAllWindowFunction)
 
     def open(self, state: Any | None) -> None:
         super().open(state)
@@ -168,18 +175,23 @@ class _Windows(KeyedOperator):
     def _take(self, entry: Entry, value: Any, timestamp: int | None) -> None:
         windows = self._assigner.assign_windows(value, timestamp, self._assigner_context)  # type: ignore[arg-type]
         watermark = self.current_watermark
+        passed = watermark - self._lateness if self._is_event_time else _NEVER_PASSED
         own = value
         taken = False
         for window in windows:
             end = window.max_timestamp()
-            if self._is_event_time and end + self._lateness <= watermark:
+            if end <= passed:
                 continue
             # Windows may change their contents, so each gets its own copy.
             if taken and value.__class__ not in ATOMIC:
                 own = isolate(value)
             taken = True
-            if not (self._add(entry, window, own) and self._knows_trigger and end > watermark):
+            is_new = not self._add(entry, window, own)
+            if not (self._knows_trigger and end > watermark):
                 self._ask_trigger(entry, window, window, value, timestamp)
+                self._register_cleanup(window)
+            elif is_new:
+                self.timers.register(self._trigger_domain, end, window)
                 self._register_cleanup(window)
         if not taken:
             self._late(value, timestamp)
@@ -197,11 +209,12 @@ class _Windows(KeyedOperator):
         contents = entry.values.get(_CONTENTS)
         if contents is None:
             contents = entry.values[_CONTENTS] = {}
-        elif kept in contents:
-            contents[kept] = self._contents.add(contents[kept], value)
-            return True
-        contents[kept] = self._contents.first(value)
-        return False
+        earlier = contents.get(kept, _NO_CONTENTS)
+        if earlier is _NO_CONTENTS:
+            contents[kept] = self._contents.first(value)
+            return False
+        contents[kept] = self._add_to_contents(earlier, value)
+        return True
 
     def _take_merging(self, entry: Entry, value: Any, timestamp: int | None) -> None:
         windows = self._assigner.assign_windows(value, timestamp, self._assigner_context)  # type: ignore[arg-type]
@@ -209,8 +222,8 @@ class _Windows(KeyedOperator):
         taken = False
         for assigned in windows:
             merged = entry.values.get(_MERGED)
-            if merged is None:
-                merged = entry.values[_MERGED] = {}
+            if merged.__class__ is not MergedWindows:  # there are none, or an earlier release has stored them
+                merged = entry.values[_MERGED] = MergedWindows.of(merged or {})
             if not entry.is_changed:
                 entry.note_change()
             window = self._add_window(entry, merged, assigned)
@@ -224,8 +237,11 @@ class _Windows(KeyedOperator):
                 continue
             taken = True
             kept = merged[window]
-            if not (self._add(entry, kept, value) and self._knows_trigger and end > watermark):
+            is_new = not self._add(entry, kept, value)
+            if not (self._knows_trigger and end > watermark):
                 self._ask_trigger(entry, window, kept, value, timestamp)
+            elif is_new:
+                self.timers.register(self._trigger_domain, end, window)
             if window in merged:
                 self._register_cleanup(window)
         if not taken:
@@ -237,7 +253,7 @@ class _Windows(KeyedOperator):
             f" end: it is {self.current_watermark}. What windows merge into must not end before them."
         )
 
-    def _add_window(self, entry: Entry, merged: dict[Any, Any], new: Any) -> Any:
+    def _add_window(self, entry: Entry, merged: MergedWindows[Any], new: Any) -> Any:
         """Add a window to those of a key, and return it, or the window into which it was merged."""
         if new in merged:
             return new
@@ -255,13 +271,14 @@ class _Windows(KeyedOperator):
                 elif old and becomes not in merged:
                     self._merge(entry, merged, old, becomes)
         if result is None:
-            merged[new] = result = new
+            merged.add(new, new)
+            result = new
         return result
 
-    def _merge(self, entry: Entry, merged: dict[Any, Any], old: list[Any], result: Any) -> None:
+    def _merge(self, entry: Entry, merged: MergedWindows[Any], old: list[Any], result: Any) -> None:
         """Merge some windows of a key, and perhaps the new one, into one."""
         kept, *others = [merged.pop(part) for part in old]
-        merged[result] = kept
+        merged.add(result, kept)
         gone = [part for part in old if part != result]
         if not gone:
             return
@@ -312,6 +329,10 @@ class _Windows(KeyedOperator):
             kept = entry.values.get(_MERGED, {}).get(window)
             if kept is None:
                 return  # the window became part of another one
+        if not self._has_own_timer and domain == self._domain and timestamp == window.max_timestamp():
+            self._follow(FIRE, entry, window, kept)
+            self._remove_window(entry, window, kept)
+            return
         context = self._trigger_context.of(entry, window)
         if domain == EVENT_TIME:
             result = self._trigger.on_event_time(timestamp, window, context)
@@ -325,7 +346,12 @@ class _Windows(KeyedOperator):
     def _end_window(self, entry: Entry, window: Any, kept: Any) -> None:
         self._drop_contents(entry, kept)
         self._trigger.clear(window, self._trigger_context.of(entry, window))
-        if isinstance(self._function, ProcessWindowFunction | ProcessAllWindowFunction):
+        self._remove_window(entry, window, kept)
+
+    def _remove_window(self, entry: Entry, window: Any, kept: Any) -> None:
+        """Remove all state of a window but that of its trigger."""
+        self._drop_contents(entry, kept)
+        if self._is_told_of_end:
             self._function.clear(self._evaluation_context.of(window))
         merged = entry.values.get(_MERGED)
         if merged is not None and window in merged:

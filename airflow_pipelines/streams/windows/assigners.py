@@ -8,7 +8,7 @@ from typing import Any, Generic
 
 from airflow_pipelines.streams.runtime import RuntimeContext
 from airflow_pipelines.streams.windows.trigger import Trigger
-from airflow_pipelines.streams.windows.window import W2, T, W
+from airflow_pipelines.streams.windows.window import W2, MergedWindows, T, W
 
 
 class WindowAssigner(ABC, Generic[T, W]):
@@ -108,10 +108,10 @@ class MergingWindowAssigner(WindowAssigner[T, W]):
         :param callback: the callback that receives them
         """
 
-    def merge_candidates(self, windows: Collection[W], new: W) -> Collection[W]:
+    def merge_candidates(self, windows: MergedWindows[W], new: W) -> Collection[W]:
         """Return the windows of a key that may merge with a new one. The existing windows of a key no longer merge with each other.
 
-        :param windows: the windows of one key
+        :param windows: the windows of one key, in ascending order if they can be compared
         :param new: the new window
         :returns: all windows that may merge with it
         """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable
+from functools import lru_cache
 from typing import Any, Self
 
 from airflow_pipelines.streams.durations import milliseconds
@@ -14,9 +15,11 @@ from airflow_pipelines.streams.windows.triggers import (
     EventTimeTrigger,
     ProcessingTimeTrigger,
 )
-from airflow_pipelines.streams.windows.window import TimeWindow
+from airflow_pipelines.streams.windows.window import MergedWindows, TimeWindow
 
 _REMEMBERED = 10_000
+_MOST_REMEMBERED = 100
+"""The maximum number of sliding windows of one timestamp to remember."""
 
 
 class _EventTime:
@@ -130,7 +133,21 @@ class _Sliding:
         :returns: its windows
         """
         last = timestamp - (timestamp - self.offset) % self.slide
-        return [TimeWindow(start, start + self.size) for start in range(last, timestamp - self.size, -self.slide)]
+        if self.size > _MOST_REMEMBERED * self.slide:
+            return _sliding_windows(last, timestamp, self.size, self.slide)
+        windows = _windows_from(last, self.size, self.slide)
+        # Timestamps with the same latest window have all these windows, except that the earliest may already have ended.
+        return list(windows if windows[-1][1] > timestamp else windows[:-1])
+
+
+def _sliding_windows(last: int, timestamp: int, size: int, slide: int) -> list[TimeWindow]:
+    return [TimeWindow(start, start + size) for start in range(last, timestamp - size, -slide)]
+
+
+@lru_cache(_REMEMBERED // 10)
+def _windows_from(start: int, size: int, slide: int) -> tuple[TimeWindow, ...]:
+    """Return the windows of a timestamp at which a window starts, the latest first."""
+    return tuple(_sliding_windows(start, start, size, slide))
 
 
 class SlidingEventTimeWindows(_EventTime, _Sliding, WindowAssigner[Any, TimeWindow]):
@@ -210,10 +227,18 @@ class _Sessions:
         gap = self._gap if self._gap_of is None else self._check_gap(milliseconds(self._gap_of(element)))
         return (TimeWindow(timestamp, timestamp + gap),)
 
-    def merge_candidates(self, windows: Collection[TimeWindow], new: TimeWindow) -> Collection[TimeWindow]:
+    def merge_candidates(self, windows: MergedWindows[TimeWindow], new: TimeWindow) -> Collection[TimeWindow]:
         """Return the sessions that overlap or touch the new one."""
         start, end = new
-        return [window for window in windows if window[0] <= end and window[1] >= start]
+        if type(self).merge_windows is not _Sessions.merge_windows:  # a subclass may leave sessions that overlap
+            return [window for window in windows if window[0] <= end and window[1] >= start]
+        candidates = []
+        for window in reversed(windows):
+            if window[1] < start:
+                break  # sessions that begin earlier end earlier, too
+            if window[0] <= end:
+                candidates.append(window)
+        return candidates
 
     def merge_windows(self, windows: Iterable[TimeWindow], callback: MergingWindowAssigner.MergeCallback[TimeWindow]) -> None:
         """Merge sessions that overlap or touch."""

@@ -198,3 +198,45 @@ class GlobalWindow(tuple[()], Window):
 
     def __repr__(self) -> str:
         return "GlobalWindow()"
+
+
+class MergedWindows(dict[W, W]):
+    """The windows of one key that may merge, in ascending order if they can be compared.
+
+    Each has the window under which its contents are stored: the first of those from which it was merged.
+    """
+
+    def add(self, window: W, kept: W) -> None:
+        """Add a window.
+
+        :param window: the window
+        :param kept: the window under which its contents are stored
+        """
+        last = next(reversed(self), None)
+        self[window] = kept
+        if last is not None and _is_before(window, last):
+            self._sort()
+
+    def _sort(self) -> None:
+        ordered = sorted(self.items(), key=lambda item: item[0])  # type: ignore[arg-type, return-value]
+        self.clear()
+        self.update(ordered)
+
+    @staticmethod
+    def of(windows: dict[W, W]) -> MergedWindows[W]:
+        """Return windows in their order.
+
+        :param windows: windows in any order
+        :returns: the same windows
+        """
+        merged: MergedWindows[W] = MergedWindows()
+        for window, kept in windows.items():
+            merged.add(window, kept)
+        return merged
+
+
+def _is_before(window: Any, other: Any) -> bool:
+    try:
+        return bool(window < other)
+    except TypeError:  # windows of a program's own class
+        return False

@@ -9,7 +9,7 @@ from typing import Any
 from airflow_pipelines.streams.call_watch import CallWatch
 from airflow_pipelines.streams.chain_by_chain import Given, Packed, RoundOutput, elements_of, run_round
 from airflow_pipelines.streams.clock import StepClock
-from airflow_pipelines.streams.local import task_of_plan
+from airflow_pipelines.streams.local import collect_garbage_rarely, task_of_plan
 from airflow_pipelines.streams.loop import ChainTask
 from airflow_pipelines.streams.state.description import describe_state
 from airflow_pipelines.streams.worker.bound import BoundProgram
@@ -67,7 +67,7 @@ class _Run:
             self._task.open(self._job.snapshot, metrics=self._job.metrics)
             calls = CallWatch(self._bound.settings.call_seconds)
             try:
-                with calls:
+                with calls, collect_garbage_rarely():
                     self._run_rounds()
             finally:
                 calls.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import resource
 from collections.abc import Iterator, Sequence
@@ -9,6 +10,7 @@ from dataclasses import replace
 from multiprocessing.connection import Connection
 
 from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.streams.local import YOUNG_OBJECTS
 from airflow_pipelines.streams.processes import connect_to_parent
 from airflow_pipelines.streams.references import give_references
 from airflow_pipelines.streams.worker.bound import BoundProgram
@@ -42,6 +44,7 @@ def main() -> None:
     """Answer requests until the end."""
     connection = connect_to_parent()
     logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
+    gc.set_threshold(YOUNG_OBJECTS, *gc.get_threshold()[1:])
     program = _Program(connection)
     try:
         while True:
@@ -93,6 +96,8 @@ class _Program:
         finally:
             for _ in pages:
                 pass  # drain the remaining pages, which must not be taken for requests
+        gc.collect()
+        gc.freeze()  # the program and its libraries stay: later collections need not look at them
         return self._run.make_opening_reply()
 
     def _answer(self, request: Request) -> Reply:

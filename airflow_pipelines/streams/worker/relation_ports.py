@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 
@@ -40,7 +40,11 @@ def relation_elements(source: RelationSource, rows: bytes) -> Iterator[Polled]:
         for batch in reader:
             *columns, weights = (column.to_pylist(maps_as_pydicts="strict") for column in batch.columns)
             values = zip(*columns, strict=True) if columns else [()] * len(weights)
-            yield Polled(list(_elements(source, names, zip(values, weights, strict=True))))
+            if weights.count(1) == len(weights):
+                to_element = source.to_element
+                yield Polled([to_element(names, each, INSERT) for each in values])
+            else:
+                yield Polled(list(_elements(source, names, zip(values, weights, strict=True))))
 
 
 def _elements(source: RelationSource, names: tuple[str, ...], rows: Iterator[tuple[tuple[Any, ...], int]]) -> Iterator[Any]:
@@ -81,20 +85,16 @@ class RelationRows(Sink):
         """Create the writer of a task. All tasks write to the same rows."""
         return _RelationWriter(self)
 
-    def row(self, value: Any) -> tuple[int, tuple[Any, ...]]:
-        """Return the row of an element.
+    def refuse_length(self, row: tuple[Any, ...]) -> NoReturn:
+        """Refuse a row with another number of values than there are columns.
 
-        :param value: the element
-        :returns: its kind, and the values of the columns
-        :raises StreamProgramError: if it has another number of columns
+        :param row: the values
+        :raises StreamProgramError: always
         """
-        kind, row = self.sink.to_row(value)
-        if len(row) != len(self.schema):
-            raise StreamProgramError(
-                f"The relation {self.sink.relation!r} has the {len(self.schema)} columns {self.schema.names}, and the element has"
-                f" {len(row)} values. Give one value for each column."
-            )
-        return kind, row
+        raise StreamProgramError(
+            f"The relation {self.sink.relation!r} has the {len(self.schema)} columns {self.schema.names}, and the element has"
+            f" {len(row)} values. Give one value for each column."
+        )
 
     def messages(self) -> Iterator[OutputRows]:
         """Remove the rows that were made, and yield them as messages.
@@ -156,13 +156,15 @@ class _RelationWriter(SinkWriter):
         self._target = target
 
     def write(self, batch: Batch) -> None:
-        row, made = self._target.row, self._target.made
+        to_row, width, made = self._target.sink.to_row, len(self._target.schema), self._target.made
         value = None
         try:
             for value in batch.values:
-                kind, values = row(value)
+                kind, row = to_row(value)
+                if len(row) != width:
+                    self._target.refuse_length(row)
                 made.kinds.append(kind)
-                made.rows.append(values)
+                made.rows.append(row)
                 made.elements.append(value)
         except Exception as error:
             note_element(error, self._target.name, value)
