@@ -27,6 +27,10 @@ MODULES = (
     "datastream.state",
     "datastream.window",
     "datastream.connectors",
+    "datastream.formats.avro",
+    "datastream.formats.csv",
+    "datastream.formats.orc",
+    "datastream.formats.parquet",
     "datastream.common",
 )
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from airflow_pipelines.datastream.bound_job import BoundJob, refuse_results, refuse_savepoint
 from airflow_pipelines.datastream.collecting import CloseableIterator, CollectSink
+from airflow_pipelines.datastream.common import checks
 from airflow_pipelines.datastream.common.configuration import Configuration
 from airflow_pipelines.datastream.common.job_client import JobClient
 from airflow_pipelines.datastream.common.job_execution_result import JobExecutionResult
@@ -27,6 +28,7 @@ from airflow_pipelines.datastream.data_stream import DataStream
 from airflow_pipelines.datastream.environment_settings import EnvironmentSettings
 from airflow_pipelines.datastream.execution import LocalJob, RunSettings
 from airflow_pipelines.datastream.execution_mode import RuntimeExecutionMode
+from airflow_pipelines.datastream.formats.avro import AvroInputFormat
 from airflow_pipelines.datastream.progress import progress_line
 from airflow_pipelines.datastream.relations import relation_source
 from airflow_pipelines.datastream.snapshot_files import read_savepoint
@@ -143,6 +145,16 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         """
         source = FileSource.for_record_stream_format(StreamFormat.text_line_format(charset_name), file_path).build()
         return self._add_source(source, None, "Source: Read Text File Source", None)
+
+    def create_input(self, input_format: AvroInputFormat) -> DataStream:
+        """Return a stream of the records of the files of an input format.
+
+        :param input_format: the format with the path of the files
+        :returns: the stream
+        """
+        checks.instance("input_format", input_format, AvroInputFormat, "other formats go to FileSource.for_bulk_file_format()")
+        source = FileSource.for_bulk_file_format(input_format, input_format.path).build()
+        return self._add_source(source, None, "Source: Custom Source", None)
 
     def from_relation(self, name: str, type_info: Any = None, changes: bool = False, stays_open: bool = False) -> DataStream:
         """Return a stream of the rows of a table or view of the pipeline that the program is deployed in.

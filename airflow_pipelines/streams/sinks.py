@@ -69,8 +69,18 @@ class SinkWriter(ABC):
     def commit(self, prepared: Any) -> None:  # noqa: B027
         """Make the prepared output visible. Must have no effect if it was done before.
 
-        :param prepared: the result of :meth:`prepare`
+        :param prepared: the result of :meth:`prepare` or :meth:`finish_commit`
         """
+
+    def finish_commit(self) -> Any | None:
+        """Handle that :meth:`commit` was called for everything that a checkpoint has.
+
+        :returns: output of it that shall be committed with a later checkpoint, which can be pickled; None for nothing
+        """
+        return None
+
+    def end(self) -> None:  # noqa: B027
+        """Handle that no elements follow: the next commit is the last one."""
 
     def close(self) -> None:  # noqa: B027
         """Release files and connections. Output that was not committed is dropped."""

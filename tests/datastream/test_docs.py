@@ -16,7 +16,7 @@ def test_examples_print_what_the_page_says(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     examples = _EXAMPLE.findall(PAGE.read_text())
-    assert len(examples) == PAGE.read_text().count("```python") == 11
+    assert len(examples) == PAGE.read_text().count("```python") == 12
     names: dict[str, object] = {"__name__": "example"}
     for code, printed in examples:
         exec(compile(code, str(PAGE), "exec"), names)

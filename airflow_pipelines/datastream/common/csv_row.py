@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import csv
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Self, TypeVar
 
@@ -156,7 +156,7 @@ class CsvRowDeserializationSchema(DeserializationSchema):
         self._row_type = row_type
         self._dialect = dialect or CsvDialect()
         self._ignore_parse_errors = ignore_parse_errors
-        self._readers = _field_functions(row_type, lambda each: _reader(each, self._dialect))
+        self._readers = _field_functions(row_type, lambda each: field_reader(each, self._dialect))
 
     def deserialize(self, message: bytes) -> Any:
         """See :meth:`DeserializationSchema.deserialize`."""
@@ -229,19 +229,11 @@ class CsvRowSerializationSchema(SerializationSchema):
     def __init__(self, row_type: RowTypeInfo, dialect: CsvDialect | None = None) -> None:
         self._row_type = row_type
         self._dialect = dialect or CsvDialect()
-        self._writers = _field_functions(row_type, lambda each: _writer(each, self._dialect))
+        self._writers = _field_functions(row_type, lambda each: field_writer(each, self._dialect))
 
     def serialize(self, element: Any) -> bytes:
         """See :meth:`SerializationSchema.serialize`."""
-        line = io.StringIO(newline="")
-        try:
-            row = self._row_type.convert(element)
-            fields = [write(value) for (_, write), value in zip(self._writers, row, strict=True)]
-            # The writer quotes only its own line terminator, but readers accept CR and LF, so both must be quoted.
-            csv.writer(line, lineterminator="\r\n", **self._dialect.options()).writerow(fields)
-        except (TypeConversionError, csv.Error) as error:
-            raise SerializationError(f"{element!r:.200} cannot be written as CSV: {error}") from None
-        return (line.getvalue().removesuffix("\r\n") + self._dialect.line_end).encode()
+        return line_of_row(element, self._row_type, [write for _, write in self._writers], self._dialect)
 
     def __reduce__(self) -> Any:
         return CsvRowSerializationSchema, (self._row_type, self._dialect)
@@ -253,6 +245,35 @@ def _field_functions(
     return [(name, function(type_)) for name, type_ in zip(row_type.get_field_names(), row_type.get_field_types(), strict=True)]
 
 
+def line_of_row(element: Any, row_type: RowTypeInfo, writers: Sequence[Callable[[Any], str]], dialect: CsvDialect) -> bytes:
+    """Return a row as a line.
+
+    :param element: a row, a tuple, a list or a dict that fits the type
+    :param row_type: the type of the row
+    :param writers: for each field the result of :func:`field_writer`
+    :param dialect: the dialect of the line
+    :returns: the line with its end
+    :raises SerializationError: if it does not fit, or cannot be written in this dialect
+    """
+    try:
+        fields = [write(value) for write, value in zip(writers, row_type.convert(element), strict=True)]
+        text = _join_fields(fields, dialect.options())
+        if dialect.comments and text.startswith("#"):
+            if dialect.quote is None:
+                raise csv.Error("it begins with #, which makes it a comment")
+            text = _join_fields(fields, {**dialect.options(), "quoting": csv.QUOTE_ALL})
+    except (TypeConversionError, csv.Error) as error:
+        raise SerializationError(f"{element!r:.200} cannot be written as CSV: {error}") from None
+    return (text + dialect.line_end).encode()
+
+
+def _join_fields(fields: list[str], options: dict[str, Any]) -> str:
+    line = io.StringIO(newline="")
+    # The writer quotes only its own line terminator, but readers accept CR and LF, so both must be quoted.
+    csv.writer(line, lineterminator="\r\n", **options).writerow(fields)
+    return line.getvalue().removesuffix("\r\n")
+
+
 def _at(name: str, read: Callable[[str], Any], field: str) -> Any:
     try:
         return read(field)
@@ -260,7 +281,14 @@ def _at(name: str, read: Callable[[str], Any], field: str) -> Any:
         raise error.below(f"field {name!r}") from None
 
 
-def _reader(type_: TypeInformation, dialect: CsvDialect) -> Callable[[str], Any]:
+def field_reader(type_: TypeInformation, dialect: CsvDialect) -> Callable[[str], Any]:
+    """Return a function that reads the text of a field.
+
+    :param type_: the type of the field: a basic one, or a list of such values
+    :param dialect: the dialect
+    :returns: a function of the text, which raises :class:`TypeConversionError` or ``ValueError`` if it is no such value
+    :raises TypeError: if the type has no form in CSV
+    """
     read = _present_reader(type_, dialect)
     is_text = isinstance(type_, BasicTypeInfo) and type_.basic_type is BasicType.STRING
     # An empty field is a valid text, but not a valid number or date: for those it stands for None.
@@ -274,11 +302,18 @@ def _present_reader(type_: TypeInformation, dialect: CsvDialect) -> Callable[[st
     element = _element_type(type_)
     if isinstance(type_.convert([]), bytes):
         return lambda text: base64.b64decode(text, validate=True)
-    read = _reader(element, CsvDialect())
+    read = field_reader(element, CsvDialect())
     return lambda text: type_.convert([read(each) for each in text.split(dialect.array_delimiter)])
 
 
-def _writer(type_: TypeInformation, dialect: CsvDialect) -> Callable[[Any], str]:
+def field_writer(type_: TypeInformation, dialect: CsvDialect) -> Callable[[Any], str]:
+    """Return a function that writes a value as the text of a field.
+
+    :param type_: the type of the field: a basic one, or a list of such values
+    :param dialect: the dialect
+    :returns: a function of a value of the type, or None
+    :raises TypeError: if the type has no form in CSV
+    """
     null, write = dialect.null_literal or "", _present_writer(type_, dialect)
     return lambda value: null if value is None else write(value)
 

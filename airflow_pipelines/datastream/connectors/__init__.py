@@ -2,7 +2,7 @@
 
 from airflow_pipelines.datastream.connectors.base import Sink, Source
 from airflow_pipelines.datastream.connectors.file_buckets import BucketAssigner, BucketContext, OutputFileConfig, RollingPolicy
-from airflow_pipelines.datastream.connectors.file_formats import StreamFormat
+from airflow_pipelines.datastream.connectors.file_formats import BulkFormat, BulkWriter, BulkWriterFactory, StreamFormat
 from airflow_pipelines.datastream.connectors.file_sink import FileSink, StreamingFileSink
 from airflow_pipelines.datastream.connectors.file_source import (
     FileEnumeratorProvider,
@@ -10,6 +10,7 @@ from airflow_pipelines.datastream.connectors.file_source import (
     FileSourceBuilder,
     FileSplitAssignerProvider,
 )
+from airflow_pipelines.datastream.connectors.finished_files import FileCompactor, FileCompactStrategy
 from airflow_pipelines.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcExecutionOptions, JdbcSink
 from airflow_pipelines.datastream.connectors.jdbc_source import JdbcSource, JdbcSourceBuilder
 from airflow_pipelines.datastream.connectors.kafka import (
@@ -37,8 +38,13 @@ from airflow_pipelines.streams.sinks import SinkWriter
 __all__ = [
     "BucketAssigner",
     "BucketContext",
+    "BulkFormat",
+    "BulkWriter",
+    "BulkWriterFactory",
     "ConsumerRecord",
     "DeliveryGuarantee",
+    "FileCompactStrategy",
+    "FileCompactor",
     "FileEnumeratorProvider",
     "FileSink",
     "FileSource",

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Self
@@ -22,17 +20,24 @@ from airflow_pipelines.datastream.connectors.file_buckets import (
     OutputFileConfig,
     RollingPolicy,
 )
+from airflow_pipelines.datastream.connectors.file_formats import BulkWriter, BulkWriterFactory, LineWriterFactory
+from airflow_pipelines.datastream.connectors.finished_files import (
+    Compaction,
+    FileCompactor,
+    FileCompactStrategy,
+    FinishedFile,
+    WaitingFiles,
+)
 from airflow_pipelines.streams.clock import Clock, SystemClock
 from airflow_pipelines.streams.elements import MIN_TIMESTAMP, Batch
 from airflow_pipelines.streams.sinks import SinkWriter, SubtaskInfo
 
-_log = logging.getLogger("airflow_pipelines.datastream")
 _MOST_OPEN = 100
 
 
 @dataclass(frozen=True)
-class RowFileSink(Sink):
-    """A sink that writes each element as a line to a file.
+class FilesSink(Sink):
+    """A sink that writes elements to files.
 
     An open file has a hidden name, which begins with ``.``. The sink closes its open files at each checkpoint, and at the end of
     the program. When the checkpoint is durable, it renames them to their final names. So a reader sees each element once, whatever
@@ -40,25 +45,25 @@ class RowFileSink(Sink):
     program ends.
 
     :param base_path: the folder for all files
-    :param encoder: the encoder of the lines
+    :param writer_factory: the factory that knows the format of the files
     :param bucket_assigner: the assigner that names the folder within it
     :param rolling_policy: the policy that closes files between checkpoints
     :param file_config: the configuration of file names
-    :param to_text: the function that converts an element to text
+    :param compaction: the compaction of small files before they become visible; None for none
     :param clock: the clock for processing time
     """
 
     base_path: Path
-    encoder: Encoder
+    writer_factory: BulkWriterFactory
     bucket_assigner: BucketAssigner = field(default_factory=DateTimeBucketAssigner)
     rolling_policy: RollingPolicy = field(default_factory=RollingPolicy.default_rolling_policy)
     file_config: OutputFileConfig = field(default_factory=OutputFileConfig)
-    to_text: Callable[[Any], str] = str
+    compaction: Compaction | None = None
     clock: Clock = field(default_factory=SystemClock)
 
     def for_type(self, type_info: TypeInformation | None) -> Self:
         """See :meth:`Sink.for_type`."""
-        return self if type_info is None else replace(self, to_text=type_info.to_text)
+        return self if type_info is None else replace(self, writer_factory=self.writer_factory.for_type(type_info))
 
     def open(self, subtask: SubtaskInfo) -> SinkWriter:
         """Open a writer for one task.
@@ -69,17 +74,16 @@ class RowFileSink(Sink):
         return _FileWriter(self)
 
 
-class _RowFormatBuilder:
-    """The settings that the builders of both file sinks share.
+class _Builder:
+    """The settings that all builders of file sinks share.
 
     :param base_path: the folder for all files
-    :param encoder: the encoder of the lines
+    :param writer_factory: the factory that knows the format of the files
     """
 
-    def __init__(self, base_path: str, encoder: Encoder) -> None:
+    def __init__(self, base_path: str, writer_factory: BulkWriterFactory) -> None:
         folder = Path(checks.absolute_path("base_path", base_path))
-        checks.instance("encoder", encoder, Encoder, "use Encoder.simple_string_encoder()")
-        self._settings: dict[str, Any] = {"base_path": folder, "encoder": encoder}
+        self._settings: dict[str, Any] = {"base_path": folder, "writer_factory": writer_factory}
 
     def with_bucket_assigner(self, bucket_assigner: BucketAssigner) -> Self:
         """Set the assigner of elements to folders.
@@ -122,18 +126,46 @@ class _RowFormatBuilder:
         return self
 
 
-class FileSink(RowFileSink):
-    """A sink that writes files. Use :meth:`for_row_format` to make one."""
+class _CompactingBuilder(_Builder):
+    """The settings of builders of a :class:`FileSink`."""
 
-    class RowFormatBuilder(_RowFormatBuilder):
-        """A builder of file sinks."""
+    def enable_compact(self, strategy: FileCompactStrategy, compactor: FileCompactor) -> Self:
+        """Compact small files before they become visible.
 
-        def build(self) -> FileSink:
-            """Make the sink.
+        :param strategy: the strategy that says when, from ``FileCompactStrategy.builder()``
+        :param compactor: the compactor that says how, such as ``FileCompactor.concat_file_compactor()``
+        :returns: this object
+        :raises ValueError: if files of this format cannot be compacted in this way
+        """
+        checks.instance("strategy", strategy, FileCompactStrategy, "use FileCompactStrategy.builder()")
+        checks.instance("compactor", compactor, FileCompactor, "use FileCompactor.concat_file_compactor() or another")
+        self._settings["compaction"] = Compaction(strategy, compactor.for_format(self._settings["writer_factory"]))
+        return self
 
-            :returns: the sink
-            """
-            return FileSink(**self._settings)
+    def disable_compact(self) -> Self:
+        """Show files as they were written. This is the default. Files that wait for their compaction are shown at the next start.
+
+        :returns: this object
+        """
+        self._settings["compaction"] = None
+        return self
+
+    def build(self) -> FileSink:
+        """Make the sink.
+
+        :returns: the sink
+        """
+        return FileSink(**self._settings)
+
+
+class FileSink(FilesSink):
+    """A sink that writes files. Use :meth:`for_row_format` or :meth:`for_bulk_format` to make one."""
+
+    class RowFormatBuilder(_CompactingBuilder):
+        """A builder of sinks that write each element as a line."""
+
+    class BulkFormatBuilder(_CompactingBuilder):
+        """A builder of sinks whose files have another format, such as Parquet."""
 
     @staticmethod
     def for_row_format(base_path: str, encoder: Encoder) -> FileSink.RowFormatBuilder:
@@ -143,10 +175,29 @@ class FileSink(RowFileSink):
         :param encoder: the encoder of the lines, from ``Encoder.simple_string_encoder()``
         :returns: the builder
         """
-        return FileSink.RowFormatBuilder(base_path, encoder)
+        return FileSink.RowFormatBuilder(base_path, _write_lines(encoder))
+
+    @staticmethod
+    def for_bulk_format(base_path: str, writer_factory: BulkWriterFactory) -> FileSink.BulkFormatBuilder:
+        """Return a builder for a sink whose files have a format of their own.
+
+        Such files are closed at checkpoints only, unless another rolling policy is set.
+
+        :param base_path: absolute path of the folder for all files
+        :param writer_factory: the format, such as ``ParquetBulkWriters.for_row_type(...)``
+        :returns: the builder
+        """
+        checks.instance("writer_factory", writer_factory, BulkWriterFactory, "use ParquetBulkWriters.for_row_type(...) or another")
+        return FileSink.BulkFormatBuilder(base_path, writer_factory).with_rolling_policy(
+            RollingPolicy.on_checkpoint_rolling_policy()
+        )
 
 
-class StreamingFileSink(RowFileSink):
+def _write_lines(encoder: Encoder) -> BulkWriterFactory:
+    return LineWriterFactory(checks.instance("encoder", encoder, Encoder, "use Encoder.simple_string_encoder()"))
+
+
+class StreamingFileSink(FilesSink):
     """A sink that writes files, for ``add_sink``. Use :meth:`for_row_format` to make one.
 
     >>> import tempfile
@@ -162,7 +213,7 @@ class StreamingFileSink(RowFileSink):
     ['apples', 'pears']
     """
 
-    class DefaultRowFormatBuilder(_RowFormatBuilder):
+    class DefaultRowFormatBuilder(_Builder):
         """A builder of file sinks."""
 
         def build(self) -> StreamingFileSink:
@@ -180,7 +231,7 @@ class StreamingFileSink(RowFileSink):
         :param encoder: the encoder of the lines, from ``Encoder.simple_string_encoder()``
         :returns: the builder
         """
-        return StreamingFileSink.DefaultRowFormatBuilder(base_path, encoder)
+        return StreamingFileSink.DefaultRowFormatBuilder(base_path, _write_lines(encoder))
 
 
 @dataclass
@@ -188,42 +239,42 @@ class _Part:
     hidden: Path
     final: Path
     file: BinaryIO
+    writer: BulkWriter
     begun: int
     last: int
-    size: int = 0
 
 
 class _FileWriter(SinkWriter):
-    def __init__(self, sink: RowFileSink) -> None:
+    def __init__(self, sink: FilesSink) -> None:
         self._sink = sink
         self._id = uuid4()
         self._number = 0
         self._watermark = MIN_TIMESTAMP
         self._open: dict[str, _Part] = {}
-        self._closed: list[_Part] = []
+        self._closed: list[FinishedFile] = []
+        self._waiting = WaitingFiles(sink.compaction)
 
     def write(self, batch: Batch) -> None:
         now, assign = self._sink.clock.now(), self._sink.bucket_assigner.get_bucket_id
-        to_text, encode = self._sink.to_text, self._sink.encoder.encode
-        lines: dict[str, list[bytes]] = {}
+        elements: dict[str, list[Any]] = {}
         for value, timestamp in zip(batch.values, batch.timestamps, strict=True):
             bucket = assign(value, BucketContext(timestamp, now, self._watermark))
-            lines.setdefault(bucket, []).append(encode(to_text(value)))
-        for bucket, each in lines.items():
+            elements.setdefault(bucket, []).append(value)
+        for bucket, each in elements.items():
             self._append(bucket, each, now)
 
-    def _append(self, bucket: str, lines: list[bytes], now: int) -> None:
-        for line in lines:
+    def _append(self, bucket: str, elements: list[Any], now: int) -> None:
+        is_over = self._sink.rolling_policy.is_over
+        for element in elements:
             part = self._open.pop(bucket, None)
-            if part is not None and self._sink.rolling_policy.is_over(part.size, part.begun, part.last, now):
+            if part is not None and is_over(part.file.tell(), part.begun, part.last, now):
                 self._finish(part)
                 part = None
             if part is None:
                 part = self._begin(bucket, now)
             # The dict is in LRU order: the part that was written last comes last.
             self._open[bucket] = part
-            part.file.write(line)
-            part.size += len(line)
+            part.writer.add_element(element)
             part.last = now
         while len(self._open) > _MOST_OPEN:
             self._finish(self._open.pop(next(iter(self._open))))
@@ -238,47 +289,40 @@ class _FileWriter(SinkWriter):
         name = f"{config.part_prefix}-{self._id}-{self._number}{config.part_suffix}"
         self._number += 1
         hidden = folder / f".{name}.inprogress"
-        return _Part(hidden, folder / name, hidden.open("xb"), begun=now, last=now)
+        file = hidden.open("xb")
+        return _Part(hidden, folder / name, file, self._sink.writer_factory.create(file), begun=now, last=now)
 
     def _finish(self, part: _Part) -> None:
+        part.writer.finish()
         part.file.flush()
         os.fsync(part.file.fileno())
+        self._closed.append(FinishedFile(str(part.hidden), str(part.final), part.file.tell()))
         part.file.close()
-        self._closed.append(part)
 
     def watermark(self, timestamp: int) -> None:
         self._watermark = timestamp
+
+    def end(self) -> None:
+        self._waiting.end()
 
     def prepare(self) -> Any | None:
         for part in self._open.values():
             self._finish(part)
         self._open.clear()
-        prepared = [(str(part.hidden), str(part.final)) for part in self._closed]
-        self._closed.clear()
+        prepared, self._closed = self._closed, []
         return prepared or None
 
     def commit(self, prepared: Any) -> None:
-        for hidden, final in prepared:
-            _rename(Path(hidden), Path(final))
+        self._waiting.add(prepared)
+
+    def finish_commit(self) -> Any | None:
+        return self._waiting.show()
 
     def close(self) -> None:
         for part in self._open.values():
             part.file.close()
-        for part in (*self._open.values(), *self._closed):
             part.hidden.unlink(missing_ok=True)
+        for file in self._closed:
+            Path(file.hidden).unlink(missing_ok=True)
         self._open.clear()
         self._closed.clear()
-
-
-def _rename(hidden: Path, final: Path) -> None:
-    if not hidden.exists() and not final.exists():
-        # Readers can move files away, and then no trace of the rename is left.
-        _log.warning("%s is not there: it was taken away after it had been shown, or %s was removed before", final, hidden)
-        return
-    folder = os.open(final.parent, os.O_RDONLY)
-    try:
-        if hidden.exists():
-            hidden.replace(final)
-        os.fsync(folder)
-    finally:
-        os.close(folder)

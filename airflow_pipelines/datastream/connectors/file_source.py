@@ -16,7 +16,7 @@ from airflow_pipelines.datastream.common.no_effect import no_effect
 from airflow_pipelines.datastream.common.time import Duration
 from airflow_pipelines.datastream.common.type_information import TypeInformation
 from airflow_pipelines.datastream.connectors.base import Source
-from airflow_pipelines.datastream.connectors.file_formats import StreamFormat
+from airflow_pipelines.datastream.connectors.file_formats import BulkFormat, FileFormat, StreamFormat
 from airflow_pipelines.datastream.connectors.file_systems import access, file_system, open_file
 from airflow_pipelines.streams.sources import Polled, SourceReader
 
@@ -88,7 +88,7 @@ class FileSplitAssignerProvider:
 
 @dataclass(frozen=True)
 class FileSource(Source):
-    """A source that reads files. Use :meth:`for_record_stream_format` to make one.
+    """A source that reads files. Use :meth:`for_record_stream_format` or :meth:`for_bulk_file_format` to make one.
 
     A path is a file or a folder, whose files are read recursively; names that begin with ``.`` or ``_`` are skipped. It can be a
     URL of a file system that ``fsspec`` knows. A file that appears while a folder is watched is read once, so it has to be complete
@@ -99,7 +99,7 @@ class FileSource(Source):
     :param discovery_interval: seconds between two polls for new files; None to read the files that are there and end
     """
 
-    stream_format: StreamFormat
+    stream_format: FileFormat
     paths: tuple[str, ...]
     discovery_interval: float | None = None
     gives_timestamps = False
@@ -112,7 +112,19 @@ class FileSource(Source):
         :param paths: files and folders, at least one
         :returns: the builder
         """
+        checks.instance("stream_format", stream_format, StreamFormat, "use StreamFormat.text_line_format()")
         return FileSourceBuilder(stream_format, paths)
+
+    @staticmethod
+    def for_bulk_file_format(bulk_format: BulkFormat, *paths: str) -> FileSourceBuilder:
+        """Return a builder for a source of files that are read as a whole.
+
+        :param bulk_format: the format of the files
+        :param paths: files and folders, at least one
+        :returns: the builder
+        """
+        checks.instance("bulk_format", bulk_format, BulkFormat, "use ParquetColumnarRowInputFormat(...) or another")
+        return FileSourceBuilder(bulk_format, paths)
 
     @property
     def is_bounded(self) -> bool:
@@ -174,8 +186,8 @@ class FileSourceBuilder:
     ['sales of monday', 'sales of tuesday']
     """
 
-    def __init__(self, stream_format: StreamFormat, paths: Sequence[str]) -> None:
-        self._format = checks.instance("stream_format", stream_format, StreamFormat, "use StreamFormat.text_line_format()")
+    def __init__(self, stream_format: FileFormat, paths: Sequence[str]) -> None:
+        self._format = checks.instance("stream_format", stream_format, FileFormat, "use StreamFormat.text_line_format()")
         if not paths:
             raise ValueError("A file source needs at least one path: FileSource.for_record_stream_format(format, '/data/in')")
         # A relative path is relative to the folder of the program, although functions can run in another one.
@@ -232,8 +244,9 @@ def _part(path: str, parts: int) -> int:
     return zlib.crc32(path.encode()) % parts
 
 
-def _add_to_checksum(checksum: int, records: Sequence[str]) -> int:
-    return zlib.crc32("".join(f"{record}\n" for record in records).encode(errors="surrogatepass"), checksum)
+def _add_to_checksum(checksum: int, records: Sequence[Any]) -> int:
+    text = "".join([f"{record}\n" if record.__class__ is str else f"{record!r}\n" for record in records])
+    return zlib.crc32(text.encode(errors="surrogatepass"), checksum)
 
 
 def _files(paths: Sequence[str]) -> list[str]:

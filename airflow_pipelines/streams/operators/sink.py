@@ -52,8 +52,9 @@ class SinkOperator(Operator):
         try:
             self._writer = self._sink.open(self.context.subtask)
             self._is_open = True
-            for prepared in state or ():
-                self._writer.commit(prepared)
+            if state:
+                self._prepared = list(state)
+                self._commit()
         except Exception as error:
             note_operator(error, self.name, "opening the sink")
             raise
@@ -88,12 +89,20 @@ class SinkOperator(Operator):
     def notify_checkpoint_complete(self) -> None:
         """Commit the prepared output."""
         try:
-            for prepared in self._prepared:
-                self._writer.commit(prepared)
+            self._commit()
         except Exception as error:
             note_operator(error, self.name, "committing what was written")
             raise
-        self._prepared.clear()
+
+    def _commit(self) -> None:
+        for prepared in self._prepared:
+            self._writer.commit(prepared)
+        later = self._writer.finish_commit()
+        self._prepared = [] if later is None else [later]
+
+    def end_of_input(self) -> None:
+        """Tell the sink that no elements follow."""
+        self._writer.end()
 
     def close(self) -> None:
         """Close the sink if it was opened."""

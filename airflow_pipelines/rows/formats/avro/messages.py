@@ -32,7 +32,7 @@ from airflow_pipelines.rows.formats.rows import RowReader
 from airflow_pipelines.rows.schema import RelationSchema
 
 
-class AvroSchema:
+class AvroMessageParser:
     """A parser of the messages of one schema."""
 
     def __init__(self, definition: Schema, table: RelationSchema, options: AvroOptions, name: str) -> None:
@@ -98,7 +98,7 @@ def avro_messages(schema: RelationSchema, options: AvroOptions, now: Now) -> Reg
     def make(number: int, registered: RegisteredSchema) -> MessageSchema:
         definition = definition_of(registered, registry, f"schema {number}")
         try:
-            return AvroSchema(definition, schema, options, f"schema {number}")
+            return AvroMessageParser(definition, schema, options, f"schema {number}")
         except RecordProblem as problem:
             raise RecordProblem(f"schema {number} cannot be read: {problem}") from problem
 
@@ -119,7 +119,7 @@ def _make_only_parser(table: RelationSchema, options: AvroOptions) -> MessageSch
             raise FormatFailure("format 'avro' has neither 'registry_urls' nor 'schema'")
         return None
     try:
-        return AvroSchema(json.loads(options.definition), table, options, "the schema")
+        return AvroMessageParser(json.loads(options.definition), table, options, "the schema")
     except RecordProblem as problem:
         raise FormatFailure(f"option 'schema' of format 'avro': {problem}") from problem
 

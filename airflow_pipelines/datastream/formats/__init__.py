@@ -1,0 +1,1 @@
+"""Formats of files of stream programs: CSV, Parquet, ORC and Avro."""

@@ -1,0 +1,1 @@
+"""Tests of the formats of files of stream programs."""
