@@ -80,25 +80,26 @@ def run(
     except (StreamFilesError, OSError, UnicodeDecodeError) as error:
         _fail(str(error))
     with PipelineClient(url, home=home) as client:
+        where = f" --url {url}" if url else f" --home {home}" if home else ""
         try:
-            _run(client, wanted, options, console)
+            _run(client, wanted, options, console, where)
         except ChangeDeclined as declined:
             _fail(str(declined), DECLINED)
         except PipelinesError as error:
             _fail(str(error))
         except KeyboardInterrupt:
-            console.print(_describe_left_running(wanted.name, url, home), markup=False)
+            console.print(f"Pipeline {wanted.name!r} goes on running. {_describe_commands(wanted.name, where)}", markup=False)
             raise SystemExit(INTERRUPTED) from None
 
 
-def _run(client: PipelineClient, wanted: Wanted, options: RunOptions, console: Console) -> None:
+def _run(client: PipelineClient, wanted: Wanted, options: RunOptions, console: Console, where: str) -> None:
     person, screen = TerminalPerson(console, approves_all=options.approves_all), TerminalScreen(console)
     deploying = Deploying(client, wanted, person)
     prepared = deploying.prepare()
     pipeline, log = prepared.pipeline, LogFollower(prepared.pipeline)
     deploying.bring_up(prepared)
     if not options.waits:
-        person.tell(f"Pipeline {wanted.name!r} is running")
+        person.tell(f"Pipeline {wanted.name!r} is running. {_describe_commands(wanted.name, where)}")
         return
     following = Following(pipeline, log, screen)
     with screen.showing():
@@ -131,9 +132,17 @@ def _name_of(program: Path) -> str:
     return program.resolve().stem
 
 
-def _describe_left_running(name: str, url: str | None, home: Path | None) -> str:
-    where = f" --url {url}" if url else f" --home {home}" if home else ""
-    return f"Pipeline {name!r} goes on running. To stop it: airflow-pipelines pipelines stop {name}{where}"
+def _describe_commands(name: str, where: str) -> str:
+    """Return what can be done with a pipeline that is left running.
+
+    :param name: the pipeline
+    :param where: the options of commands that say where it is, with a space before
+    """
+    pipelines = "airflow-pipelines pipelines"
+    return (
+        f"Its log and its progress: the same command again. Its state: {pipelines} stats {name}{where}. To stop it with a"
+        f" checkpoint, from which its next run goes on: {pipelines} stop {name}{where}"
+    )
 
 
 def _fail(message: str, code: int = FAILED) -> NoReturn:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -19,6 +20,16 @@ from airflow_pipelines.sdk.runtime_config import RuntimeConfig
 from airflow_pipelines.sdk.wire import path_of
 
 _PROGRAM = ("stream_files", "stream_arguments", "program_code")
+_PHASES: Mapping[PipelineStatus, str] = {
+    PipelineStatus.PROVISIONING: "a host for it comes up",
+    PipelineStatus.INITIALIZING: "its program and its state are opened",
+    PipelineStatus.SYNCHRONIZING: "its checkpoint is fetched from the object store",
+    PipelineStatus.BOOTSTRAPPING: "what is new in its program is evaluated",
+    PipelineStatus.REPLAYING: "its journal is replayed",
+    PipelineStatus.SUSPENDED: "its checkpoint is written",
+    PipelineStatus.STOPPING: "its host ends",
+}
+"""The phases in which a pipeline comes up or goes down, by its status."""
 
 
 class Person(Protocol):
@@ -28,6 +39,14 @@ class Person(Protocol):
         """Report progress.
 
         :param text: a sentence
+        """
+
+    def wait(self, text: str, describe: Callable[[], str]) -> AbstractContextManager[None]:
+        """Report the begin of something that takes long, and from time to time that it goes on while the context lasts.
+
+        :param text: a sentence
+        :param describe: the function that says what happens at the moment, in a few words; empty for nothing in particular
+        :returns: the context
         """
 
     def approves(self, change: str, question: str) -> bool:
@@ -115,8 +134,8 @@ class Deploying:
             # The program may be valid and the compiler unavailable; setting the program again compiles it again.
             self._modify({"stream_files": dict(self.wanted.stream_files)})
             self.person.tell(f"The program of pipeline {self.wanted.name!r} is compiled again")
-        self.person.tell(f"Starting pipeline {self.wanted.name!r}")
-        pipeline.start(bootstrap_policy=BootstrapPolicy.AWAIT_APPROVAL, timeout_s=self.timeout_s)
+        with self._wait("Starting"):
+            pipeline.start(bootstrap_policy=BootstrapPolicy.AWAIT_APPROVAL, timeout_s=self.timeout_s)
         change = pipeline.pending_change()
         if change is None:
             return
@@ -128,15 +147,29 @@ class Deploying:
     def _create(self) -> Pipeline:
         wanted = self.wanted
         config = RuntimeConfig.from_dict(wanted.runtime_config) if wanted.runtime_config else RuntimeConfig.default()
-        self.person.tell(f"Creating pipeline {wanted.name!r}")
-        return PipelineBuilder(
+        builder = PipelineBuilder(
             self.client,
             wanted.name,
             wanted.sql or "",
             runtime_config=config,
             stream_program=wanted.stream_files,
             stream_arguments=wanted.stream_arguments,
-        ).create(timeout_s=self.timeout_s)
+        )
+        with self._wait("Creating"):
+            return builder.create(timeout_s=self.timeout_s)
+
+    def _wait(self, verb: str, ending: str = "") -> AbstractContextManager[None]:
+        return self.person.wait(f"{verb} pipeline {self.wanted.name!r}{ending}", self._describe_phase)
+
+    def _describe_phase(self) -> str:
+        """Return what happens to the pipeline at the moment."""
+        try:
+            descriptor = self.client.get(path_of("pipelines", self.wanted.name), params={"selector": "status"})
+        except PipelinesError:
+            return ""  # whoever waits hears of it
+        if ProgramStatus.from_value(descriptor["program_status"]) != ProgramStatus.Success:
+            return "its program is compiled"
+        return _PHASES.get(PipelineStatus.from_str(descriptor["deployment_status"]), "")
 
     def _agree_while_up(self, pipeline: Pipeline, changes: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Show the changes while the pipeline keeps running, and stop it once they are approved.
@@ -157,8 +190,8 @@ class Deploying:
                 )
         if not self.person.approves(shown, f"Stop pipeline {self.wanted.name!r} with a checkpoint, and go on with this?"):
             raise ChangeDeclined(f"the change was not approved: pipeline {self.wanted.name!r} goes on as it is")
-        self.person.tell(f"Stopping pipeline {self.wanted.name!r} with a checkpoint")
-        pipeline.stop(force=False, timeout_s=self.timeout_s)
+        with self._wait("Stopping", " with a checkpoint"):
+            pipeline.stop(force=False, timeout_s=self.timeout_s)
         return None if plan is None else plan.programs
 
     def _attach(self, pipeline: Pipeline) -> None:
@@ -186,7 +219,8 @@ class Deploying:
 
     def _approve(self, pipeline: Pipeline, change: PendingChange) -> None:
         pipeline.approve(expected_programs=change.programs)
-        pipeline.wait_for_status(PipelineStatus.RUNNING, self.timeout_s)
+        with self._wait("Going on with the change of"):
+            pipeline.wait_for_status(PipelineStatus.RUNNING, self.timeout_s)
 
     def _modify(self, fields: Mapping[str, Any]) -> None:
         try:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Final
 
 import typer
@@ -17,6 +19,9 @@ from airflow_pipelines.contract.stats import PipelineStatistics
 from airflow_pipelines.running.log_line import LogLine, LogSource
 from airflow_pipelines.running.statistics_text import StatisticsText
 
+FIRST_NEWS_S = 10.0
+"""The number of seconds after which a wait that goes on is reported in a file or pipe; each further time is twice as long."""
+_LOOK_S = 2.0
 _STYLES: Final = {"+": "green", "-": "red", "~": "yellow", "@": "cyan"}
 
 
@@ -34,6 +39,33 @@ class TerminalPerson:
     def tell(self, text: str) -> None:
         """See :class:`~airflow_pipelines.running.deploying.Person`."""
         self._console.print(Text(text), soft_wrap=True)
+
+    @contextmanager
+    def wait(self, text: str, describe: Callable[[], str]) -> Iterator[None]:
+        """See :class:`~airflow_pipelines.running.deploying.Person`."""
+        self.tell(text)
+        ended = threading.Event()
+        show = self._show_below if self._console.is_terminal else partial(self._show_lines, text)
+        thread = threading.Thread(target=show, args=(describe, ended), name="wait", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+    def _show_below(self, describe: Callable[[], str], ended: threading.Event) -> None:
+        began = time.monotonic()
+        with self._console.status("") as status:
+            while not ended.wait(_LOOK_S):
+                status.update(Text(_news(f"{time.monotonic() - began:.0f} s", describe)))
+
+    def _show_lines(self, text: str, describe: Callable[[], str], ended: threading.Event) -> None:
+        seconds = FIRST_NEWS_S
+        passed = 0.0
+        while not ended.wait(seconds - passed):
+            self.tell(f"{text}: {_news(f'{seconds:.0f} s so far', describe)}")
+            seconds, passed = 2 * seconds, seconds
 
     def approves(self, change: str, question: str) -> bool:
         """See :class:`~airflow_pipelines.running.deploying.Person`."""
@@ -86,6 +118,11 @@ class TerminalScreen:
         if self._live is not None:
             line = Text(self._text.line(statistics, time.monotonic()), "bold", no_wrap=True, overflow="ellipsis")
             self._live.update(line, refresh=True)
+
+
+def _news(seconds: str, describe: Callable[[], str]) -> str:
+    phase = describe()
+    return f"{seconds}, {phase}" if phase else seconds
 
 
 def _style(line: str) -> str:

@@ -52,7 +52,10 @@ def test_it_is_left_up_when_that_is_wanted(service: ServiceDouble, program: Path
     service.complete = True
     assert run(program, "--keep-running").exit_code == 0
     assert "stop" not in service.verbs
-    assert run(program, "--no-wait").exit_code == 0
+    done = run(program, "--no-wait", "--home", program.parent)
+    assert done.exit_code == 0
+    for verb in ("stats", "stop"):
+        assert f"airflow-pipelines pipelines {verb} p --home {program.parent}" in done.output.replace("\n", " ")
     assert "stop" not in service.verbs
 
 

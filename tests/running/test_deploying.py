@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 import pytest
 
 from airflow_pipelines.running.deploying import ChangeDeclined, Deploying
@@ -17,9 +20,16 @@ class Somebody:
         self.answers = list(answers)
         self.asked: list[str] = []
         self.told: list[str] = []
+        self.phases: list[str] = []
 
     def tell(self, text: str) -> None:
         self.told.append(text)
+
+    @contextmanager
+    def wait(self, text: str, describe: Callable[[], str]) -> Iterator[None]:
+        self.told.append(text)
+        self.phases.append(describe())
+        yield
 
     def approves(self, change: str, question: str) -> bool:
         self.asked.append(f"{change}\n{question}")

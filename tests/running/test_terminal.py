@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import io
 import sys
+import threading
+import time
 
 import pytest
 import typer
 from rich.console import Console
 
 from airflow_pipelines.contract.stats import PipelineStatistics
+from airflow_pipelines.running import terminal
 from airflow_pipelines.running.terminal import TerminalPerson, TerminalScreen
 
 STATISTICS = PipelineStatistics.from_dict({"global_metrics": {"total_processed_records": 1234}})
@@ -66,3 +69,32 @@ def test_where_nobody_is_nothing_is_approved_unless_that_was_said() -> None:
     assert "give --approve" in out.getvalue()
     assert TerminalPerson(shown, approves_all=True).approves("+ " + "v" * 200, "Go on?") is True
     assert "+ " + "v" * 200 + "\n" in out.getvalue(), "no line is broken"
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_wait_that_goes_on_is_reported(monkeypatch: pytest.MonkeyPatch, is_terminal: bool) -> None:
+    monkeypatch.setattr(terminal, "FIRST_NEWS_S", 0.02)
+    monkeypatch.setattr(terminal, "_LOOK_S", 0.02)
+    shown, out = console(is_terminal)
+    looked = threading.Event()
+
+    def describe() -> str:
+        looked.set()
+        return "a host for it comes up"
+
+    with TerminalPerson(shown, approves_all=False).wait("Starting 'p'", describe):
+        assert looked.wait(10)
+        time.sleep(0.2)
+    shown_at_end = out.getvalue()
+    time.sleep(0.1)
+    assert out.getvalue() == shown_at_end, "the report ends with the wait"
+    text = out.getvalue()
+    assert text.startswith("Starting 'p'\n")
+    assert ("0 s, a host for it comes up" if is_terminal else "Starting 'p': 0 s so far, a host for it comes up\n") in text
+
+
+def test_a_short_wait_is_one_line() -> None:
+    shown, out = console(is_terminal=False)
+    with TerminalPerson(shown, approves_all=False).wait("Starting 'p'", lambda: "no"):
+        pass
+    assert out.getvalue() == "Starting 'p'\n"
