@@ -15,6 +15,7 @@ from airflow_pipelines.datastream.python_dependencies import PythonDependencies,
 from airflow_pipelines.datastream.slot_sharing_group import SlotSharingGroup
 from airflow_pipelines.datastream.state_backend import StateBackend
 from airflow_pipelines.datastream.time_characteristic import TimeCharacteristic
+from airflow_pipelines.streams.python_environment.needs import CachedFile
 
 _NO_JVM_CLASSES = "classes of the JVM are not loaded"
 _NO_KRYO = "values are Python objects, which the JVM does not serialize"
@@ -267,6 +268,22 @@ class EnvironmentSettings:
         """
         archive = existing("archive_path", checks.text("archive_path", archive_path))
         self._dependencies.archives.append((archive, archive.name if target_dir is None else checks.text("target_dir", target_dir)))
+
+    def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
+        """Register a file or folder that functions find by a name, wherever they run.
+
+        They ask for it with ``runtime_context.get_distributed_cache().get_file(name)``.
+
+        :param file_path: the file or folder
+        :param name: the name
+        :param executable: True if functions execute it
+        :raises FileNotFoundError: if it does not exist
+        """
+        path = existing("file_path", checks.text("file_path", file_path))
+        file = CachedFile(path, checks.text("name", name), checks.boolean("executable", executable))
+        if any(known.name == name for known in self._dependencies.cached_files):
+            raise ValueError(f"A file is registered with the name {name!r} already: give each a name of its own")
+        self._dependencies.cached_files.append(file)
 
     def set_python_executable(self, python_exec: str) -> None:
         """Set the interpreter for functions.

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from airflow_pipelines.streams.python_environment.environment import PythonEnvironment, make_environment
-from airflow_pipelines.streams.python_environment.needs import Archive, PythonNeeds, Requirements
+from airflow_pipelines.streams.python_environment.needs import Archive, CachedFile, PythonNeeds, Requirements
 
 _log = logging.getLogger("airflow_pipelines.datastream")
 
@@ -27,12 +27,14 @@ class PythonDependencies:
     :param requirements: the file of required packages, and optionally a folder with the packages
     :param archives: archives to unpack for its functions, each with the name of its folder
     :param executable: the interpreter for its functions
+    :param cached_files: files that its functions find by names
     """
 
     files: list[Path] = field(default_factory=list)
     requirements: tuple[Path, Path | None] | None = None
     archives: list[tuple[Path, str]] = field(default_factory=list)
     executable: str | None = None
+    cached_files: list[CachedFile] = field(default_factory=list)
 
     def needs(self) -> PythonNeeds:
         """Return the description of a Python environment for the program.
@@ -44,14 +46,15 @@ class PythonDependencies:
             archives=tuple(Archive(path, target) for path, target in self.archives),
             files=tuple(self.files),
             executable=self.executable,
+            cached_files=tuple(self.cached_files),
         )
 
     @contextlib.contextmanager
     def in_this_process(self, cache: Path | None = None) -> Iterator[None]:
         """Provide the dependencies to this process, as far as a running process can take them.
 
-        Modules and packages stay importable. If there are archives, the working folder is one with the unpacked archives while the
-        context lasts.
+        Modules and packages stay importable. If there are archives or registered files, the working folder is one with them while
+        the context lasts.
 
         :param cache: folder for environments; None for one in the user's cache folder
         :raises PythonEnvironmentError: if packages cannot be installed, or an archive cannot be unpacked
@@ -59,9 +62,10 @@ class PythonDependencies:
         needs = self.needs()
         paths = [file.parent if file.suffix == ".py" else file for file in needs.files]
         environment = None
-        if needs.requirements is not None or needs.archives:
+        if needs.requirements is not None or needs.has_contents:
             # Files are imported from their original place, so that a debugger finds them.
-            environment = make_environment(PythonNeeds(needs.requirements, needs.archives), cache or _find_user_cache())
+            without_files = PythonNeeds(needs.requirements, needs.archives, cached_files=needs.cached_files)
+            environment = make_environment(without_files, cache or _find_user_cache())
             paths += environment.packages()
         # The first entry wins: files of the program take precedence over packages.
         sys.path[:0] = [str(path) for path in dict.fromkeys(paths) if str(path) not in sys.path]

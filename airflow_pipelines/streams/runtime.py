@@ -2,11 +2,56 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from airflow_pipelines.streams.clock import StepClock
+from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.metrics import MetricGroup
+from airflow_pipelines.streams.python_environment.needs import CACHED_FILES
 from airflow_pipelines.streams.sinks import SubtaskInfo
 from airflow_pipelines.streams.state.access import KeyedStates
 from airflow_pipelines.streams.state.store import KeyedStore
+
+
+class DistributedCache:
+    """The files that a program has registered with ``env.register_cached_file``.
+
+    :param folder: the folder that has them
+
+    >>> import pathlib, tempfile
+    >>> from airflow_pipelines.datastream import StreamExecutionEnvironment
+    >>> from airflow_pipelines.datastream.functions import MapFunction
+    >>> class InEuros(MapFunction):
+    ...     def open(self, runtime_context):
+    ...         self.rate = float(pathlib.Path(runtime_context.get_distributed_cache().get_file("rate")).read_text())
+    ...     def map(self, value):
+    ...         return value * self.rate
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     size = pathlib.Path(folder, "dollars.txt").write_text("0.5")
+    ...     env.register_cached_file(f"{folder}/dollars.txt", "rate")
+    ...     list(env.from_collection([3, 4]).map(InEuros()).execute_and_collect())
+    [1.5, 2.0]
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def get_file(self, name: str) -> str:
+        """Return the path of a file.
+
+        :param name: the name with which it was registered
+        :returns: the path of the file or folder, which functions must not change
+        :raises StreamProgramError: if no file was registered with this name
+        """
+        path = self._folder / name
+        if not name or not path.exists():
+            known = sorted(each.name for each in self._folder.iterdir()) if self._folder.is_dir() else []
+            raise StreamProgramError(
+                f"No file was registered with the name {name!r}; there are {known}. Register it with"
+                f" env.register_cached_file(path, {name!r}), and ask for it in open(), before the working folder is changed."
+            )
+        return str(path)
 
 
 class RuntimeContext(KeyedStates):
@@ -80,3 +125,10 @@ class RuntimeContext(KeyedStates):
         return self._subtask.metrics
 
     get_metric_group = get_metrics_group
+
+    def get_distributed_cache(self) -> DistributedCache:
+        """Return the files that the program has registered.
+
+        :returns: the files by their names
+        """
+        return DistributedCache(Path.cwd() / CACHED_FILES)

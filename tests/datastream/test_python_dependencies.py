@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
@@ -12,7 +13,8 @@ import pytest
 from airflow_pipelines.datastream import StreamExecutionEnvironment
 from airflow_pipelines.datastream.functions import MapFunction
 from airflow_pipelines.datastream.python_dependencies import PythonDependencies
-from airflow_pipelines.streams.python_environment.needs import PythonEnvironmentError
+from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.streams.python_environment.needs import PythonEnvironmentError, PythonNeeds
 from tests.streams.python_environment.packages import wheel
 
 
@@ -101,6 +103,52 @@ def test_functions_find_archives_in_their_working_folder_however_the_program_is_
     weighted.print()
     environment.execute_async().get_job_execution_result().result(30)
     assert capsys.readouterr().out == "('line', 'heavy')\n" * 2
+
+
+class _Rates(MapFunction):
+    def open(self, runtime_context):
+        cache = runtime_context.get_distributed_cache()
+        self.rate = Path(cache.get_file("rate")).read_text()
+        self.tables = sorted(path.name for path in Path(cache.get_file("tables")).iterdir())
+        self.convert = cache.get_file("convert")
+
+    def map(self, value):
+        return value, self.rate, self.tables, subprocess.run([self.convert], check=True, capture_output=True, text=True).stdout
+
+
+@pytest.mark.processes
+def test_functions_find_registered_files_by_their_names(tmp_path: Path) -> None:
+    (tmp_path / "rate-2024.txt").write_text("1.5")
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "a.csv").write_text("x")
+    (tmp_path / "convert.sh").write_text("#!/bin/sh\necho converted\n")
+    environment = _with_model(tmp_path)
+    environment.register_cached_file(str(tmp_path / "rate-2024.txt"), "rate")
+    environment.register_cached_file(str(tmp_path / "tables"), "tables")
+    environment.register_cached_file(str(tmp_path / "convert.sh"), "convert", executable=True)
+    before = Path.cwd()
+    assert list(environment.from_collection([1]).map(_Rates()).execute_and_collect()) == [(1, "1.5", ["a.csv"], "converted\n")]
+    assert Path.cwd() == before
+    (tmp_path / "rate-2024.txt").write_text("1.6")
+    ((_, rate, *_),) = environment.from_collection([1]).map(_Rates()).execute_and_collect()
+    assert rate == "1.6", "another content is another file"
+    needs = environment._dependencies.needs()
+    assert PythonNeeds.from_json(needs.to_json(tmp_path), tmp_path) == needs
+
+
+def test_files_that_cannot_be_registered_or_found_are_named(tmp_path: Path) -> None:
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    with pytest.raises(FileNotFoundError, match="there is no"):
+        environment.register_cached_file(str(tmp_path / "none"), "rate")
+    for name in ("../rate", "."):
+        with pytest.raises(PythonEnvironmentError, match="name it as a single file"):
+            environment.register_cached_file(str(tmp_path), name)
+    (tmp_path / "rate.txt").write_text("1.5")
+    environment.register_cached_file(str(tmp_path / "rate.txt"), "rate")
+    with pytest.raises(ValueError, match="with the name 'rate' already"):
+        environment.register_cached_file(str(tmp_path), "rate")
+    with pytest.raises(StreamProgramError, match=r"No file was registered with the name 'tables'; there are \['rate'\]"):
+        list(environment.from_collection([1]).map(_Rates()).execute_and_collect())
 
 
 def test_what_functions_write_into_their_working_folder_is_kept(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -272,9 +272,11 @@ UNPACKED = """
 import sys
 from pathlib import Path
 from airflow_pipelines.datastream import StreamExecutionEnvironment
+from airflow_pipelines.datastream.functions import MapFunction
 
 env = StreamExecutionEnvironment.get_execution_environment()
 env.add_python_archive(ARCHIVE, "model")
+env.register_cached_file(ARCHIVE, "packed")
 env.set_python_executable(EXECUTABLE)
 words = env.from_collection(["ada"]).uid("words")
 
@@ -284,8 +286,16 @@ def described(word):
     return word, Path("model/weights.txt").read_text(), only_there.WHERE, sys.prefix
 
 
-schema = {"word": "STRING", "weights": "STRING", "package": "STRING", "prefix": "STRING"}
-words.map(described).uid("described").to_relation("described", schema).uid("out")
+class Packed(MapFunction):
+    def open(self, runtime_context):
+        self.size = Path(runtime_context.get_distributed_cache().get_file("packed")).stat().st_size
+
+    def map(self, value):
+        return *value, self.size
+
+
+schema = {"word": "STRING", "weights": "STRING", "package": "STRING", "prefix": "STRING", "size": "BIGINT"}
+words.map(described).uid("described").map(Packed()).uid("packed").to_relation("described", schema).uid("out")
 env.execute()
 """
 
@@ -307,6 +317,7 @@ def test_an_archive_is_unpacked_and_another_interpreter_runs_the_functions(
     (row,) = pipeline.query("select * from described")
     assert (row["word"], row["weights"], row["package"]) == ("ada", "1 2 3", "in the other interpreter")
     assert row["prefix"] != sys.prefix
+    assert row["size"] == archive.stat().st_size
     pipeline.stop(force=False, timeout_s=60)
     pipeline.modify(
         stream_program={"program.py": UNPACKED.replace("EXECUTABLE", "'/no/python'").replace("ARCHIVE", repr(str(archive)))}

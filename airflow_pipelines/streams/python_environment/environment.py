@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import shutil
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -22,7 +23,7 @@ from airflow_pipelines.streams.python_environment.installing import (
     packages_of,
     packages_of_this_process,
 )
-from airflow_pipelines.streams.python_environment.needs import PythonEnvironmentError, PythonNeeds
+from airflow_pipelines.streams.python_environment.needs import CACHED_FILES, CachedFile, PythonEnvironmentError, PythonNeeds
 
 INSTALL_SECONDS = 600.0
 _LAYOUT = "1"
@@ -35,7 +36,7 @@ class PythonEnvironment:
 
     :param executable: the interpreter to start
     :param paths: the first entries of its ``sys.path``
-    :param archives: the folder with the unpacked archives; None without archives
+    :param archives: the folder with the unpacked archives and registered files; None without any
     """
 
     executable: Path
@@ -97,6 +98,7 @@ def _check(needs: PythonNeeds) -> None:
     for what, path in [
         *(("archive", archive.path) for archive in needs.archives),
         *(("Python file", file) for file in needs.files),
+        *(("file", file.path) for file in needs.cached_files),
         *([] if folder is None else [("folder of packages", folder)]),
     ]:
         if not path.exists():
@@ -125,6 +127,9 @@ def _compute_fingerprint(needs: PythonNeeds) -> str:
     for file in needs.files:
         fingerprint.text(f"importable {file.name}")
         fingerprint.path(file)
+    for cached in needs.cached_files:
+        fingerprint.text(f"cached {cached.name} {cached.is_executable}")
+        fingerprint.path(cached.path)
     return fingerprint.digest()
 
 
@@ -135,7 +140,7 @@ def _is_usable(ready: Path, needs: PythonNeeds) -> bool:
 
 def _environment(folder: Path, needs: PythonNeeds) -> PythonEnvironment:
     executable = folder / _VIRTUAL / "bin" / "python" if _needs_virtual(needs) else Path(sys.executable)
-    return PythonEnvironment(executable, _import_paths(folder, needs), folder / _ARCHIVES if needs.archives else None)
+    return PythonEnvironment(executable, _import_paths(folder, needs), folder / _ARCHIVES if needs.has_contents else None)
 
 
 def _needs_virtual(needs: PythonNeeds) -> bool:
@@ -165,6 +170,8 @@ def _make(needs: PythonNeeds, ready: Path, limit_seconds: float) -> None:
     try:
         for archive in needs.archives:
             unpack(archive, folder / _ARCHIVES)
+        for cached in needs.cached_files:
+            _copy_cached(cached, folder / _ARCHIVES / CACHED_FILES / cached.name)
         for number, file in enumerate(needs.files):
             copy_to(file, folder / _FILES / str(number) / file.name)
         if _needs_virtual(needs):
@@ -173,6 +180,12 @@ def _make(needs: PythonNeeds, ready: Path, limit_seconds: float) -> None:
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
+
+
+def _copy_cached(cached: CachedFile, target: Path) -> None:
+    copy_to(cached.path, target)
+    if cached.is_executable and target.is_file():
+        target.chmod(target.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
 
 
 def _make_virtual(needs: PythonNeeds, folder: Path, limit_seconds: float) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 
 from airflow_pipelines.streams.errors import StreamProgramError
 
+CACHED_FILES = "cached-files"
+"""The folder of registered files below the working folder of functions."""
 _NAMES_A_FILE = re.compile(r"\s*(?:(-r|--requirement)|(-c|--constraint))[\s=]*(?P<file>[^\s#].*?)(?:\s+#.*)?$")
 _URL = re.compile(r"[a-z][a-z+]+:", re.IGNORECASE)
 
@@ -66,6 +68,26 @@ class Archive:
 
 
 @dataclass(frozen=True)
+class CachedFile:
+    """A file or folder that functions find by a name.
+
+    :param path: the file or folder
+    :param name: the name
+    :param is_executable: True if functions execute it
+    """
+
+    path: Path
+    name: str
+    is_executable: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.name or self.name in (".", "..") or "/" in self.name or "\0" in self.name:
+            raise PythonEnvironmentError(
+                f"The file {str(self.path)!r} cannot have the name {self.name!r}: name it as a single file, such as 'rates.csv'."
+            )
+
+
+@dataclass(frozen=True)
 class PythonNeeds:
     """The needs of a program for its Python environment.
 
@@ -73,12 +95,14 @@ class PythonNeeds:
     :param archives: the archives to unpack
     :param files: modules, and folders and archives (zip, wheel, egg) of modules and packages, in the order of imports
     :param executable: the interpreter: a path, a command, or a path into an unpacked archive; None for the one that runs this
+    :param cached_files: files that functions find by names
     """
 
     requirements: Requirements | None = None
     archives: tuple[Archive, ...] = ()
     files: tuple[Path, ...] = ()
     executable: str | None = None
+    cached_files: tuple[CachedFile, ...] = ()
 
     def to_json(self, folder: Path) -> dict[str, Any]:
         """Return the needs as an object for JSON.
@@ -104,6 +128,8 @@ class PythonNeeds:
             parts["files"] = [path(file) for file in self.files]
         if self.executable is not None:
             parts["executable"] = self.executable
+        if self.cached_files:
+            parts["cached_files"] = [[path(file.path), file.name, file.is_executable] for file in self.cached_files]
         return parts
 
     @classmethod
@@ -126,6 +152,7 @@ class PythonNeeds:
             archives=tuple(Archive(folder / path, target) for path, target in parts.get("archives", ())),
             files=tuple(folder / path for path in parts.get("files", ())),
             executable=parts.get("executable"),
+            cached_files=tuple(CachedFile(folder / path, *named) for path, *named in parts.get("cached_files", ())),
         )
 
     def __post_init__(self) -> None:
@@ -133,6 +160,17 @@ class PythonNeeds:
         twice = sorted({target for target in targets if targets.count(target) > 1})
         if twice:
             raise PythonEnvironmentError(f"Two archives are unpacked to {twice[0]!r}: give each a target of its own.")
+        names = [file.name for file in self.cached_files]
+        same = sorted({name for name in names if names.count(name) > 1})
+        if same:
+            raise PythonEnvironmentError(f"Two files are registered with the name {same[0]!r}: give each a name of its own.")
+        if self.cached_files and CACHED_FILES in (Path(target).parts[0] for target in targets):
+            raise PythonEnvironmentError(f"An archive cannot be unpacked to {CACHED_FILES!r}: registered files are there.")
+
+    @property
+    def has_contents(self) -> bool:
+        """True if functions find something in their working folder."""
+        return bool(self.archives or self.cached_files)
 
 
 def _expand(file: Path, constraints: list[str], around: tuple[Path, ...]) -> str:
