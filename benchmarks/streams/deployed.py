@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from typing import Any, Final
 from airflow_pipelines.sdk.client import PipelineClient
 from airflow_pipelines.sdk.pipeline_builder import PipelineBuilder
 from airflow_pipelines.sdk.pipelines.pipeline import Pipeline
-from benchmarks.measure import Measurement, percentile, timed
+from benchmarks.measure import Bound, Measurement, percentile, timed
 from benchmarks.streams.workloads import Workload
 
 NAME: Final = "ours_deployed"
@@ -25,6 +26,8 @@ _HERE: Final = Path(__file__).parent
 _PATIENCE_S: Final = 300.0
 _FACTOR: Final = 20
 """Over so many times the elements of a workload, because starting takes long next to them."""
+_ROWS: Final = 1_000_000
+FILES_ROWS_PER_S: Final = 150_000.0
 _ELEMENTS: Final = 200
 _WARM_UP: Final = 20
 _PAUSE_S: Final = 0.1
@@ -42,7 +45,7 @@ def measure(workloads: Sequence[Workload], repeats: int) -> list[Measurement]:
             Measurement(f"streams.{workload.name}.{NAME}.elements_per_s", _rate(client, workload, repeats), "1/s")
             for workload in workloads
         ]
-        return [*found, *_latencies(client)]
+        return [*found, *_relations(client, repeats), *_latencies(client)]
 
 
 @contextmanager
@@ -77,6 +80,49 @@ def _seconds(client: PipelineClient, workload: Workload, elements: int) -> float
         pipeline.start(timeout_s=_PATIENCE_S)
         pipeline.wait_for_completion(timeout_s=_PATIENCE_S)
     pipeline.stop(force=True)
+    return watch.seconds
+
+
+def _relations(client: PipelineClient, repeats: int) -> list[Measurement]:
+    """Return the rates of rows that become rows of a relation: from files of CSV through a state, and from a table."""
+    figures = []
+    with tempfile.TemporaryDirectory(prefix="pipelines-rows-") as folder:
+        for name, target in (("files_to_relation", FILES_ROWS_PER_S), ("relation_to_relation", None)):
+            seconds = []
+            for _ in range(repeats):
+                few, all_ = (_seconds_of_rows(client, name, Path(folder), rows) for rows in (1, _ROWS))
+                seconds.append(all_ - few)
+            rate = _ROWS / statistics.median(seconds)
+            print(f"  {name}, {NAME}: {rate:,.0f} rows/s", flush=True)
+            figures.append(Measurement(f"streams_{name}_rows_per_s", rate, "1/s", target, Bound.AT_LEAST))
+    return figures
+
+
+def _seconds_of_rows(client: PipelineClient, name: str, folder: Path, rows: int) -> float:
+    """Return the seconds from the start of a pipeline until all rows of a file are in its relation."""
+    file = folder / "rows.csv"
+    file.write_text("".join(f"{number % 1000},{number},pears\n" for number in range(rows)))
+    table = ""
+    if name == "relation_to_relation":
+        transport = {"transport": {"name": "file_input", "config": {"path": str(file)}}, "format": {"name": "csv"}}
+        connectors = json.dumps([transport]).replace("'", "''")
+        table = f"""create table given (key bigint, number bigint, fruit varchar)
+            with ('append_only' = 'true', 'connectors' = '{connectors}');"""
+    program = _HERE / "programs" / f"{name}.py"
+    pipeline = PipelineBuilder(
+        client,
+        "rows",
+        sql=f"{table} create materialized view shown as select count(*) as n from counted;",
+        stream_program={program.name: program.read_text()},
+        stream_arguments=[str(folder)],
+    ).create_or_replace()
+    with timed() as watch:
+        pipeline.start(timeout_s=_PATIENCE_S)
+        pipeline.wait_for_completion(timeout_s=_PATIENCE_S)
+    ((shown,),) = [row.values() for row in pipeline.query("select n from shown")]
+    pipeline.stop(force=True)
+    if shown != rows:
+        raise ValueError(f"{name}: {shown} of {rows} rows are in the relation")
     return watch.seconds
 
 

@@ -65,7 +65,7 @@ def _systems(flink: Flink | None, failures: list[str]) -> list[System]:
 def _rates(workloads: Sequence[Workload], systems: Sequence[System], repeats: int, failures: list[str]) -> Rates:
     found: Rates = {}
     for workload in workloads:
-        able = [system for system in systems if (workload.keys and not workload.in_order) or system.name != "quix"]
+        able = [system for system in systems if workload.name in KEYED or system.name != "quix"]
         try:
             _require_the_same(workload, able)
             for system in able:

@@ -43,33 +43,76 @@ def keyed_state(api: Any, numbers: Any, keys: int) -> Any:
 
     Counts do not depend on the order in which several tasks read the numbers.
     """
-
-    class Count(api.KeyedProcessFunction):  # type: ignore[misc, name-defined]
-        def open(self, runtime_context: Any) -> None:
-            self.count = runtime_context.get_state(api.ValueStateDescriptor("count", api.Types.LONG()))
-
-        def process_element(self, value: int, ctx: Any) -> Any:  # noqa: ARG002
-            found = (self.count.value() or 0) + 1
-            self.count.update(found)
-            yield found
-
-    return numbers.key_by(lambda number: number % keys, api.Types.LONG()).process(Count(), api.Types.LONG())
+    return _count(api, numbers, lambda number: number % keys)
 
 
 def window_reduce(api: Any, numbers: Any, keys: int) -> Any:
     """Sum the elements of each key in each window of event time."""
+    windows = api.TumblingEventTimeWindows.of(api.Time.milliseconds(WINDOW_MS))
+    return _timed(api, numbers, keys).window(windows).reduce(lambda a, b: a + b)
 
+
+def keyed_rows(api: Any, numbers: Any, keys: int) -> Any:
+    """Count the rows of each key: what tables give, and what most programs use."""
+    rows = numbers.map(lambda number: api.Row(key=number % keys, number=number, fruit="pears", price=1.5))
+    return _count(api, rows, lambda row: row.key)
+
+
+def keyed_dicts(api: Any, numbers: Any, keys: int) -> Any:
+    """Count the dicts of each key."""
+    dicts = numbers.map(lambda number: {"key": number % keys, "number": number, "fruit": "pears", "price": 1.5})
+    return _count(api, dicts, lambda each: each["key"])
+
+
+def _count(api: Any, elements: Any, key: Callable[[Any], int]) -> Any:
+    class Count(api.KeyedProcessFunction):  # type: ignore[misc, name-defined]
+        def open(self, runtime_context: Any) -> None:
+            self.count = runtime_context.get_state(api.ValueStateDescriptor("count", api.Types.LONG()))
+
+        def process_element(self, value: Any, ctx: Any) -> Any:  # noqa: ARG002
+            found = (self.count.value() or 0) + 1
+            self.count.update(found)
+            yield found
+
+    return elements.key_by(key, api.Types.LONG()).process(Count(), api.Types.LONG())
+
+
+def _timed(api: Any, numbers: Any, keys: int) -> Any:
     class At(api.TimestampAssigner):  # type: ignore[misc, name-defined]
         def extract_timestamp(self, value: int, record_timestamp: int) -> int:  # noqa: ARG002
             return value
 
-    timed = numbers.assign_timestamps_and_watermarks(
-        api.WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(At())
+    strategy = api.WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(At())
+    return numbers.assign_timestamps_and_watermarks(strategy).key_by(lambda number: number % keys, api.Types.LONG())
+
+
+def sliding_windows(api: Any, numbers: Any, keys: int) -> Any:
+    """Sum the elements of each key in windows of which four overlap."""
+    windows = api.SlidingEventTimeWindows.of(api.Time.milliseconds(WINDOW_MS), api.Time.milliseconds(WINDOW_MS // 4))
+    return _timed(api, numbers, keys).window(windows).reduce(lambda a, b: a + b)
+
+
+def session_windows(api: Any, numbers: Any, keys: int) -> Any:
+    """Sum the elements of each key in sessions: two of its elements, and then a pause."""
+    pairs = numbers.filter(lambda number: number // keys % 3 != 2)
+    return (
+        _timed(api, pairs, keys)
+        .window(api.EventTimeSessionWindows.with_gap(api.Time.milliseconds(keys + 1)))
+        .reduce(lambda a, b: a + b)
     )
-    windows = timed.key_by(lambda number: number % keys, api.Types.LONG()).window(
-        api.TumblingEventTimeWindows.of(api.Time.milliseconds(WINDOW_MS))
-    )
-    return windows.reduce(lambda a, b: a + b)
+
+
+def timers(api: Any, numbers: Any, keys: int) -> Any:
+    """Register a timer for each element; each gives its time when it fires."""
+
+    class Alarm(api.KeyedProcessFunction):  # type: ignore[misc, name-defined]
+        def process_element(self, value: int, ctx: Any) -> None:
+            ctx.timer_service().register_event_time_timer(value + WINDOW_MS)
+
+        def on_timer(self, timestamp: int, ctx: Any) -> Any:  # noqa: ARG002
+            yield timestamp
+
+    return _timed(api, numbers, keys).process(Alarm(), api.Types.LONG())
 
 
 WORKLOADS = {
@@ -79,5 +122,10 @@ WORKLOADS = {
         Workload("keyed_1000", keyed_state, 200_000, 1_000),
         Workload("keyed_20000", keyed_state, 200_000, 20_000),
         Workload("window", window_reduce, 200_000, 1_000, in_order=True),
+        Workload("keyed_rows", keyed_rows, 100_000, 1_000),
+        Workload("keyed_dicts", keyed_dicts, 100_000, 1_000),
+        Workload("sliding", sliding_windows, 100_000, 1_000, in_order=True),
+        Workload("sessions", session_windows, 100_000, 1_000, in_order=True),
+        Workload("timers", timers, 100_000, 1_000, in_order=True),
     )
 }

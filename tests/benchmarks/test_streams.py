@@ -34,11 +34,33 @@ def _windows(keys):
     return sorted(sums.values())
 
 
+def _sliding(keys):
+    slide = WINDOW_MS // 4
+    sums = defaultdict(int)
+    for number in range(ELEMENTS):
+        for back in range(4):
+            sums[(number // slide - back, number % keys)] += number
+    return sorted(sums.values())
+
+
+def _sessions(keys):
+    sums = defaultdict(int)
+    for number in range(ELEMENTS):
+        if number // keys % 3 != 2:
+            sums[(number // (3 * keys), number % keys)] += number
+    return sorted(sums.values())
+
+
 EXPECTED = {
     "map": lambda keys: sorted((number * 2 + 1) ^ 255 for number in range(ELEMENTS) if (number * 2 + 1) % 3),
     "keyed_1000": _keyed,
     "keyed_20000": _keyed,
     "window": _windows,
+    "keyed_rows": _keyed,
+    "keyed_dicts": _keyed,
+    "sliding": _sliding,
+    "sessions": _sessions,
+    "timers": lambda keys: [number + WINDOW_MS for number in range(ELEMENTS)],
 }
 
 
