@@ -46,11 +46,11 @@ class Batch:
         :param positions: the positions, in the order of the records in the result
         :returns: a batch of these records
         """
-        values, timestamps, keys = self.values, self.timestamps, self.keys
+        keys = self.keys
         return Batch(
-            [values[i] for i in positions],
-            [timestamps[i] for i in positions],
-            None if keys is None else [keys[i] for i in positions],
+            list(map(self.values.__getitem__, positions)),
+            list(map(self.timestamps.__getitem__, positions)),
+            None if keys is None else list(map(keys.__getitem__, positions)),
         )
 
 

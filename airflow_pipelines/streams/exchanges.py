@@ -15,6 +15,22 @@ from airflow_pipelines.streams.values import isolate_all
 _REMEMBERED_KEYS = 200_000
 
 
+class _TaskOfKey(dict[Any, int]):
+    """The tasks of keys, remembered for the keys that came lately."""
+
+    def __init__(self, tasks: int, max_parallelism: int) -> None:
+        super().__init__()
+        self._tasks = tasks
+        self._max_parallelism = max_parallelism
+
+    def __missing__(self, key: Any) -> int:
+        task = task_of(key, self._tasks, self._max_parallelism)
+        if len(self) >= _REMEMBERED_KEYS:
+            self.clear()
+        self[key] = task
+        return task
+
+
 class ExchangeWriter:
     """A writer that sorts the elements of one upstream task by the tasks that read them.
 
@@ -32,7 +48,7 @@ class ExchangeWriter:
         self._tasks = tasks
         self._max_parallelism = max_parallelism
         self._next = 0
-        self._known: dict[Any, int] = {}
+        self._known = _TaskOfKey(tasks, max_parallelism)
         self._waiting: list[list[Element]] = [[] for _ in range(tasks)]
         self._send = self._choose_sender()
 
@@ -115,23 +131,18 @@ class ExchangeWriter:
             self._waiting[0].append(batch)
             return
         keys = batch.keys or []
-        self._distribute(batch, [self._task_of_key(key, index, batch) for index, key in enumerate(keys)])
-
-    def _task_of_key(self, key: Any, index: int, batch: Batch) -> int:
         try:
-            task = self._known.get(key)
-        except TypeError:  # a key without a hash
+            targets = list(map(self._known.__getitem__, keys))
+        except (TypeError, StreamProgramError):  # a key without a hash, or one that cannot be a key
+            targets = [self._task_of_key(key, value) for key, value in zip(keys, batch.values, strict=True)]
+        self._distribute(batch, targets)
+
+    def _task_of_key(self, key: Any, value: Any) -> int:
+        try:
             return task_of(key, self._tasks, self._max_parallelism)
-        if task is None:
-            try:
-                task = task_of(key, self._tasks, self._max_parallelism)
-            except StreamProgramError as error:
-                note_element(error, self._reader, batch.values[index])
-                raise
-            if len(self._known) >= _REMEMBERED_KEYS:
-                self._known.clear()
-            self._known[key] = task
-        return task
+        except StreamProgramError as error:
+            note_element(error, self._reader, value)
+            raise
 
     def _custom(self, batch: Batch) -> None:
         partitioner = self._exchange.partitioner
