@@ -525,3 +525,17 @@ def test_a_scratch_file_that_cannot_be_written_loses_nothing(tmp_path):
     folder.mkdir()
     again = restored(8, store.changes().written)
     assert sorted(entry.key for entry in again.entries()) == list(range(20))
+
+
+def test_the_shares_of_states_are_known_from_a_sample():
+    store = KeyedStore(4, hot_keys=10)
+    small, large = (KeyedStates(store, StepClock(0), "op").get_state(ValueStateDescriptor(name)) for name in ("small", "large"))
+    for number in range(2_000):
+        store.entry = store.hot[number]
+        small.update(number)
+        large.update("x" * 300)
+    store.evict()
+    sizes = store.sampled_bytes
+    assert set(sizes) == {"small", "large"}
+    assert 0.05 < sizes["small"] / (sizes["small"] + sizes["large"]) < 0.15
+    assert sum(sizes.values()) < 50_000, "few entries are looked at"

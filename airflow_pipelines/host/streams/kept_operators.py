@@ -60,6 +60,7 @@ def kept_operators(states: Mapping[str, Trace]) -> tuple[SavedOperator, ...]:
             sizes.get(operator.uid, 0),
             known.broadcast_bytes if known is not None else 0,
             has_keys=sizes.get(operator.uid, 0) > 0,
+            shares=known.shares if known is not None else {},
         )
         for operator in operators_of(states[REST])
         for known in (header.get(operator.uid),)

@@ -6,8 +6,8 @@ whoever approves the change sees this.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Set
+from dataclasses import dataclass, field
 from typing import Final
 
 from airflow_pipelines.contract.change_plan import OperatorChange, OperatorChangeKind
@@ -15,6 +15,7 @@ from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.streams.runtime import Dropped
 from airflow_pipelines.program.streams import StreamOperator, StreamProgram, StreamState
+from airflow_pipelines.streams.state.description import BROADCAST_PREFIX
 
 SOURCE_KIND: Final = "Data Source"
 """The kind of operators that read a source.
@@ -36,6 +37,7 @@ class SavedOperator:
     :param size_bytes: the size of its keyed state, or None before the first checkpoint, when it is not known
     :param broadcast_bytes: the size of the state that all its tasks share
     :param has_keys: True if it has keyed state, also if that came after the newest checkpoint
+    :param shares: the share of each state in the size of its keyed state, estimated; empty if unknown
     """
 
     operator: StreamOperator
@@ -43,6 +45,23 @@ class SavedOperator:
     size_bytes: int | None = 0
     broadcast_bytes: int = 0
     has_keys: bool = False
+    shares: Mapping[str, float] = field(default_factory=dict)
+
+    def bytes_of(self, names: Collection[str]) -> int | None:
+        """Return the size of some of its states.
+
+        :param names: the names of the states
+        :returns: the number of bytes, that of all states if the shares are not known; None before the first checkpoint
+        """
+        if self.size_bytes is None:
+            return None
+        keyed = [state.name for state in self.states if not state.name.startswith(BROADCAST_PREFIX)]
+        chosen = [name for name in keyed if name in names]
+        share = 1.0
+        if len(chosen) < len(keyed) and all(name in self.shares for name in keyed):
+            share = sum(self.shares[name] for name in chosen)
+        has_broadcast = any(name.startswith(BROADCAST_PREFIX) for name in names)
+        return round(self.size_bytes * share) + (self.broadcast_bytes if has_broadcast else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,10 +202,13 @@ class _Fate:
     def _make_change(
         self, name: str, kind: OperatorChangeKind, kept: tuple[str, ...], dropped: tuple[str, ...], reason: str
     ) -> OperatorChange:
-        """Return a change with the size of the state, which is known from the first checkpoint on; a position has no size."""
+        """Return a change with the size of the state that is dropped, or else kept.
+
+        It is known from the first checkpoint on. A position has no size.
+        """
         old, keyed = self.old, self.old.size_bytes
         has_size = old.operator.kind != SOURCE_KIND
-        size = keyed + old.broadcast_bytes if has_size and keyed is not None else None
+        size = old.bytes_of(dropped or kept) if has_size else None
         has_state = has_size and (bool(old.states) or old.operator.states is None)
         is_known = keyed is not None or not has_state
         return OperatorChange(old.operator.uid, name, kind, kept, dropped, reason, None, size, is_known)

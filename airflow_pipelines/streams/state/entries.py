@@ -19,6 +19,8 @@ Timer: TypeAlias = tuple[int, int, Any]
 """A timer: time domain, timestamp in ms, and namespace (a window, or None)."""
 
 _NONE = math.inf
+_SAMPLED = 32
+"""Of so many entries that are encoded, the sizes of the states of one are noted."""
 NO_TIMERS = cast(set[Timer], frozenset())
 """The shared set of entries without timers; a set for each would take much memory."""
 
@@ -107,6 +109,9 @@ class EntryCodec:
 
     def __init__(self) -> None:
         self._sweepers: dict[str, Sweeper] = {}
+        self._encoded = 0
+        self.sampled_bytes: dict[str, int] = {}
+        """The bytes of each state in a sample of the entries that were encoded, by its name."""
 
     def sweep_with(self, name: str, sweeper: Sweeper) -> None:
         """Register a sweeper, which removes expired values of a state.
@@ -145,6 +150,9 @@ class EntryCodec:
             for slot, value in values.items():
                 to_bytes(value, f"The state {slot!r} of the key {key!r}")
             raise
+        self._encoded += 1
+        if self._encoded % _SAMPLED == 1:
+            self._sample(values, len(data))
         if not timers and expiry == NEVER:
             return Row(bits, frame_entry(entry.data, data))
         event = processing = _NONE
@@ -155,16 +163,31 @@ class EntryCodec:
                 processing = min(processing, timestamp)
         return Row(bits, frame_entry(entry.data, data), (_clamp_time(event), _clamp_time(processing), expiry))
 
+    def _sample(self, values: dict[Any, Any], size: int) -> None:
+        names = {_state_name(slot) for slot in values}
+        for slot, value in values.items():
+            name = _state_name(slot)
+            part = size if len(names) == 1 else len(pickle.dumps((slot, value), 5))
+            self.sampled_bytes[name] = self.sampled_bytes.get(name, 0) + part
+            if len(names) == 1:
+                return
+
     def _sweep(self, entry: Entry) -> int:
         expiry = NEVER
         values = entry.values
         for slot in list(values):
-            sweeper = self._sweepers.get(slot if isinstance(slot, str) else slot[0])
+            sweeper = self._sweepers.get(_state_name(slot))
             if sweeper is not None:
                 sweeper.sweep(values, slot)
                 if slot in values:
                     expiry = min(expiry, sweeper.next_expiry(values[slot]))
         return expiry
+
+
+def _state_name(slot: Any) -> str:
+    """Return the name of the state of a slot, which may also have a namespace."""
+    name: str = slot if isinstance(slot, str) else slot[0]
+    return name
 
 
 def _clamp_time(timestamp: float) -> int:

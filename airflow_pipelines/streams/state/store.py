@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import pickle
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
 from airflow_pipelines.streams.keys import canonical_bytes
@@ -360,6 +360,11 @@ class KeyedStore:
         """
         self._write_all()
         return self._pages.changes()
+
+    @property
+    def sampled_bytes(self) -> Mapping[str, int]:
+        """The bytes of each state in a sample of the entries that were stored, by its name."""
+        return self._codec.sampled_bytes
 
     def estimated_bytes(self) -> int:
         """Return the approximate size of the state.

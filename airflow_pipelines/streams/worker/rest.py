@@ -27,6 +27,7 @@ class KeptOperator:
     :param states: its keyed states, as far as its functions have asked for them, and its broadcast states; includes states that
         they no longer ask for
     :param broadcast_bytes: the size of the broadcast state in bytes
+    :param shares: the share of each state in the size of the keyed state, from 0 to 1, estimated from a sample; empty if unknown
     """
 
     name: str
@@ -35,6 +36,7 @@ class KeptOperator:
     max_parallelism: int
     states: tuple[StateDescription, ...] = ()
     broadcast_bytes: int = 0
+    shares: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

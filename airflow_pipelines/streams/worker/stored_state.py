@@ -4,6 +4,7 @@ collected at checkpoints.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
@@ -91,6 +92,13 @@ class StoredState:
         """The processing time of the last step; None for a program that begins."""
         return None if self._rest is None else self._rest.header.now_ms
 
+    def shares(self) -> dict[str, Mapping[str, float]]:
+        """Return the shares of the states in the size of the stored state.
+
+        :returns: shares by the names of the states, by uid of the operator
+        """
+        return {} if self._rest is None else {uid: each.shares for uid, each in self._rest.header.operators.items()}
+
     def states(self) -> dict[str, tuple[StateDescription, ...]]:
         """Return descriptions of the stored states.
 
@@ -115,6 +123,7 @@ class StateChangeLog:
     def __init__(self, plan: Plan, start: StoredState) -> None:
         self._steps = {step.uid: (chain, step) for chain in plan.chains for step in chain.steps}
         self._states = start.states()
+        self._shares = start.shares()
         self._gone_at_start = start.gone
 
     def changes(self, changed: Snapshot, parts: Iterable[TaskPart], now_ms: int) -> StateChanges:
@@ -148,6 +157,8 @@ class StateChangeLog:
             self._states[uid] = tuple(known.values())
 
     def _operators(self, parts: Iterable[TaskPart], tasks: Collection[TaskSnapshot]) -> Mapping[str, KeptOperator]:
+        parts = list(parts)
+        self._shares |= _compute_shares(parts)
         # States that functions no longer ask for still exist, until they are dropped.
         kept = {uid: {state.name: state for state in states} for uid, states in self._states.items()}
         for uid, (_, step) in self._steps.items():
@@ -164,9 +175,19 @@ class StateChangeLog:
                 chain.max_parallelism,
                 states := self._states.get(uid, ()),
                 _count_broadcast_bytes(uid, states, tasks),
+                {state.name: share for state in states if (share := self._shares.get(uid, {}).get(state.name)) is not None},
             )
             for uid, (chain, step) in self._steps.items()
         }
+
+
+def _compute_shares(parts: Iterable[TaskPart]) -> dict[str, Mapping[str, float]]:
+    """Return the shares of the states in the size of the state, for operators that have stored entries."""
+    sampled: dict[str, Counter[str]] = {}
+    for part in parts:
+        if part.store is not None and part.store.sampled_bytes:
+            sampled.setdefault(part.uid, Counter()).update(part.store.sampled_bytes)
+    return {uid: {name: round(size / sizes.total(), 4) for name, size in sizes.items()} for uid, sizes in sampled.items()}
 
 
 def _count_broadcast_bytes(uid: str, states: Iterable[StateDescription], tasks: Collection[TaskSnapshot]) -> int:

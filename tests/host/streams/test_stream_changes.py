@@ -203,3 +203,21 @@ def test_a_source_whose_code_changes_goes_on_where_it_is() -> None:
 def test_the_position_of_a_source_that_is_gone_is_dropped() -> None:
     (operator, *_) = _change(replace(COUNT, inputs=()), SINK).operators
     assert (operator.uid, operator.change, operator.dropped_states) == ("in", OperatorChangeKind.REMOVED, ("its position",))
+
+
+@pytest.mark.parametrize(
+    ("shares", "bytes_of_total"),
+    [({"total": 0.25, "seen": 0.75}, 1024), ({}, 4096), ({"total": 0.25}, 4096)],
+    ids=["known", "unknown", "unknown of one"],
+)
+def test_the_size_of_a_state_that_is_dropped_alone_is_its_own_where_it_is_known(
+    shares: dict[str, float], bytes_of_total: int
+) -> None:
+    kept = (SavedOperator(COUNT, TOTALS, 4096, has_keys=True, shares=shares),)
+    for operators, size in (
+        ((replace(COUNT, states=(TOTALS[1],)),), bytes_of_total),
+        ((replace(COUNT, fingerprint="other"),), 4096),
+        ((), 4096),
+    ):
+        change = stream_change(kept, StreamProgram("p", b"", operators), frozenset())
+        assert [each.bytes for each in change.operators] == [size]

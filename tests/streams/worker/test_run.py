@@ -338,9 +338,13 @@ def test_state_is_listed_without_its_classes_also_when_it_is_not_used_any_more()
     operator = header.operators["kept"]
     assert (operator.is_keyed, operator.parallelism, operator.max_parallelism) == (True, 1, 128)
     assert [(state.name, state.kind) for state in operator.states] == [("value", "value"), ("list", "list")]
+    assert operator.shares.keys() == {"value", "list"}
+    assert sum(operator.shares.values()) == pytest.approx(1)
     run, _ = begin(remembering(OnlyList()), kept.rest, kept.stored())
     kept.apply(run.changes())
-    assert [state.name for state in read_header(kept.rest).operators["kept"].states] == ["value", "list"]
+    listed = read_header(kept.rest).operators["kept"]
+    assert [state.name for state in listed.states] == ["value", "list"]
+    assert listed.shares == operator.shares, "also where nothing was stored since"
 
 
 def test_a_state_that_is_dropped_is_gone_for_good_and_others_stay():
