@@ -202,7 +202,9 @@ class Configuration:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Configuration) and self._values == other._values
 
-    __hash__ = None  # type: ignore[assignment]
+    def __hash__(self) -> int:
+        # Of the names alone, since a value need not have a hash. It changes with them, so an object in a set must not be changed.
+        return hash(frozenset(self._values))
 
     def __repr__(self) -> str:
         return f"Configuration({', '.join(sorted(self._values))})"

@@ -41,3 +41,12 @@ def test_says_what_a_setting_is() -> None:
         settings.get_bytearray("a")
     with pytest.raises(TypeError, match="takes an int, not '5'"):
         settings.set_integer("a", "5")  # type: ignore[arg-type]
+
+
+def test_configurations_are_compared_and_hashed_by_their_settings() -> None:
+    one, same, other = Configuration({"a": "1", "b": [2]}), Configuration().set_string("a", "1"), Configuration({"a": "2"})
+    assert one != same
+    same = Configuration({**{"b": [2]}, "a": "1"})
+    assert (one == same, hash(one) == hash(same), one == other, one == "a") == (True, True, False, False)
+    assert {one: "first"}[same] == "first"
+    assert len({one, same, other, Configuration({"a": True}), Configuration({"a": 1})}) == 3
