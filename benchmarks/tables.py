@@ -209,10 +209,10 @@ def _stream_latency(results: Results) -> str:
 
 def _stream_growth(results: Results) -> str:
     rows = [
-        (size, f"{row['step_s']:.3f}", f"{row['step_and_changes_s']:.3f}", f"{row['rss_mib']:.0f}")
+        (size, f"{row['step_s']:.3f}", f"{row['step_and_checkpoint_s']:.3f}", f"{row['rss_mib']:.0f}")
         for size, row in _matches(results, _STREAM_GROWTH).items()
     ]
-    return _table(("keys", "step, s", "step and its changed pages, s", "peak of the process, MiB"), rows)
+    return _table(("keys", "step, s", "step and checkpoint, s", "peak of the process, MiB"), rows)
 
 
 def _stream_profile(results: Results) -> str:

@@ -261,8 +261,7 @@ class StreamTaskMetrics(_WireStats):
 
     :param task: its number
     :param watermark: the watermark in milliseconds since the epoch; None before one is known
-    :param state_pages: the number of pages of its state at rest
-    :param state_bytes: the size of these pages
+    :param state_bytes: the approximate size of its state at rest
     :param waiting_keys: the number of keys with timers that wait for event time; None if it was not counted, as while event time
         moves
     :param values: the values of its functions' metrics, by name; a distribution is an object with ``count``, ``sum``, ``min`` and
@@ -271,7 +270,6 @@ class StreamTaskMetrics(_WireStats):
 
     task: int | None = None
     watermark: int | None = None
-    state_pages: int | None = None
     state_bytes: int | None = None
     waiting_keys: int | None = None
     values: dict[str, Any] | None = None

@@ -53,10 +53,11 @@ _log = logging.getLogger("airflow_pipelines.datastream")
 SAVEPOINT_PATH = "execution.savepoint.path"
 CALL_SECONDS = "execution.call-time-limit-seconds"
 HOT_KEYS = "execution.state.hot-keys"
-PAGE_MEMORY = "execution.state.page-memory"
+HOT_BYTES = "execution.state.hot-memory"
+CACHE_BYTES = "execution.state.page-memory"
 SCRATCH_FOLDERS = "io.tmp.dirs"
 JOB_NAME = "pipeline.name"
-_OWN_SETTINGS = frozenset({SAVEPOINT_PATH, CALL_SECONDS, HOT_KEYS, PAGE_MEMORY, SCRATCH_FOLDERS, JOB_NAME})
+_OWN_SETTINGS = frozenset({SAVEPOINT_PATH, CALL_SECONDS, HOT_KEYS, HOT_BYTES, CACHE_BYTES, SCRATCH_FOLDERS, JOB_NAME})
 
 
 class StreamExecutionEnvironment(EnvironmentSettings):
@@ -65,9 +66,9 @@ class StreamExecutionEnvironment(EnvironmentSettings):
     :param configuration: settings by their names in Flink, such as ``execution.runtime-mode`` or ``parallelism.default``; settings
         that the program makes later override them. ``execution.savepoint.path`` names a savepoint to start from.
         ``execution.call-time-limit-seconds`` limits the time that one call of a function may yield results (60 by default). Between
-        two steps, each task of an operator with keys holds at most ``execution.state.hot-keys`` keys as objects in memory (200,000
-        by default), and ``execution.state.page-memory`` bytes of others (64 MiB); the rest spills to a file in the first folder of
-        ``io.tmp.dirs``
+        two steps, at most ``execution.state.hot-memory`` bytes of state by key are objects in memory (640 MiB by default), in each
+        task of an operator at most ``execution.state.hot-keys`` keys; the rest is in a database in the first folder of
+        ``io.tmp.dirs``, which has ``execution.state.page-memory`` bytes of its files in memory (64 MiB by default)
     """
 
     def __init__(self, configuration: Configuration | None = None) -> None:
@@ -357,8 +358,9 @@ class StreamExecutionEnvironment(EnvironmentSettings):
             share_values=self._config.is_object_reuse_enabled(),
             call_seconds=self._configuration.get_float(CALL_SECONDS, 60.0),
             job_parameters=self._config.get_global_job_parameters(),
-            hot_keys=self._limit(HOT_KEYS, TaskSettings.hot_keys),
-            page_memory=self._limit(PAGE_MEMORY, TaskSettings.page_memory),
+            hot_keys=None if self._configuration.get_string(HOT_KEYS) is None else self._limit(HOT_KEYS, 0),
+            hot_bytes=self._limit(HOT_BYTES, TaskSettings.hot_bytes),
+            cache_bytes=self._limit(CACHE_BYTES, TaskSettings.cache_bytes),
             scratch_folder=_find_first_folder(self._configuration.get_string(SCRATCH_FOLDERS)),
         )
 

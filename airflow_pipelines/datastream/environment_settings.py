@@ -135,7 +135,7 @@ class EnvironmentSettings:
         """
         return self._checkpoint_config.get_checkpointing_mode()
 
-    @no_effect("state is held in pages, in memory and in the program's storage")
+    @no_effect("state is always held by RocksDB, and in memory while there is little")
     def set_state_backend(self, state_backend: StateBackend) -> Self:
         """Set the state backend.
 

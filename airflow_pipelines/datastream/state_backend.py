@@ -1,4 +1,4 @@
-"""The state backends that a program can choose. State is always held in pages, whatever is set."""
+"""The state backends that a program can choose. State is always held by RocksDB, in memory while there is little."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from airflow_pipelines.datastream.checkpoint_storage import FileSystemCheckpoint
 from airflow_pipelines.datastream.common import checks
 from airflow_pipelines.datastream.common.no_effect import no_effect
 
-_NO_ROCKSDB = "state is held in pages, not in RocksDB"
+_NO_ROCKSDB = "the settings of RocksDB are those of the program, execution.state.page-memory among them"
 _DEFAULT_TRANSFER_THREADS = 4
 
 

@@ -270,7 +270,7 @@ class StateTtlConfig:
             self._strategies[strategies.Strategies.INCREMENTAL_CLEANUP] = strategy
             return self
 
-        @no_effect("state is held in pages, not in RocksDB")
+        @no_effect("state that has expired is removed when its time has come")
         def cleanup_in_rocksdb_compact_filter(self, query_time_after_num_entries: int) -> StateTtlConfig.Builder:
             """Remove expired values when RocksDB compacts its files.
 

@@ -111,7 +111,7 @@ class Circuit:
         self._by_cost = strategy == "auto"
         self._workers = Workers(sessions.small.sparkContext)
         self._large_contents = LargeContents()
-        self._stream_states = StreamStates(streams, self.operators, lambda batch: self._context({}).spill_if_large(batch))
+        self._stream_states = StreamStates(streams, self.operators, store)
         self._lock = threading.RLock()
         self._snapshot = Snapshot(layouts=self.layouts)
         self._evaluation_under_way: Evaluation | None = None
@@ -243,9 +243,9 @@ class Circuit:
 
         :raises StreamStateLostError: when the newest step failed
         """
-        gained = self._stream_states.changes(self._snapshot)
+        saved = self._stream_states.save(self._snapshot)
         with self._lock:
-            self._snapshot = self._stream_states.gaining(self._snapshot, gained)
+            self._snapshot = self._stream_states.with_saved(self._snapshot, saved)
 
     def _with_timers(self, snapshot: Snapshot) -> Snapshot:
         """Return a snapshot that has the instants at which the stream program wants to be called."""
@@ -371,7 +371,15 @@ class Circuit:
         times = timed.after
         traces = {name: self._after(evaluation, name, base, fresh) for name in self.kept}
         states = {name: state for name, state in evaluation.states.items() if name in fresh or name not in base.states}
-        snapshot = Snapshot(base.step, traces, {**base.states, **states}, times.clock, times.waterlines, self.layouts)
+        snapshot = replace(
+            base,
+            traces=traces,
+            states={**base.states, **states},
+            clock=times.clock,
+            waterlines=times.waterlines,
+            layouts=self.layouts,
+            canonical_form=CANONICAL_FORM,
+        )
         return evaluation, snapshot
 
     def relation(self, name: str, snapshot: Snapshot | None = None) -> DataFrame:
@@ -507,7 +515,15 @@ class Circuit:
         quiet = moved and not rejected and not table_deltas and evaluation.is_quiet(base.states)
         number = base.step + (0 if quiet else 1)
         traces = {name: evaluation.relations[name].after for name in self.kept}
-        snapshot = Snapshot(number, traces, evaluation.states, timed.after.clock, timed.after.waterlines, self.layouts)
+        snapshot = Snapshot(
+            number,
+            traces,
+            evaluation.states,
+            timed.after.clock,
+            timed.after.waterlines,
+            self.layouts,
+            state_files=base.state_files,
+        )
         view_deltas = {}
         for name in self.program.views:
             delta = evaluation.relations[name].delta

@@ -13,6 +13,7 @@ from airflow_pipelines.engine.layout import table_layout
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.storage.batch_store import BatchStore
 from airflow_pipelines.engine.storage.manifest import CANONICAL_FORM
+from airflow_pipelines.engine.storage.state_files import StateFiles, hold_state
 from airflow_pipelines.engine.trace import Trace
 
 UNNAMED = ""
@@ -85,6 +86,7 @@ class Snapshot:
     :param waterlines: the waterlines by relation and column, as text
     :param layouts: the layout of each relation, see :mod:`airflow_pipelines.engine.layout`
     :param canonical_form: the version of the canonical form of the rows' values
+    :param state_files: files of the state of operators that keep some in a database, by the relation that they compute
     """
 
     step: int = 0
@@ -94,6 +96,7 @@ class Snapshot:
     waterlines: Waterlines = field(default_factory=dict)
     layouts: Mapping[str, str] = field(default_factory=dict)
     canonical_form: int = CANONICAL_FORM
+    state_files: Mapping[str, StateFiles] = field(default_factory=dict)
 
     @property
     def is_initial(self) -> bool:
@@ -114,6 +117,7 @@ class Snapshot:
             self,
             traces={name: trace for name, trace in self.traces.items() if owner(name, relations) in relations},
             states={name: states for name, states in self.states.items() if owner(name, relations) in relations},
+            state_files={name: files for name, files in self.state_files.items() if owner(name, relations) in relations},
         )
 
     def renamed(self, names: Mapping[str, str], layouts: Mapping[str, str]) -> Snapshot:
@@ -126,12 +130,14 @@ class Snapshot:
             self,
             traces={names.get(name, name): trace for name, trace in self.traces.items()},
             states={names.get(name, name): states for name, states in self.states.items()},
+            state_files={names.get(name, name): files for name, files in self.state_files.items()},
             layouts={**self.layouts, **{name: layouts[name] for name in names.values()}},
         )
 
     def files(self) -> set[str]:
         """Return the names of all files that the snapshot needs."""
-        return {name for trace in (*self.traces.values(), *self.all_states().values()) for name in trace.files()}
+        of_rows = {name for trace in (*self.traces.values(), *self.all_states().values()) for name in trace.files()}
+        return of_rows.union(*(files.files for files in self.state_files.values()))
 
     @property
     def holdings(self) -> Holdings:
@@ -195,6 +201,7 @@ class Snapshot:
             "waterlines": {name: dict(columns) for name, columns in sorted(self.waterlines.items())},
             "canonical_form": self.canonical_form,
             "layouts": {name: self.layouts[name] for name in sorted({*self.traces, *self.states} & self.layouts.keys())},
+            "state_files": {name: dict(files.names) for name, files in sorted(self.state_files.items())},
         }
 
     @classmethod
@@ -215,6 +222,7 @@ class Snapshot:
             saved_layouts(manifest),
             # Releases before the canonical form recorded none.
             manifest.get("canonical_form", 0),
+            {name: hold_state(store, names) for name, names in manifest.get("state_files", {}).items()},
         )
 
 

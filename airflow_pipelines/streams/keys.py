@@ -69,6 +69,17 @@ def group_to_task(group: int, parallelism: int, max_parallelism: int) -> int:
     return group * parallelism // max_parallelism
 
 
+def groups_of_task(index: int, parallelism: int, max_parallelism: int) -> range:
+    """Return the key groups of a task.
+
+    :param index: the number of the task
+    :param parallelism: the number of tasks
+    :param max_parallelism: the number of key groups
+    :returns: the numbers of the groups
+    """
+    return range(-(-index * max_parallelism // parallelism), -(-(index + 1) * max_parallelism // parallelism))
+
+
 def task_of(key: Any, parallelism: int, max_parallelism: int) -> int:
     """Return the task that works on a key.
 

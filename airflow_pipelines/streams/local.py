@@ -7,6 +7,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from airflow_pipelines.streams.call_watch import CallWatch
@@ -16,14 +17,14 @@ from airflow_pipelines.streams.elements import MIN_TIMESTAMP, Element
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.fresh_sources import with_event_time_of, without_moved_sources
 from airflow_pipelines.streams.graph.chains import Chain, Plan
-from airflow_pipelines.streams.keys import group_to_task
 from airflow_pipelines.streams.known_splits import KnownSplits
-from airflow_pipelines.streams.loop import ChainTask, Channel, TaskPart
+from airflow_pipelines.streams.loop import ChainTask, Channel, RowsOfOperator, TaskPart
 from airflow_pipelines.streams.operators.base import TaskSettings
 from airflow_pipelines.streams.operators.source import Read, SourceOperator
-from airflow_pipelines.streams.restoring import make_unclaimed_error, refuse_unclaimed, task_snapshot
+from airflow_pipelines.streams.restoring import refuse_unclaimed, task_snapshot
+from airflow_pipelines.streams.scratch_state import ScratchState
 from airflow_pipelines.streams.snapshots import Snapshot, TaskSnapshot
-from airflow_pipelines.streams.state.pages import PageId, StoredPage
+from airflow_pipelines.streams.state.rows import MemoryRows
 from airflow_pipelines.streams.watermark_watch import WatermarkWatch
 
 _log = logging.getLogger("airflow_pipelines.streams")
@@ -62,7 +63,7 @@ class LocalRunner:
     :param settings: the settings of the whole program
     :param clock: the clock of processing time
     :param snapshot: the snapshot to resume from, None for the beginning
-    :param pages: pages of state besides those in the snapshot, in any order: uid of the operator, id of the page, and the page
+    :param rows_of: the function that gives the rows at rest of each operator; None for rows in a folder that vanishes afterwards
     :param warn: a function that receives warnings for the user
     """
 
@@ -72,11 +73,11 @@ class LocalRunner:
         settings: TaskSettings | None = None,
         clock: Clock | None = None,
         snapshot: Snapshot | None = None,
-        pages: Iterable[tuple[str, PageId, StoredPage]] = (),
+        rows_of: RowsOfOperator | None = None,
         warn: Callable[[str], None] = _warn,
     ) -> None:
         self._plan = plan
-        self._settings = settings or TaskSettings()
+        self._settings = _share_memory(settings or TaskSettings(), plan)
         self._clock = clock or SystemClock()
         self._step_clock = StepClock(self._clock.now())
         self._tasks: dict[int, list[ChainTask]] = {}
@@ -86,16 +87,15 @@ class LocalRunner:
         self._calls = CallWatch(self._settings.call_seconds)
         self._warn = warn
         self.elements_read = 0
+        self._scratch = None if rows_of is not None else ScratchState(plan, self._settings)
+        self._rows_of = rows_of or self._scratch.rows_of  # type: ignore[union-attr]
         if snapshot is not None:
             refuse_unclaimed(snapshot, plan)
             snapshot = with_event_time_of(without_moved_sources(snapshot, plan, warn), plan)
         for chain in plan.chains:
-            self._tasks[chain.number] = [
-                task_of_plan(plan, chain, index, self._settings, self._step_clock) for index in range(chain.parallelism)
-            ]
+            self._tasks[chain.number] = [self._make_task(chain, index) for index in range(chain.parallelism)]
             _share_splits(chain, self._tasks[chain.number])
         try:
-            self._load(pages)
             for chain in reversed(plan.chains):
                 for task in self._tasks[chain.number]:
                     task.open(None if snapshot is None else task_snapshot(snapshot, chain, task.index))
@@ -103,14 +103,8 @@ class LocalRunner:
             self._close_quietly()
             raise
 
-    def _load(self, pages: Iterable[tuple[str, PageId, StoredPage]]) -> None:
-        chains = {step.uid: chain for chain in self._plan.chains for step in chain.steps}
-        for uid, page_id, page in pages:
-            chain = chains.get(uid)
-            if chain is None:
-                raise make_unclaimed_error([uid])
-            index = group_to_task(page_id[0], chain.parallelism, chain.max_parallelism)
-            self._tasks[chain.number][index].load(uid, page_id, page)
+    def _make_task(self, chain: Chain, index: int) -> ChainTask:
+        return task_of_plan(self._plan, chain, index, self._settings, self._step_clock, self._rows_of)
 
     def new_task(self, task: ChainTask) -> ChainTask:
         """Return a new task that can replace another one.
@@ -118,7 +112,7 @@ class LocalRunner:
         :param task: a task of this runner
         :returns: the same task, not yet opened
         """
-        return task_of_plan(self._plan, task.chain, task.index, self._settings, self._step_clock)
+        return self._make_task(task.chain, task.index)
 
     @property
     def has_ended(self) -> bool:
@@ -244,15 +238,13 @@ class LocalRunner:
         """
         return self._snapshot(ChainTask.snapshot)
 
-    def changes(self) -> Snapshot:
-        """Return the state of the program, with only those pages that changed since the last call, or since the beginning.
+    def flush(self) -> Snapshot:
+        """Write the changes of the keyed state to the rows at rest.
 
-        Calls of :meth:`snapshot` in between have no effect on this.
-
-        :returns: changes for :meth:`Snapshot.changed`
+        :returns: the state of the program besides these rows
         :raises StreamProgramError: if the program runs in batch mode
         """
-        return self._snapshot(ChainTask.changes)
+        return self._snapshot(ChainTask.flush)
 
     def _snapshot(self, take: Callable[[ChainTask], TaskSnapshot]) -> Snapshot:
         if self._settings.is_batch:
@@ -273,12 +265,9 @@ class LocalRunner:
 
     def finish(self) -> None:
         """Commit what the last step wrote, and close all functions, sources and sinks."""
-        if not self._settings.is_batch:
-            self.snapshot()
-        else:
-            for tasks in self._tasks.values():
-                for task in tasks:
-                    task.snapshot()
+        for tasks in self._tasks.values():
+            for task in tasks:
+                task.prepare()
         self.notify_checkpoint_complete()
         self.close()
 
@@ -295,6 +284,8 @@ class LocalRunner:
                     task.close()
                 except Exception as error:  # noqa: BLE001 (raised below, when all others are closed)
                     first = first or error
+        if self._scratch is not None:
+            self._scratch.close()
         if first is not None:
             raise first
 
@@ -340,7 +331,14 @@ class LocalRunner:
         return {name: report for name, report in reports.items() if report}
 
 
-def task_of_plan(plan: Plan, chain: Chain, index: int, settings: TaskSettings, clock: StepClock) -> ChainTask:
+def task_of_plan(
+    plan: Plan,
+    chain: Chain,
+    index: int,
+    settings: TaskSettings,
+    clock: StepClock,
+    rows_of: RowsOfOperator = lambda uid, groups, most: MemoryRows(),  # noqa: ARG005
+) -> ChainTask:
     """Return one task of a plan, not yet opened.
 
     :param plan: the plan
@@ -348,10 +346,17 @@ def task_of_plan(plan: Plan, chain: Chain, index: int, settings: TaskSettings, c
     :param index: the number of the task
     :param settings: the settings of the whole program
     :param clock: the clock of the current step
+    :param rows_of: the function that gives the rows at rest of each operator
     """
     into = [(link, plan.chains[link.source].parallelism) for link in plan.into(chain)]
     out = [(link, plan.chains[link.target]) for link in plan.out_of(chain)]
-    return ChainTask(chain, index, into, out, settings, clock)
+    return ChainTask(chain, index, into, out, settings, clock, rows_of)
+
+
+def _share_memory(settings: TaskSettings, plan: Plan) -> TaskSettings:
+    """Return the settings with an equal share of the memory for state by key, for each operator of each task."""
+    shares = sum(chain.parallelism for chain in plan.chains for step in chain.steps if step.node.operator.is_keyed)
+    return replace(settings, hot_bytes=settings.hot_bytes // max(1, shares))
 
 
 def _share_splits(chain: Chain, tasks: Iterable[ChainTask]) -> None:

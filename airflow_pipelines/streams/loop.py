@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -23,7 +24,7 @@ from airflow_pipelines.streams.failures import note_operator
 from airflow_pipelines.streams.fanout import Fanout
 from airflow_pipelines.streams.graph.chains import Chain, Link, Step
 from airflow_pipelines.streams.grouping import GroupedInput
-from airflow_pipelines.streams.keys import group_to_task
+from airflow_pipelines.streams.keys import group_to_task, groups_of_task
 from airflow_pipelines.streams.known_splits import KnownSplits
 from airflow_pipelines.streams.metrics import MetricGroup
 from airflow_pipelines.streams.operators.base import Operator, OperatorContext, TaskSettings
@@ -31,12 +32,13 @@ from airflow_pipelines.streams.operators.source import SourceOperator
 from airflow_pipelines.streams.pickled import to_bytes
 from airflow_pipelines.streams.sinks import SubtaskInfo
 from airflow_pipelines.streams.snapshots import TaskSnapshot
-from airflow_pipelines.streams.state.page_storage import SpilledPages
-from airflow_pipelines.streams.state.pages import PageId, StoredPage
-from airflow_pipelines.streams.state.pages_at_rest import PageMarks
+from airflow_pipelines.streams.state.hot_limit import HotLimit
+from airflow_pipelines.streams.state.rows import MemoryRows, Row, RowKey, StateRows
 from airflow_pipelines.streams.state.store import KeyedStore
 from airflow_pipelines.streams.watermarks import Combination
 
+RowsOfOperator: TypeAlias = Callable[[str, range, int], StateRows]
+"""A function that gives the rows at rest of an operator: its uid, the key groups of the task, and the number of all key groups."""
 Channel: TypeAlias = tuple[int, int]
 """The origin of elements: the number of the link, and the number of the upstream task."""
 
@@ -68,6 +70,7 @@ class ChainTask:
     :param out: the links out of the chain, each with the chain that reads
     :param settings: the settings of the whole program
     :param clock: the clock of the current step
+    :param rows_of: the function that gives the rows at rest of each operator; rows are in memory by default
     """
 
     def __init__(
@@ -78,6 +81,7 @@ class ChainTask:
         out: list[tuple[Link, Chain]],
         settings: TaskSettings,
         clock: StepClock,
+        rows_of: RowsOfOperator = lambda uid, groups, most: MemoryRows(),  # noqa: ARG005
     ) -> None:
         self.chain = chain
         self.index = index
@@ -86,7 +90,14 @@ class ChainTask:
         self._ports = {link.number: link.edge.port for link, _ in into}
         self._channels = Combination((link.number, upstream) for link, tasks in into for upstream in _upstreams(link, tasks, index))
         self.operators: dict[int, Operator] = {}
-        self._stores = {step.uid: self._store() for step in chain.steps if step.node.operator.is_keyed}
+        groups = groups_of_task(index, chain.parallelism, chain.max_parallelism)
+        self._rows = {
+            step.uid: rows_of(step.uid, groups, chain.max_parallelism) for step in chain.steps if step.node.operator.is_keyed
+        }
+        self._stores = {
+            uid: KeyedStore(chain.max_parallelism, rows, HotLimit(settings.hot_keys, settings.hot_bytes))
+            for uid, rows in self._rows.items()
+        }
         self._fanouts: dict[tuple[int, str | None], Fanout] = {}
         self.exchanges: dict[Link, ExchangeWriter] = {}
         self.metrics: dict[str, MetricGroup] = {}
@@ -101,52 +112,37 @@ class ChainTask:
         }
         self._idle = False
 
-    def _store(self) -> KeyedStore:
-        settings = self._settings
-        storage = SpilledPages(settings.page_memory, settings.scratch_folder)
-        return KeyedStore(self.chain.max_parallelism, storage, settings.hot_keys)
-
-    def load(self, uid: str, page_id: PageId, page: StoredPage) -> None:
-        """Load a page of state, before :meth:`open`. Pages may be loaded one by one, so they need not all be in memory.
-
-        :param uid: the uid of the operator
-        :param page_id: the id of the page
-        :param page: the page
-        :raises StreamProgramError: if the operator has no keyed state, or the page belongs to another task
-        """
-        store = self._stores.get(uid)
-        if store is None:
+    def _load(self, uid: str, rows: Mapping[RowKey, Row | None]) -> None:
+        stored = self._rows.get(uid)
+        if stored is None:
             raise StreamProgramError(
                 f"There is state by key for the operator {uid!r}, which keeps none in the chain {self.chain.name!r}. Give the"
                 " operator that shall go on with it this name with uid(), or start without this state."
             )
-        if group_to_task(page_id[0], self.chain.parallelism, self.chain.max_parallelism) != self.index:
-            raise StreamProgramError(
-                f"A page of the key group {page_id[0]} of the operator {uid!r} was given to task {self.index + 1} of"
-                f" {self.chain.parallelism}, which does not own it."
-            )
-        store.load(page_id, page)
+        for group in {group for group, _ in rows}:
+            if group_to_task(group, self.chain.parallelism, self.chain.max_parallelism) != self.index:
+                raise StreamProgramError(
+                    f"State of the key group {group} of the operator {uid!r} was given to task {self.index + 1} of"
+                    f" {self.chain.parallelism}, which does not own it."
+                )
+        stored.load(rows)
 
     def open(
         self,
         snapshot: TaskSnapshot | None,
-        pages: Iterable[tuple[str, PageId, StoredPage]] = (),
         metrics: Mapping[str, MetricGroup] | None = None,
     ) -> None:
         """Create the operators and open them, the readers before their writers.
 
         :param snapshot: the snapshot to resume from, None for the beginning
-        :param pages: pages of state besides those in the snapshot: uid of the operator, id of the page, and the page
         :param metrics: the metrics to continue, by uid of the operator
-        :raises StreamProgramError: if a page does not belong to the task
+        :raises StreamProgramError: if a row does not belong to the task
         """
         snapshot = snapshot or TaskSnapshot()
         self.metrics.update(metrics or {})
-        for uid, kept in snapshot.pages.items():
-            for page_id, page in kept.items():
-                self.load(uid, page_id, page)
-        for uid, page_id, page in pages:
-            self.load(uid, page_id, page)
+        for uid, rows in snapshot.rows.items():
+            if rows:
+                self._load(uid, rows)
         self._create_operators()
         for step in self.chain.steps:
             for edge in step.inputs:
@@ -277,10 +273,13 @@ class ChainTask:
         :param inputs: the elements of each channel, in order
         """
         head = self._head
+        store = self._stores.get(self.chain.head.uid)
         for channel, elements in inputs:
             port = self._ports[channel[0]]
             for element in elements:
                 if element.__class__ is Batch:
+                    if store is not None and element.keys is not None:
+                        store.load(element.keys)
                     head.process(element, port)
                 else:
                     self._control(channel, element)
@@ -375,55 +374,58 @@ class ChainTask:
 
         :returns: a value that another task can be opened with
         """
-        return self._snapshot(self._add_all_pages)
+        snapshot = self.prepare()
+        for uid in self._stores:
+            with self._noting(uid):
+                snapshot.rows[uid] = dict(self._stores[uid].rows())
+        return snapshot
 
     def changes(self) -> TaskSnapshot:
-        """Return the state of the task, with only those pages that changed since the last call, or since it was opened.
+        """Return the state of a task whose rows are in memory, with only those that changed since it was opened.
 
-        Calls of :meth:`snapshot` in between have no effect on this.
-
-        :returns: the pages that changed, and the ids of those that no longer exist
+        :returns: the state; None for a row that no longer exists
         """
-        return self._snapshot(self._add_changed_pages)
+        snapshot = self.flush()
+        for uid, rows in self._rows.items():
+            assert isinstance(rows, MemoryRows)  # noqa: S101 (others record no changes)
+            snapshot.rows[uid] = rows.take_changes()
+        return snapshot
 
-    def _add_all_pages(self, uid: str, snapshot: TaskSnapshot) -> None:
-        snapshot.pages[uid] = self._stores[uid].pages()
+    def flush(self) -> TaskSnapshot:
+        """Write the changes of the keyed state to the rows at rest.
 
-    def _add_changed_pages(self, uid: str, snapshot: TaskSnapshot) -> None:
-        changes = self._stores[uid].changes()
-        snapshot.pages[uid], snapshot.gone[uid] = changes.written, changes.gone
+        :returns: the state of the task besides its rows
+        """
+        snapshot = self.prepare()
+        for uid, store in self._stores.items():
+            with self._noting(uid):
+                store.flush()
+        return snapshot
 
-    def _snapshot(self, add_pages: Callable[[str, TaskSnapshot], None]) -> TaskSnapshot:
+    def prepare(self) -> TaskSnapshot:
+        """Prepare the output that was written to be committed.
+
+        :returns: the state of the task besides keyed state
+        """
         snapshot = TaskSnapshot(turns=[writer.position() for writer in self.exchanges.values()])
         snapshot.channels = pickle.dumps(self._channels.snapshot(), 5)
         for step in self.chain.steps:
-            try:
+            with self._noting(step.uid):
                 operator = self.operators[step.node.id]
                 state = operator.snapshot()
                 if state is not None:
                     snapshot.operators[step.uid] = to_bytes(state, "The state of the operator")
                 snapshot.watermarks[step.uid] = operator.current_watermark
-                if step.uid in self._stores:
-                    add_pages(step.uid, snapshot)
-            except Exception as error:
-                note_operator(error, step.name, "taking a snapshot")
-                raise
         return snapshot
 
-    def marks(self) -> dict[str, PageMarks]:
-        """Return the marks of the pages that have changed since the last call of :meth:`changes`.
-
-        :returns: the marks, by uid of the operator
-        """
-        return {uid: store.marks() for uid, store in self._stores.items()}
-
-    def restore_marks(self, marks: Mapping[str, PageMarks]) -> None:
-        """Mark pages as changed, after :meth:`open`.
-
-        :param marks: the marks, by uid of the operator
-        """
-        for uid, each in marks.items():
-            self._stores[uid].restore_marks(each)
+    @contextmanager
+    def _noting(self, uid: str) -> Iterator[None]:
+        """Note the operator in errors."""
+        try:
+            yield
+        except Exception as error:
+            note_operator(error, next(step.name for step in self.chain.steps if step.uid == uid), "taking a snapshot")
+            raise
 
     def notify_checkpoint_complete(self) -> None:
         """Notify all operators that the last snapshot is durable."""
@@ -443,8 +445,6 @@ class ChainTask:
                     operator.close()
                 except Exception as error:  # noqa: BLE001 (raised below, when all others are closed)
                     first = first or error
-        for store in self._stores.values():
-            store.close()
         if first is not None:
             raise first
 

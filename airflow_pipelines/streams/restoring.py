@@ -6,8 +6,8 @@ import pickle
 
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.graph.chains import Chain, Plan
-from airflow_pipelines.streams.snapshots import Snapshot, TaskSnapshot, owned_pages
-from airflow_pipelines.streams.state.pages import PageId, StoredPage
+from airflow_pipelines.streams.snapshots import Snapshot, TaskSnapshot, owned_rows
+from airflow_pipelines.streams.state.rows import Row, RowKey
 
 
 def refuse_unclaimed(snapshot: Snapshot, plan: Plan) -> None:
@@ -19,7 +19,7 @@ def refuse_unclaimed(snapshot: Snapshot, plan: Plan) -> None:
     """
     claimed = {step.uid for chain in plan.chains for step in chain.steps}
     kept = {
-        uid for tasks in snapshot.tasks.values() for task in tasks for uid in (*task.pages, *task.operators) if uid not in claimed
+        uid for tasks in snapshot.tasks.values() for task in tasks for uid in (*task.rows, *task.operators) if uid not in claimed
     }
     with_state = sorted(uid for uid in kept if _has_state(snapshot, uid))
     if with_state:
@@ -39,7 +39,7 @@ def make_unclaimed_error(uids: list[str]) -> StreamProgramError:
 
 
 def _has_state(snapshot: Snapshot, uid: str) -> bool:
-    return any(task.pages.get(uid) or uid in task.operators for tasks in snapshot.tasks.values() for task in tasks)
+    return any(task.rows.get(uid) or uid in task.operators for tasks in snapshot.tasks.values() for task in tasks)
 
 
 def task_snapshot(snapshot: Snapshot, chain: Chain, index: int) -> TaskSnapshot:
@@ -72,10 +72,10 @@ def _regroup(snapshot: Snapshot, chain: Chain, index: int) -> TaskSnapshot:
         tasks = next((tasks for tasks in snapshot.tasks.values() if step.uid in tasks[0].watermarks), None)
         if tasks is None:
             continue
-        pages: dict[PageId, StoredPage] = {}
+        rows: dict[RowKey, Row | None] = {}
         for task in tasks:
-            pages.update(task.pages.get(step.uid, {}))
-        regrouped.pages[step.uid] = owned_pages(pages, index, chain.parallelism, chain.max_parallelism)
+            rows.update(task.rows.get(step.uid, {}))
+        regrouped.rows[step.uid] = owned_rows(rows, index, chain.parallelism, chain.max_parallelism)
         regrouped.watermarks[step.uid] = min(task.watermarks[step.uid] for task in tasks)
         states = [pickle.loads(task.operators[step.uid]) for task in tasks if step.uid in task.operators]  # noqa: S301
         if states:

@@ -89,16 +89,16 @@ def test_each_key_of_the_growing_state_is_touched_evenly():
 def test_a_step_over_a_small_state_is_measured(monkeypatch):
     monkeypatch.setattr(growth, "TOUCHED", 500)
     found = growth.figures(1_000)
-    assert found["step_and_changes_s"] >= found["step_s"] > 0
+    assert found["step_and_checkpoint_s"] >= found["step_s"] > 0
     assert found["rss_mib"] > 10
 
 
 def test_the_growth_is_that_from_the_smallest_to_the_largest_size():
     row = {"step_s": 1.0, "rss_mib": 5.0, "load_s": 3.0}
-    sizes = {size: {**row, "step_and_changes_s": float(at)} for at, size in enumerate(growth.SIZES, 2)}
+    sizes = {size: {**row, "step_and_checkpoint_s": float(at)} for at, size in enumerate(growth.SIZES, 2)}
     found = {item.name: item.value for item in growth.measurements(sizes)}
     assert found["streams_state_growth"] == 2.0
-    assert (found["streams.growth.1e5.step_and_changes_s"], found["streams.growth.1e7.rss_mib"]) == (2.0, 5.0)
+    assert (found["streams.growth.1e5.step_and_checkpoint_s"], found["streams.growth.1e7.rss_mib"]) == (2.0, 5.0)
     del sizes[growth.SIZES[-1]]
     assert "streams_state_growth" not in {item.name for item in growth.measurements(sizes)}
 
@@ -164,7 +164,7 @@ def test_the_page_shows_stream_programs():
         "streams.latency.ours_deployed_shown.ms_median": 12.0,
         "streams.latency.ours_deployed_shown.ms_p95": 25.0,
         "streams.growth.1e5.step_s": 0.1,
-        "streams.growth.1e5.step_and_changes_s": 0.2,
+        "streams.growth.1e5.step_and_checkpoint_s": 0.2,
         "streams.growth.1e5.rss_mib": 90.0,
         "streams.profile.state": 0.25,
         "streams.profile.source": 0.75,

@@ -271,7 +271,7 @@ def test_a_stream_program_is_drawn(double: ServiceDouble, tmp_path: Path) -> Non
 
 
 def test_statistics_show_connectors_and_what_functions_have_counted(double: ServiceDouble) -> None:
-    task = {"task": 0, "watermark": 1_500, "state_pages": 1, "state_bytes": 2_048, "values": {"late": 3}}
+    task = {"task": 0, "watermark": 1_500, "state_bytes": 2_048, "values": {"late": 3}}
     operators = {"score": {"name": "Score", "tasks": [task]}}
     double.statistics = {"stream_metrics": operators, "warnings": ["cards gives nothing"]}
     shown = CliRunner().invoke(cli, ["pipelines", "stats", "p"]).output

@@ -101,7 +101,7 @@ def test_a_terminated_engine_is_a_stopped_pipeline() -> None:
 def test_operators_of_stream_programs_are_summed_over_their_tasks() -> None:
     spread = {"count": 1, "sum": 5, "min": 5, "max": 5}
     tasks = [
-        {"task": 0, "watermark": 2000, "state_pages": 1, "state_bytes": 100, "values": {"late": 2, "amount": spread}},
+        {"task": 0, "watermark": 2000, "state_bytes": 100, "values": {"late": 2, "amount": spread}},
         {"task": 1, "watermark": None, "state_bytes": 50},
         {"task": 2, "watermark": 1000, "state_bytes": 7, "values": {"late": 3}},
     ]

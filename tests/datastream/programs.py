@@ -1,9 +1,14 @@
 """What tests of stream programs share."""
 
+from pathlib import Path
+
 from airflow_pipelines.datastream.common import WatermarkStrategy
 from airflow_pipelines.datastream.environment import StreamExecutionEnvironment
 from airflow_pipelines.streams.watermarks import WatermarkGenerator
 from airflow_pipelines.streams.window_functions import ProcessWindowFunction
+
+IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
+"""A folder in memory, where there is one, for tests that make thousands of databases: a disk takes long to sync a file."""
 
 
 def environment(parallelism=1):

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from airflow_pipelines.datastream import KeyedProcessFunction, OutputTag, ProcessWindowFunction
 from airflow_pipelines.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
 from airflow_pipelines.streams.operators.base import TaskSettings
-from airflow_pipelines.streams.state import pages_at_rest, store
-from tests.datastream.programs import first, timed
+from airflow_pipelines.streams.state import store
+from tests.datastream.programs import IN_MEMORY, first, timed
 from tests.datastream.test_any_cut import CUTS, Run
 from tests.datastream.window_model import Sessions, Sliding, TimerModel, Tumbling, WindowModel, Windows, without_order_of_keys
 from tests.tiers import examples
@@ -28,7 +28,7 @@ WINDOWS: st.SearchStrategy[Windows] = st.one_of(
     ),
     st.builds(Sessions, st.integers(1, 15), st.booleans()),
 )
-MEMORY = st.sampled_from([TaskSettings(), TaskSettings(hot_keys=1, page_memory=0)])
+MEMORY = st.sampled_from([TaskSettings(), TaskSettings(hot_keys=1, scratch_folder=IN_MEMORY)])
 
 
 def _assigner(windows: Windows) -> Any:
@@ -50,7 +50,7 @@ class Contents(ProcessWindowFunction):
 
 
 def _results(build: Any, elements: list[Any], cuts: list[int], memory: TaskSettings) -> list[Any]:
-    with mock.patch.object(pages_at_rest, "PAGE_BYTES", 200), mock.patch.object(store, "WAITING_BYTES", 500):
+    with mock.patch.object(store, "_ROWS_AT_ONCE", 3):
         return Run(lambda env, source: build(env.from_collection(source)), (elements,), 1, settings=memory).to_the_end(cuts)
 
 

@@ -1,4 +1,6 @@
-"""Kills a writer between any two lines of the durability modules, as SIGKILL would: nothing is cleaned up."""
+"""Kills a writer between any two lines of the durability modules, or before any change of files, as SIGKILL would: nothing is
+cleaned up.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,13 @@ TIMEOUT_S = 60.0
 # and may wait for ever for a lock that some thread held. So the writers are forked from a process without any.
 writers = multiprocessing.get_context("forkserver")
 writers.set_forkserver_preload(
-    ["pytest", "tests.engine.storage.test_checkpoint", "tests.engine.storage.test_journal", "tests.engine.storage.test_starting"]
+    [
+        "pytest",
+        "tests.engine.operators.test_stream_state_kills",
+        "tests.engine.storage.test_checkpoint",
+        "tests.engine.storage.test_journal",
+        "tests.engine.storage.test_starting",
+    ]
 )
 
 
@@ -63,6 +71,35 @@ def _die_before(boundary: int, files: frozenset[str], action: Action, folder: Pa
         sys.settrace(None)
 
 
+_CHANGES = {"os.link", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.truncate"}
+
+
+def _die_before_change(number: int, action: Action, folder: Path) -> None:
+    left = number
+
+    def see(event: str, arguments: tuple[Any, ...]) -> None:
+        nonlocal left
+        writes = event == "open" and isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR)
+        if writes or event in _CHANGES:
+            if left == 0:
+                os._exit(KILLED)
+            left -= 1
+
+    sys.addaudithook(see)
+    action(folder)
+
+
+def at_every_change(prepare: Callable[[], Path], action: Action, check: Callable[[Path, bool], None]) -> int:
+    """Kill before the first change of files, the second ... until the action survives.
+
+    :param prepare: Makes a new folder for each kill.
+    :param action: What is killed; a function of a module, which gets the folder.
+    :param check: Sees each folder that is left behind, and whether the action survived.
+    :returns: How many changes there are.
+    """
+    return _at_each(prepare, check, lambda number, folder: exit_code(_die_before_change, number, action, folder))
+
+
 def at_every_boundary(
     prepare: Callable[[], Path],
     action: Action,
@@ -78,12 +115,16 @@ def at_every_boundary(
     :returns: How many boundaries there are.
     """
     files = frozenset(str(module.__file__) for module in modules)
-    boundary = 0
+    return _at_each(prepare, check, lambda number, folder: exit_code(_die_before, number, files, action, folder))
+
+
+def _at_each(prepare: Callable[[], Path], check: Callable[[Path, bool], None], run: Callable[[int, Path], int]) -> int:
+    number = 0
     while True:
         folder = prepare()
-        code = exit_code(_die_before, boundary, files, action, folder)
+        code = run(number, folder)
         assert code in (0, KILLED), code
         check(folder, code == 0)
         if code == 0:
-            return boundary
-        boundary += 1
+            return number
+        number += 1

@@ -1,4 +1,4 @@
-"""Pages of state, timers in them, and time to live."""
+"""State by key, hot and at rest, its timers, and time to live."""
 
 import copy
 import datetime
@@ -10,15 +10,14 @@ import pytest
 
 from airflow_pipelines.streams.clock import StepClock
 from airflow_pipelines.streams.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
-from airflow_pipelines.streams.errors import StreamProgramError
-from airflow_pipelines.streams.keys import canonical_bytes, key_group
-from airflow_pipelines.streams.state import pages_at_rest
-from airflow_pipelines.streams.state import store as store_module
+from airflow_pipelines.streams.errors import NoKeyError, StreamProgramError
+from airflow_pipelines.streams.keys import canonical_bytes
 from airflow_pipelines.streams.state.access import KeyedStates
+from airflow_pipelines.streams.state.database import DatabaseRows, StateDatabase
 from airflow_pipelines.streams.state.descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from airflow_pipelines.streams.state.entries import EVENT_TIME, PROCESSING_TIME
-from airflow_pipelines.streams.state.page_storage import SpilledPages
-from airflow_pipelines.streams.state.pages_at_rest import PageChanges
+from airflow_pipelines.streams.state.hot_limit import HotLimit
+from airflow_pipelines.streams.state.rows import MemoryRows
 from airflow_pipelines.streams.state.store import KeyedStore
 from airflow_pipelines.streams.state.ttl import TimeToLive
 from airflow_pipelines.streams.timers import Timers
@@ -32,33 +31,22 @@ def put(store, key, value):
 
 
 def restored(max_parallelism, stored, **settings):
-    store = KeyedStore(max_parallelism, **settings)
-    for page_id, page in stored.items():
-        store.load(page_id, page)
-    return store
+    return KeyedStore(max_parallelism, MemoryRows(stored), **settings)
 
 
-def test_pages_split_when_they_outgrow_their_size_and_all_keys_are_found_again(monkeypatch):
-    monkeypatch.setattr(pages_at_rest, "PAGE_BYTES", 500)
-    store = KeyedStore(4)
-    for number in range(200):
-        put(store, number, f"value {number}")
-    stored = store.pages()
-    assert len(stored) > 16
-    assert all(len(page.data) <= 500 for page in stored.values())
-    for number in range(200):
-        assert store.hot[number].values["v"] == f"value {number}"
-    again = restored(4, stored)
-    assert [again.hot[number].values["v"] for number in range(200)] == [f"value {number}" for number in range(200)]
-    put(again, 7, "new")
-    assert len(again.changes().written) == 1
+@pytest.fixture
+def on_disk(tmp_path):
+    """Makes the rows at rest of a store in a database."""
+    database = StateDatabase(tmp_path / "rows")
+    yield lambda groups: DatabaseRows(database, 1, range(groups))
+    database.close()
 
 
 def test_the_size_is_about_that_of_what_would_be_kept():
     def kept():
-        return sum(len(page.data) for page in store.pages().values())
+        return sum(len(key[1]) + len(row) for key, row in store.rows().items())
 
-    store = KeyedStore(128, SpilledPages(20_000), hot_keys=300)
+    store = KeyedStore(128, limit=HotLimit(300))
     assert store.estimated_bytes() == 0
     for number in range(1_000):
         put(store, number, "x" * 100)
@@ -76,27 +64,33 @@ def test_the_size_is_about_that_of_what_would_be_kept():
         entry = put(store, number, None)
         entry.values.clear()
     assert kept() == store.estimated_bytes() == 0
-    store.close()
 
 
-def test_only_pages_that_changed_are_written_and_empty_ones_are_given_up():
-    store = KeyedStore(128)
-    entries = [put(store, number, number) for number in range(50)]
-    first = store.changes()
-    assert (len(first.written), first.gone) == (len({key_group(entry.data, 128) for entry in entries}), set())
-    assert store.changes() == PageChanges()
-    put(store, 7, 8)
-    [page_id] = store.changes().written
-    others = [number for number, entry in enumerate(entries) if key_group(entry.data, 128) == page_id[0]]
-    for number in others:
-        store.hot[number].values.clear()
-        store.hot[number].note_change()
-    assert store.changes() == PageChanges({}, {page_id})
-    assert store.hot[7].values == {}
+def test_what_is_at_rest_is_what_was_written_whatever_is_hot(on_disk):
+    chosen = random.Random(5)
+    store, expected = KeyedStore(4, on_disk(4), limit=HotLimit(10)), {}
+    for _ in range(60):
+        for _ in range(chosen.randrange(30)):
+            key = chosen.randrange(150)
+            if chosen.random() < 0.3:
+                store.drop(store.hot[key])
+                expected.pop(key, None)
+            else:
+                expected[key] = "x" * chosen.randrange(40)
+                put(store, key, expected[key])
+        store.evict()
+        if chosen.random() < 0.5:
+            store.flush()
+    assert {entry.key: entry.values["v"] for entry in restored(4, store.rows()).entries()} == expected
+    assert store.has_keys()
+    for key in list(expected):
+        store.drop(store.hot[key])
+    store.flush()
+    assert not store.has_keys()
 
 
 def test_what_is_evicted_comes_back_with_its_timers():
-    store = KeyedStore(8, hot_keys=5)
+    store = KeyedStore(8, limit=HotLimit(5))
     timers = Timers(store)
     for number in range(20):
         store.entry = put(store, number, number)
@@ -109,13 +103,13 @@ def test_what_is_evicted_comes_back_with_its_timers():
     assert store.hot[13].values == {"v": 13}
 
 
-def test_only_pages_with_something_due_are_read():
+def test_only_keys_with_something_due_are_read():
     store = KeyedStore(128)
     timers = Timers(store)
     for number in range(100):
         store.entry = put(store, number, number)
         timers.register(EVENT_TIME, number)
-    again_store = restored(128, store.pages())
+    again_store = restored(128, store.rows())
     again = Timers(again_store)
     assert [(timestamp, entry.key) for timestamp, entry, _ in again.due(EVENT_TIME, 2)] == [(0, 0), (1, 1), (2, 2)]
     assert len(again_store._entries) <= 3
@@ -157,7 +151,7 @@ def test_a_value_that_cannot_be_kept_is_named_by_the_path_to_it():
         StreamProgramError,
         match=r"The state 'v' of the key 'a' cannot be kept: its value at \['helpers'\]\[1\] is of type lock \(cannot",
     ):
-        store.pages()
+        store.rows()
 
 
 @pytest.fixture
@@ -232,7 +226,7 @@ def test_elements_of_a_list_and_entries_of_a_map_expire_one_by_one(states):
     assert (numbers.get(), mapped.is_empty()) == ([3, 4], True)
 
 
-def test_what_has_expired_is_left_out_when_its_page_is_written(states):
+def test_what_has_expired_is_left_out_when_its_row_is_written(states):
     value = states.all.get_state(described(ValueStateDescriptor("v")))
     for key in range(10):
         states.key(key)
@@ -240,7 +234,7 @@ def test_what_has_expired_is_left_out_when_its_page_is_written(states):
     states.clock.now += 200
     for key in range(10):
         states.store.hot[key].note_change()
-    assert states.store.pages() == {}
+    assert states.store.rows() == {}
 
 
 def touched(store, *keys):
@@ -249,7 +243,7 @@ def touched(store, *keys):
 
 
 def test_keys_go_to_rest_one_by_one_and_those_that_are_touched_stay(monkeypatch):
-    store = KeyedStore(8, hot_keys=100)
+    store = KeyedStore(8, limit=HotLimit(100))
     sizes = []
     for number in range(1_000):
         touched(store, number, "always", number // 2 * 2)
@@ -280,18 +274,18 @@ def test_a_key_at_rest_is_touched_without_decoding_others_and_they_are_written_a
     store = KeyedStore(1)
     for number in range(50):
         put(store, number, Counted(number))
-    again = restored(1, store.pages())
+    again = restored(1, store.rows())
     again.hot[7].values["v"] = "changed"
     again.hot[7].note_change()
-    [page] = again.changes().written.values()
+    rows = again.rows()
     assert Counted.decoded == 1
-    values = {entry.key: entry.values["v"] for entry in restored(1, {(0, 0, 0): page}).entries()}
+    values = {entry.key: entry.values["v"] for entry in restored(1, rows).entries()}
     assert values.pop(7) == "changed"
     assert {key: value.number for key, value in values.items()} == {number: number for number in range(50) if number != 7}
 
 
 def test_keys_that_are_equal_share_one_entry_hot_and_at_rest():
-    store = KeyedStore(8, hot_keys=0)
+    store = KeyedStore(8, limit=HotLimit(0))
     for equal in ((1, 1.0, True, decimal.Decimal(1)), ((1, "a"), (1.0, "a")), ("a",)):
         put(store, equal[0], "kept")
         for key in equal:
@@ -305,7 +299,7 @@ def test_keys_that_are_equal_share_one_entry_hot_and_at_rest():
 
 @pytest.mark.parametrize("key", [["a", 1], {"a": [1]}, bytearray(b"a"), float("nan"), (float("nan"), 1)])
 def test_keys_without_a_hash_and_keys_that_are_not_equal_to_themselves_are_kept(key):
-    store = KeyedStore(8, hot_keys=2)
+    store = KeyedStore(8, limit=HotLimit(2))
     for turn in range(3):
         found = store.find(copy.deepcopy(key))
         assert found.values == ({} if turn == 0 else {"v": turn - 1})
@@ -327,21 +321,20 @@ def test_keys_come_back_as_what_they_were():
     store = KeyedStore(8)
     for key in keys:
         put(store, key, 1)
-    found = [entry.key for entry in restored(8, store.pages()).entries()]
+    found = [entry.key for entry in restored(8, store.rows()).entries()]
     assert sorted(map(repr, found)) == sorted(map(repr, keys))
 
 
-def test_walking_over_all_keys_takes_the_same_order_whatever_is_hot_or_how_pages_split(monkeypatch):
+def test_walking_over_all_keys_takes_the_same_order_whatever_is_hot(on_disk):
     orders = []
-    for hot_keys, page_bytes in ((1_000, 8_192), (0, 8_192), (3, 100), (50, 400)):
-        monkeypatch.setattr(pages_at_rest, "PAGE_BYTES", page_bytes)
-        store = KeyedStore(4, SpilledPages(0), hot_keys)
+    for hot_keys, rows in ((1_000, None), (0, None), (3, on_disk(4)), (50, None)):
+        store = KeyedStore(4, rows, HotLimit(hot_keys))
         for number in range(200):
             put(store, number, number)
             if number % 37 == 0:
                 store.evict()
             if number == 100:
-                store.changes()
+                store.flush()
         store.evict()
         put(store, 0, "again")
         walked = []
@@ -356,7 +349,7 @@ def test_walking_over_all_keys_takes_the_same_order_whatever_is_hot_or_how_pages
 
 
 def test_a_walk_over_all_keys_keeps_few_of_them_hot():
-    store = KeyedStore(128, SpilledPages(0), hot_keys=100)
+    store = KeyedStore(128, limit=HotLimit(100))
     for number in range(3_000):
         put(store, number, number)
         store.evict()
@@ -369,43 +362,9 @@ def test_a_walk_over_all_keys_keeps_few_of_them_hot():
     assert sum(entry.values["v"] for entry in store.entries()) == sum(range(1, 3_001))
 
 
-def test_changes_applied_one_after_the_other_are_the_whole(monkeypatch):
-    monkeypatch.setattr(pages_at_rest, "PAGE_BYTES", 200)
-    monkeypatch.setattr(store_module, "WAITING_BYTES", 2_000)
-    chosen = random.Random(5)
-    store = KeyedStore(4, SpilledPages(1_000), hot_keys=10)
-    pages, known, expected = {}, set(), {}
-    for _ in range(60):
-        for _ in range(chosen.randrange(30)):
-            key = chosen.randrange(150)
-            if chosen.random() < 0.3:
-                store.drop(store.hot[key])
-                expected.pop(key, None)
-            else:
-                expected[key] = "x" * chosen.randrange(40)
-                put(store, key, expected[key])
-        store.evict()
-        if chosen.random() < 0.5:
-            changes = store.changes()
-            assert changes.gone <= set(pages), "a page that was never given is not gone"
-            assert not changes.gone & set(changes.written)
-            for page_id in changes.gone:
-                del pages[page_id]
-            pages.update(changes.written)
-            known |= changes.gone
-            if chosen.random() < 0.5:
-                assert store.pages() == pages
-        elif chosen.random() < 0.2:
-            store.pages()
-        assert store._waiting_bytes <= 2_000
-    assert known, "nothing ever split or was given up"
-    assert {entry.key: entry.values["v"] for entry in restored(4, store.pages()).entries()} == expected
-
-
-@pytest.mark.parametrize("page_bytes", [8_192, 300])
-def test_timers_at_rest_are_found_without_touching_the_others_of_their_pages(monkeypatch, page_bytes):
-    monkeypatch.setattr(pages_at_rest, "PAGE_BYTES", page_bytes)
-    store = KeyedStore(1, SpilledPages(0), hot_keys=0)
+@pytest.mark.parametrize("is_on_disk", [True, False])
+def test_timers_at_rest_are_found_without_touching_others(on_disk, is_on_disk):
+    store = KeyedStore(1, on_disk(1) if is_on_disk else None, limit=HotLimit(0))
     timers = Timers(store)
     for number in range(50):
         store.entry = put(store, number, number)
@@ -414,7 +373,7 @@ def test_timers_at_rest_are_found_without_touching_the_others_of_their_pages(mon
         timers.register(PROCESSING_TIME, 10)
         store.evict()
         if number == 30:
-            store.changes()  # pages split, if they do, while all of their keys are at rest
+            store.flush()
     assert store._entries == {}
     assert timers.next_due(EVENT_TIME) == 1_000
     fired = []
@@ -424,7 +383,7 @@ def test_timers_at_rest_are_found_without_touching_the_others_of_their_pages(mon
     assert fired == [(1_000, 0), (1_001, 1)]
     assert len(store._entries) == 2
     store.evict()
-    store.changes()
+    store.flush()
     assert timers.next_due(EVENT_TIME) == 1_002
     fired = [(timestamp, entry.key) for timestamp, entry, _ in timers.due(EVENT_TIME, 4_999)]
     expected = [*((1_000 + number, number) for number in range(2, 50)), (1_040, 0), (1_040, 1)]
@@ -435,13 +394,13 @@ def test_timers_at_rest_are_found_without_touching_the_others_of_their_pages(mon
     assert len(list(timers.due(PROCESSING_TIME, 10))) == 50
 
 
-def test_a_timer_that_was_deleted_while_its_key_was_hot_does_not_fire_from_its_page():
-    store = KeyedStore(1, hot_keys=0)
+def test_a_timer_that_was_deleted_while_its_key_was_hot_does_not_fire_from_its_row():
+    store = KeyedStore(1, limit=HotLimit(0))
     timers = Timers(store)
     for key in ("a", "b"):
         store.entry = put(store, key, key)
         timers.register(EVENT_TIME, 10)
-    store.changes()
+    store.flush()
     store.evict()
     store.entry = store.hot["a"]
     timers.delete(EVENT_TIME, 10)
@@ -453,19 +412,19 @@ def test_a_timer_that_was_deleted_while_its_key_was_hot_does_not_fire_from_its_p
 
 @pytest.mark.parametrize("timestamp", [MAX_TIMESTAMP, MAX_TIMESTAMP - 1, MIN_TIMESTAMP, 2**70])
 def test_timers_at_the_ends_of_time_are_kept_at_rest(timestamp):
-    store = KeyedStore(1, hot_keys=0)
+    store = KeyedStore(1, limit=HotLimit(0))
     timers = Timers(store)
     store.entry = store.hot["a"]
     timers.register(EVENT_TIME, timestamp)
     store.evict()
-    again = Timers(restored(1, store.pages()))
+    again = Timers(restored(1, store.rows()))
     assert [fired for fired, _, _ in again.due(EVENT_TIME, MIN_TIMESTAMP)] == ([timestamp] if timestamp == MIN_TIMESTAMP else [])
     at_the_end = [fired for fired, _, _ in again.due(EVENT_TIME, MAX_TIMESTAMP)]
     assert at_the_end == ([timestamp] if MIN_TIMESTAMP < timestamp <= MAX_TIMESTAMP else [])
 
 
 def test_timers_of_keys_that_went_to_rest_leave_nothing_in_memory():
-    store = KeyedStore(8, hot_keys=100)
+    store = KeyedStore(8, limit=HotLimit(100))
     timers = Timers(store)
     for number in range(5_000):
         store.entry = store.hot[number]
@@ -475,7 +434,7 @@ def test_timers_of_keys_that_went_to_rest_leave_nothing_in_memory():
     assert len(list(timers.due(EVENT_TIME, 10**6))) == 5_000
 
 
-def test_expired_values_leave_a_page_that_is_written_for_another_key_and_cost_no_decoding_before(states):
+def test_expired_values_at_rest_go_without_being_asked_for(states):
     value = states.all.get_state(described(ValueStateDescriptor("v")))
     listed = states.all.get_list_state(described(ListStateDescriptor("l")))
     store = states.store
@@ -485,14 +444,13 @@ def test_expired_values_leave_a_page_that_is_written_for_another_key_and_cost_no
         listed.add(number)
         if number % 2:
             states.clock.now += 1
-    before = store.pages()
-    store._hot_keys = 0
+    before = store.rows()
+    store._limit = HotLimit(0)
     store.evict()
     states.clock.now += 98
-    for number in range(1000, 1050):
-        states.key(number)
-        value.update("new")
-    assert sum(len(page.data) for page in store.pages().values()) < sum(len(page.data) for page in before.values()) / 5
+    for _ in range(3):
+        store.evict()
+    assert sum(map(len, store.rows().values())) < sum(map(len, before.values())) / 5
     alive = {number for number in range(400) if store.find(number).values}
     assert alive == {398, 399}
     states.clock.now += 1000
@@ -502,33 +460,21 @@ def test_expired_values_leave_a_page_that_is_written_for_another_key_and_cost_no
 
 
 def test_what_cannot_be_kept_loses_nothing_else():
-    store = KeyedStore(8, hot_keys=5)
+    store = KeyedStore(8, limit=HotLimit(5))
     touched(store, *range(20))
     store.evict()
     put(store, "a", threading.Lock())
     touched(store, *range(3))
     for _ in range(2):
         with pytest.raises(StreamProgramError, match="The state 'v' of the key 'a'"):
-            store.changes()
+            store.flush()
     put(store, "a", "fine")
-    changes = store.changes()
-    again = restored(8, changes.written)
+    again = restored(8, store.rows())
     assert {entry.key: entry.values["v"] for entry in again.entries()} == {**{number: number for number in range(20)}, "a": "fine"}
 
 
-def test_a_scratch_file_that_cannot_be_written_loses_nothing(tmp_path):
-    folder = tmp_path / "missing"
-    store = KeyedStore(8, SpilledPages(0, str(folder)), hot_keys=5)
-    touched(store, *range(20))
-    with pytest.raises(StreamProgramError, match="cannot be written to a file in"):
-        store.changes()
-    folder.mkdir()
-    again = restored(8, store.changes().written)
-    assert sorted(entry.key for entry in again.entries()) == list(range(20))
-
-
 def test_the_shares_of_states_are_known_from_a_sample():
-    store = KeyedStore(4, hot_keys=10)
+    store = KeyedStore(4, limit=HotLimit(10))
     small, large = (KeyedStates(store, StepClock(0), "op").get_state(ValueStateDescriptor(name)) for name in ("small", "large"))
     for number in range(2_000):
         store.entry = store.hot[number]
@@ -539,3 +485,23 @@ def test_the_shares_of_states_are_known_from_a_sample():
     assert set(sizes) == {"small", "large"}
     assert 0.05 < sizes["small"] / (sizes["small"] + sizes["large"]) < 0.15
     assert sum(sizes.values()) < 50_000, "few entries are looked at"
+
+
+@pytest.mark.parametrize("is_on_disk", [False, True])
+def test_keys_that_are_loaded_at_once_are_those_that_are_found_one_by_one(is_on_disk, on_disk):
+    store = KeyedStore(8, on_disk(8) if is_on_disk else None, HotLimit(3))
+    keys = [*range(40), "a", "b", (1, "a"), 2.5]
+    for key in keys:
+        store.find(key).values["number"] = key
+        store.find(key).note_change()
+    store.flush()
+    for _ in range(3):
+        store.evict()
+    assert len(store._entries) == 3
+    asked = [*keys[5:20], *keys, "new", None, [1], object(), 7.0, True]
+    store.load(asked)
+    assert {entry.key for entry in store._entries.values()} == {*keys, "new"}
+    assert all(store.hot[key] is store.find(key) and store.hot[key].values == {"number": key} for key in keys)
+    assert store.hot["new"].is_empty()
+    with pytest.raises(NoKeyError):
+        store.hot[None]

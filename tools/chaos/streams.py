@@ -55,7 +55,9 @@ POINTS = tuple(
     for module, function in (
         ("engine.streams.runtime", "StreamRuntime.open"),
         ("engine.streams.runtime", "StreamRuntime.step"),
-        ("engine.streams.runtime", "StreamRuntime.changes"),
+        ("engine.streams.runtime", "StreamRuntime.take_checkpoint"),
+        ("engine.storage.state_files", "adopt_state"),
+        ("engine.storage.state_files", "link_state"),
         ("engine.streams.runtime", "StreamRuntime.committed"),
         ("engine.storage.checkpoint", "CheckpointStore.save"),
         ("engine.storage.journal", "Journal.append"),

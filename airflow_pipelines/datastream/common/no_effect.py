@@ -15,7 +15,7 @@ _MARK = "__why_no_effect__"
 def no_effect(why: str) -> Callable[[_F], _F]:
     """Mark a method whose value is accepted without effect. Its first call in a process is logged.
 
-    :param why: the reason, a clause such as ``"state is kept in pages, not in RocksDB"``
+    :param why: the reason, a clause such as ``"classes of the JVM are not loaded"``
     :returns: the decorator
     """
 

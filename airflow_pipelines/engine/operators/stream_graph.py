@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -67,15 +68,22 @@ class StreamGraphOperator(Operator[StreamGraph]):
             return None  # only the process of the program has the program's own Python environment
         return spark_jobs(context.sessions.large.sparkContext, least)
 
-    def open(self, runtime: StreamRuntime, states: Mapping[str, Trace] | None, now: int | None) -> None:
+    def open(
+        self,
+        runtime: StreamRuntime,
+        states: Mapping[str, Trace] | None,
+        link_files: Callable[[Path], None],
+        now: int | None,
+    ) -> None:
         """Start the process of the program from its saved state.
 
         :param runtime: the runtime that starts it
         :param states: the states; None before the first start
+        :param link_files: the function that brings the files of its database to a folder
         :param now: processing time in microseconds since the epoch; None to continue at that of the last step
         """
         traces = self.empty_states() if states is None else states
-        runtime.open(rest_of(traces[REST]), pages_of(traces[PAGES]), None if now is None else now // _MICROSECONDS)
+        runtime.open(rest_of(traces[REST]), pages_of(traces[PAGES]), link_files, None if now is None else now // _MICROSECONDS)
 
     def progress(self, runtime: StreamRuntime, states: Mapping[str, Trace] | None, version: int) -> dict[str, tuple[Batch, ...]]:
         """Return the rows that the states gain from the program's latest request to be called.

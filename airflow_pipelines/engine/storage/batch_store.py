@@ -1,4 +1,4 @@
-"""The store of batches on disk: one folder of immutable Parquet files named by their content."""
+"""The store of batches on disk: one folder of immutable files named by their content, Parquet files and files of databases."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from airflow_pipelines.engine.storage.durable import allow_writes
 from airflow_pipelines.engine.storage.errors import DamagedError, MissingError, StorageError, storage_access
 from airflow_pipelines.engine.storage.sealed_json import DIGEST_BYTES
 
-_NAME = re.compile(r"[0-9a-f]{40}\.parquet")
+_ROWS, STATE = ".parquet", ".state"
+_NAME = re.compile(r"[0-9a-f]{40}\.(?:parquet|state)")
 _STAGING = ".staging"
 _CHUNK = 1 << 20
 COMPRESSION = "lz4_raw"
@@ -62,7 +63,8 @@ class BatchStore:
 
     A file appears under its final name only when it is complete, and its content never changes afterwards. It is on disk before a
     manifest names it (:meth:`persist`): most files are gone before one does. Two batches with equal content share one file. A name
-    is ``<40 hex digits>.parquet``, so no name read from a manifest can point outside the folder.
+    is ``<40 hex digits>.parquet``, or ``.state`` for a file of a database that an operator keeps its state in, so no name read from
+    a manifest can point outside the folder.
     """
 
     def __init__(self, folder: str | os.PathLike[str], verification: Verification = Verification.ONCE) -> None:
@@ -151,6 +153,25 @@ class BatchStore:
             _sync(path)
         path.replace(target)
         self._verified.add(name)
+        return name
+
+    def adopt_copy(self, path: Path, end: str) -> str:
+        """Take a file into the store that stays where it is. The two are one file where the file system allows that.
+
+        :param path: the file, which does not change any more
+        :param end: the end of its name in the store, which tells the kinds of files
+        :returns: its name in the store
+        :raises OSError: when it cannot be read or linked
+        """
+        staging = self.staging()
+        try:
+            copy = staging / f"copy{end}"
+            link_or_copy(path, copy)
+            name = self._adopt(copy)
+        finally:
+            self.discard(staging)
+        with self.lock:
+            self._unsynced.add(name)
         return name
 
     def persist(self, names: Iterable[str]) -> None:
@@ -268,21 +289,35 @@ class BatchStore:
         return len(dead)
 
 
-def content_name(file: BinaryIO) -> str:
+def content_name(file: BinaryIO, end: str = _ROWS) -> str:
     """Return the name of a batch file with the content of an open file.
 
     :param file: the file, which is read from its current position
+    :param end: the end of the name, which tells the kinds of files
     :returns: the name under which a store has it
     """
     digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
     while chunk := file.read(_CHUNK):
         digest.update(chunk)
-    return f"{digest.hexdigest()}.parquet"
+    return digest.hexdigest() + end
 
 
 def _name_of(path: Path) -> str:
     with path.open("rb") as file:
-        return content_name(file)
+        return content_name(file, path.suffix)
+
+
+def link_or_copy(path: Path, target: Path) -> None:
+    """Give a file another name, or copy it where the file system does not allow that.
+
+    :param path: the file
+    :param target: the other name, which nothing has yet
+    :raises OSError: when neither is possible
+    """
+    try:
+        target.hardlink_to(path)
+    except OSError:
+        shutil.copyfile(path, target)
 
 
 def _sync(path: Path) -> None:

@@ -145,7 +145,7 @@ def _batches(batches: BatchStore, named: dict[str, list[str]]) -> list[Finding]:
     """Return one finding for each bad batch file, and one for all others."""
 
     def check(name: str) -> Finding | None:
-        part = f"batch {name.removesuffix('.parquet')}"
+        part = f"batch {name.removesuffix('.parquet')}"  # files of state keep the end of their name
         result = _check_part(part, lambda: str(batches.open(name)))
         users = ", ".join(named.get(name, ["nothing that could be read"]))
         return None if result.error is None else Finding(part, f"{result.summary} Needed by {users}.", result.error)

@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 from uuid import UUID
 
@@ -234,7 +234,7 @@ class RemoteCheckpoints:
             target.parent.mkdir(parents=True, exist_ok=True)
             self._system.get_file(f"{self._root}/batches/{name}", str(aside))
             with aside.open("rb") as file:
-                content = content_name(file)
+                content = content_name(file, PurePosixPath(name).suffix)
                 os.fsync(file.fileno())
             return content
 
@@ -280,15 +280,15 @@ class RemoteCheckpoints:
                 return False
         except FileNotFoundError:
             return False
-        return self._trusting or self._content_name(path) == name
+        return self._trusting or self._content_name(path, name) == name
 
     def _check_sent(self, path: str, name: str) -> None:
-        if not self._trusting and self._content_name(path) != name:
+        if not self._trusting and self._content_name(path, name) != name:
             raise SyncError(f"batches/{name} did not arrive whole in {self.url}: sync again.")
 
-    def _content_name(self, path: str) -> str:
+    def _content_name(self, path: str, expected: str) -> str:
         with self._system.open(path, "rb") as file:
-            return content_name(file)
+            return content_name(file, PurePosixPath(expected).suffix)
 
     def _put_bytes(self, name: str, content: bytes) -> None:
         path = f"{self._root}/{name}"

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
+from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from airflow_pipelines.engine.streams.spark_jobs import SparkJobs
 from airflow_pipelines.engine.streams.statistics import StreamStatistics
 from airflow_pipelines.streams.errors import StreamProgramError
-from airflow_pipelines.streams.worker.client import TakePages
 from airflow_pipelines.streams.worker.messages import Feed, StateChanges, Stepped, StoredPages, TaskMetrics
 
 END_S = 10.0
@@ -22,11 +23,15 @@ Metrics: TypeAlias = Mapping[tuple[str, int], TaskMetrics]
 class Worker(Protocol):
     """A process that runs a stream program. It holds the state from :meth:`open` on, and each step changes it."""
 
-    def open(self, rest: bytes | None, pages: Iterable[StoredPages], dropped: Dropped, now_ms: int | None) -> Stepped:
-        """Resume where another process of the program has stopped.
+    @property
+    def database(self) -> Path:
+        """The folder of the process for the database with its state by key. It is removed when the process has ended."""
 
-        :param rest: all saved state besides pages; None to start from the beginning
-        :param pages: the pages
+    def open(self, rest: bytes | None, pages: Iterable[StoredPages], dropped: Dropped, now_ms: int | None) -> Stepped:
+        """Resume where another process of the program has stopped. Its state by key is in :attr:`database`.
+
+        :param rest: all saved state besides that by key; None to start from the beginning
+        :param pages: the state by key of a release that kept it in pages
         :param dropped: the parts of the saved state to discard
         :param now_ms: processing time in milliseconds; None to continue at that of the last step
         :returns: the information that is available before the first step
@@ -40,15 +45,15 @@ class Worker(Protocol):
         :param jobs: the Spark jobs for chains with a lot of work; None to run them in the process of the program
         """
 
-    def changes(self, take: TakePages) -> StateChanges:
-        """Collect the changes of the state since the last call. Sinks prepare what they have written.
+    def take_checkpoint(self, folder: Path) -> StateChanges:
+        """Write the state for a checkpoint. Sinks prepare what they have written.
 
-        :param take: the function that gets the changed pages, some at a time
-        :returns: all other changes
+        :param folder: the folder, which does not exist, for links to the files of the database
+        :returns: all other state
         """
 
     def committed(self) -> None:
-        """Acknowledge that the result of the last :meth:`changes` is durable. Sinks make their output visible."""
+        """Acknowledge that the result of the last :meth:`take_checkpoint` is durable. Sinks make their output visible."""
 
     def metrics(self) -> Metrics | None:
         """Return all current metrics, or None while a step runs, which reports them itself. May be called from any thread.
@@ -140,14 +145,18 @@ class StreamRuntime:
         """
         self._bootstrapped = inputs
 
-    def open(self, rest: bytes | None, pages: Iterable[StoredPages], now_ms: int | None) -> None:
+    def open(
+        self, rest: bytes | None, pages: Iterable[StoredPages], link_files: Callable[[Path], None], now_ms: int | None
+    ) -> None:
         """Start the program from its saved state.
 
         :param rest: see :meth:`Worker.open`
         :param pages: see :meth:`Worker.open`
+        :param link_files: the function that brings the files of its database to a folder
         :param now_ms: see :meth:`Worker.open`
         """
         self._worker = self._start()
+        link_files(self._worker.database)
         self.latest = self._worker.open(rest, pages, self.dropped, now_ms)
         self._answers = True
         self._statistics.take(self.latest)
@@ -176,11 +185,10 @@ class StreamRuntime:
         """Record that the newest step has been published as the circuit's current one."""
         self._is_ahead = False
 
-    def changes(self, take: TakePages) -> StateChanges:
-        """Collect the changes of the state since the last call.
+    def take_checkpoint(self) -> tuple[StateChanges, Path]:
+        """Let the program write its state for a checkpoint.
 
-        :param take: the function that gets the changed pages, some at a time
-        :returns: all other changes
+        :returns: all state besides that by key, and a folder with the files of its database, which belongs to the caller
         :raises StreamStateLostError: if the newest step failed, so that the state belongs to no step
         """
         if self._is_ahead:
@@ -189,7 +197,10 @@ class StreamRuntime:
                 " checkpoint, and reads again what came after it."
             )
         self._has_prepared = True
-        return self._opened.changes(take)
+        database = self._opened.database
+        folder = database.with_name(f"{database.name}.checkpoint")
+        shutil.rmtree(folder, ignore_errors=True)  # the last one may have failed
+        return self._opened.take_checkpoint(folder), folder
 
     def committed(self) -> None:
         """Acknowledge that the state saved last is durable."""

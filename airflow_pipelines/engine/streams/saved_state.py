@@ -1,15 +1,14 @@
-"""The state of a stream program in traces: one row per page, and one for each other part.
+"""The state of a stream program in traces, besides its state by key, which is in files of a database.
 
-Rows are written when a checkpoint is taken, and not with each step, because a step changes keys in pages everywhere. Only the
-newest version of a page counts.
+Rows are written when a checkpoint is taken, and not with each step. Only the newest version of a part counts.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
-from typing import Final
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,18 +19,19 @@ from airflow_pipelines.engine.state import StateSchema
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.streams import StreamOperator, operator_from_json
 from airflow_pipelines.rows.zsets import VERSION, WEIGHT, Merge
-from airflow_pipelines.streams.worker.messages import PageKey, StateChanges, StoredPages
+from airflow_pipelines.streams.worker.messages import StateChanges, StoredPages
 
+PageKey: TypeAlias = tuple[str, int, int, int]
+"""The key of a page: uid of the operator, and the id of the page: key group, depth, bits."""
 PAGES: Final = "pages"
+"""The state by key as releases before the database kept it; empty since then."""
 REST: Final = "rest"
 PROGRESS: Final = "progress"
 _KEY: Final = ("uid", "key_group", "depth", "bits")
 _VALUES: Final = ("data", "due_event", "due_processing")
 _PAGES_AT_A_TIME: Final = 64
-_BATCH_BYTES: Final = 96 << 20
-"""The number of bytes of pages that make a batch, which is then too large to stay in memory."""
 _PROGRAM, _OPERATORS = 0, 1
-"""The parts of the state besides pages: bytes from the program's process, and JSON of the program's operators."""
+"""The parts of the state besides that by key: bytes from the program's process, and JSON of the program's operators."""
 
 SCHEMAS: Final[Mapping[str, StateSchema]] = {
     PAGES: StateSchema(
@@ -81,54 +81,23 @@ def due_of(progress: Trace) -> int | None:
     return newest[1]
 
 
-class SavedChanges:
-    """The conversion of a program's changes to rows, some pages at a time, so that not all of them are in memory.
+def rest_batch(changes: StateChanges, operators: Iterable[StreamOperator], before: Mapping[str, Trace]) -> Batch:
+    """Return the batch that a state gains with a checkpoint.
 
-    :param states: the states so far
+    :param changes: the program's state besides that by key
     :param operators: the operators of the program
-    :param settled: the function that moves a large batch to where it is kept
+    :param before: the states so far
     """
-
-    def __init__(self, states: Mapping[str, Trace], operators: Iterable[StreamOperator], settled: Callable[[Batch], Batch]) -> None:
-        self._version = 1 + max((newest_version(states[name]) for name in (PAGES, REST)), default=0)
-        self._known = known_pages(states[PAGES])
-        self._is_first = not states[REST].batches
-        self._operators = operators
-        self._settled = settled
-        self._rows = _PageRows(self._known)
-        self._batches: list[Batch] = []
-
-    def take(self, stored: StoredPages) -> None:
-        """Add pages that have changed.
-
-        :param stored: the pages
-        """
-        self._rows.add(stored)
-        if self._rows.size >= _BATCH_BYTES:
-            self._settle()
-
-    def batches(self, changes: StateChanges) -> dict[str, tuple[Batch, ...]]:
-        """Return the batches that the states gain.
-
-        :param changes: the program's changes besides its pages
-        :returns: rows by the names of the states
-        """
-        self._rows.remove(changes.gone)
-        self._settle()
-        described = json.dumps([asdict(operator) for operator in self._operators]).encode()
-        weight = 1 if self._is_first else 0
-        rest = pa.table(
-            {
-                "part": pa.array([_PROGRAM, _OPERATORS], pa.int32()),
-                "data": pa.array([changes.rest, described], pa.binary()),
-                WEIGHT: pa.array([weight, weight], pa.int64()),
-            }
-        )
-        return {PAGES: tuple(self._batches), REST: (self._settled(SCHEMAS[REST].batch(rest, self._version)),)}
-
-    def _settle(self) -> None:
-        self._batches.append(self._settled(SCHEMAS[PAGES].batch(self._rows.table(), self._version)))
-        self._rows = _PageRows(self._known)
+    described = json.dumps([asdict(operator) for operator in operators]).encode()
+    weight = 0 if before[REST].batches else 1
+    rest = pa.table(
+        {
+            "part": pa.array([_PROGRAM, _OPERATORS], pa.int32()),
+            "data": pa.array([changes.rest, described], pa.binary()),
+            WEIGHT: pa.array([weight, weight], pa.int64()),
+        }
+    )
+    return SCHEMAS[REST].batch(rest, 1 + newest_version(before[REST]))
 
 
 def newest_version(state: Trace) -> int:
@@ -166,7 +135,7 @@ def page_bytes(pages: Trace) -> dict[str, int]:
 
 
 def rest_of(state: Trace) -> bytes | None:
-    """Return the state of the program's process besides pages, or None before the first checkpoint.
+    """Return the state of the program's process besides that by key, or None before the first checkpoint.
 
     :param state: the state
     """
@@ -221,43 +190,6 @@ def _to_stored_pages(rows: pa.Table) -> Iterator[StoredPages]:
             by_uid.setdefault(uid, {})[group, depth, bits] = page
         for uid, pages in by_uid.items():
             yield StoredPages(uid, pages)
-
-
-class _PageRows:
-    """A buffer of the rows of changed pages.
-
-    :param known: the pages that the state has
-    """
-
-    def __init__(self, known: frozenset[PageKey]) -> None:
-        self.size = 0
-        """The size of the pages in bytes."""
-        self._known = known
-        self._keys: list[PageKey] = []
-        self._values: list[tuple[bytes | None, int | None, int | None]] = []
-        self._weights: list[int] = []
-
-    def add(self, stored: StoredPages) -> None:
-        for page_id, page in stored.pages.items():
-            key = (stored.uid, *page_id)
-            self._keys.append(key)
-            self._values.append(page)
-            self._weights.append(0 if key in self._known else 1)
-            self.size += len(page[0])
-
-    def remove(self, gone: Iterable[PageKey]) -> None:
-        for key in gone:
-            if key in self._known:
-                self._keys.append(key)
-                self._values.append((None, None, None))
-                self._weights.append(-1)
-
-    def table(self) -> pa.Table:
-        kinds = (pa.string(), pa.int32(), pa.int32(), pa.int64())
-        columns = [pa.array([key[at] for key in self._keys], kind) for at, kind in enumerate(kinds)]
-        of_values = (pa.binary(), pa.int64(), pa.int64())
-        columns += [pa.array([value[at] for value in self._values], kind) for at, kind in enumerate(of_values)]
-        return pa.table([*columns, pa.array(self._weights, pa.int64())], names=[*_KEY, *_VALUES, WEIGHT])
 
 
 def _keys(rows: pa.Table) -> Iterable[PageKey]:

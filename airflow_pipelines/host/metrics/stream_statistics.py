@@ -24,7 +24,6 @@ def statistics_to_wire(program: StreamProgram, statistics: StreamStatistics) -> 
                 {
                     "task": task,
                     "watermark": metrics.watermark,
-                    "state_pages": metrics.pages,
                     "state_bytes": metrics.bytes,
                     "waiting_keys": metrics.waiting_keys,
                     "values": {name: _plain(value) for name, value in metrics.counted.items()},

@@ -52,7 +52,10 @@ def kept_operators(states: Mapping[str, Trace]) -> tuple[SavedOperator, ...]:
     """
     rest = rest_of(states[REST])
     header = {} if rest is None else read_header(rest).operators
-    sizes = page_bytes(states[PAGES])
+    in_pages = page_bytes(states[PAGES])
+    sizes = {uid: in_pages.get(uid, 0) + each.keyed_bytes for uid, each in header.items()} | {
+        uid: size for uid, size in in_pages.items() if uid not in header
+    }
     return tuple(
         SavedOperator(
             operator,

@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import threading
+import uuid
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -22,8 +23,8 @@ from airflow_pipelines.streams.python_environment.needs import PythonNeeds
 from airflow_pipelines.streams.reading.client import ReadingProcess
 from airflow_pipelines.streams.worker.client import WorkerProcess
 
-FILES, ENVIRONMENTS = "stream-files", "python"
-"""The folders of a pipeline's storage: files of stream programs that run, and environments of their processes."""
+FILES, ENVIRONMENTS, DATABASES = "stream-files", "python", "stream-state"
+"""The folders of a pipeline's storage: files of stream programs that run, environments of their processes, and their databases."""
 _OF_THE_HOST = ("AIRFLOW", "PYSPARK_", "SPARK_")
 """The prefixes of environment variables that programs do not get."""
 
@@ -61,6 +62,7 @@ class StreamProcesses:
         self._settings_lock = threading.Lock()
         self._reading: ReadingProcess | None = None
         self._stopped = False
+        self._has_cleaned = False
 
     @property
     def settings(self) -> ProcessSettings:
@@ -95,6 +97,21 @@ class StreamProcesses:
         process = WorkerProcess(self._program.plan, self.settings, self.log_line)
         self._log.info("stream program: process %d runs it", process.pid)
         return process
+
+    def new_database(self) -> Path:
+        """Return a folder for the database of a process, which does not exist.
+
+        The first call removes those of processes that were killed: no other run of the pipeline writes to its storage now.
+
+        :returns: its path, on the same file system as the pipeline's batches
+        """
+        databases = self._storage / DATABASES
+        with self._lock:
+            if not self._has_cleaned:
+                shutil.rmtree(databases, ignore_errors=True)
+                self._has_cleaned = True
+        databases.mkdir(parents=True, exist_ok=True)
+        return databases / uuid.uuid4().hex
 
     def log_line(self, stream: str, line: str) -> None:
         """Write a line of a process's output into the pipeline's log.

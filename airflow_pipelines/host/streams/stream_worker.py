@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -16,7 +18,7 @@ from airflow_pipelines.host.streams.stream_processes import StreamProcesses
 from airflow_pipelines.program.streams import STREAM_PROGRAM
 from airflow_pipelines.rows.schema import RelationSchema
 from airflow_pipelines.streams.errors import StreamProgramError
-from airflow_pipelines.streams.worker.client import ProgramFailedError, TakePages, WorkerProcess
+from airflow_pipelines.streams.worker.client import ProgramFailedError, WorkerProcess
 from airflow_pipelines.streams.worker.declared_types import DECLARED
 from airflow_pipelines.streams.worker.messages import Failure, Feed, StateChanges, Stepped, StoredPages
 
@@ -26,10 +28,12 @@ class StreamWorker:
 
     :param process: the process
     :param schemas: Arrow schemas in IPC format of the relations that the program makes, by uid of the operator
+    :param database: the folder for the database with the state by key, which is removed when the process has ended
     :param attempt: the number of restarts of the program
     """
 
-    def __init__(self, process: WorkerProcess, schemas: Mapping[str, bytes], attempt: int = 0) -> None:
+    def __init__(self, process: WorkerProcess, schemas: Mapping[str, bytes], database: Path, attempt: int = 0) -> None:
+        self.database = database
         self._process = process
         self._schemas = schemas
         self._attempt = attempt
@@ -37,17 +41,25 @@ class StreamWorker:
     def open(self, rest: bytes | None, pages: Iterable[StoredPages], dropped: Dropped, now_ms: int | None) -> Stepped:
         """See :class:`Worker`."""
         with _as_failures("The stream program cannot go on from what is saved" if rest else "The stream program cannot begin"):
-            return self._process.open(rest, pages, dropped, schemas=self._schemas, now_ms=now_ms, attempt=self._attempt)
+            return self._process.open(
+                rest,
+                pages,
+                dropped,
+                schemas=self._schemas,
+                now_ms=now_ms,
+                attempt=self._attempt,
+                database=str(self.database),
+            )
 
     def step(self, now_ms: int, feeds: Sequence[Feed], jobs: SparkJobs | None) -> Stepped:
         """See :class:`Worker`."""
         with _as_step_errors():
             return self._process.step(now_ms, feeds, jobs)
 
-    def changes(self, take: TakePages) -> StateChanges:
+    def take_checkpoint(self, folder: Path) -> StateChanges:
         """See :class:`Worker`."""
         with _as_failures("The checkpoint was not taken: the stream program cannot say what it keeps"):
-            return self._process.changes(take)
+            return self._process.take_checkpoint(str(folder))
 
     def committed(self) -> None:
         """See :class:`Worker`."""
@@ -64,6 +76,7 @@ class StreamWorker:
     def close(self, wait_s: float) -> None:
         """See :class:`Worker`."""
         self._process.close(wait_s)
+        shutil.rmtree(self.database, ignore_errors=True)
 
 
 def started_worker(processes: StreamProcesses, schemas: Mapping[str, bytes], attempt: int) -> StreamWorker:
@@ -76,7 +89,7 @@ def started_worker(processes: StreamProcesses, schemas: Mapping[str, bytes], att
     :raises StreamProgramFailure: if it cannot be started
     """
     with _as_failures("The stream program cannot be started"):
-        return StreamWorker(processes.worker(), schemas, attempt)
+        return StreamWorker(processes.worker(), schemas, processes.new_database(), attempt)
 
 
 def arrow_schemas(program: Program) -> dict[str, bytes]:

@@ -12,6 +12,7 @@ from airflow_pipelines.streams.clock import StepClock
 from airflow_pipelines.streams.elements import MIN_TIMESTAMP, Batch
 from airflow_pipelines.streams.sinks import SubtaskInfo
 from airflow_pipelines.streams.state.description import StateDescription
+from airflow_pipelines.streams.state.hot_limit import HOT_BYTES
 from airflow_pipelines.streams.state.store import KeyedStore
 
 
@@ -52,10 +53,11 @@ class TaskSettings:
     :param call_seconds: the number of seconds that one call of a function may compute, or continue to give results
     :param job_parameters: the parameters that the program gives to its functions
     :param attempt: the number of the attempt, from 0, one more for each restart
-    :param hot_keys: the maximum number of keys that an operator of a task keeps as objects between two steps
-    :param page_memory: the maximum number of bytes of pages with other keys that an operator of a task keeps in memory; more are
-        spilled to a file
-    :param scratch_folder: the folder of that file; None for the folder for temporary files
+    :param hot_keys: the maximum number of keys that an operator of a task keeps as objects between two steps; None for as many as
+        ``hot_bytes`` allows
+    :param hot_bytes: the maximum number of bytes of these objects, of all operators and tasks of a process
+    :param cache_bytes: the maximum number of bytes of files with other keys that the database keeps in memory
+    :param scratch_folder: the folder of the database of a program that runs by itself; None for the folder for temporary files
     """
 
     is_batch: bool = False
@@ -64,8 +66,9 @@ class TaskSettings:
     call_seconds: float = 60.0
     job_parameters: Mapping[str, str] = field(default_factory=dict)
     attempt: int = 0
-    hot_keys: int = 200_000
-    page_memory: int = 64 * 1024 * 1024
+    hot_keys: int | None = None
+    hot_bytes: int = HOT_BYTES
+    cache_bytes: int = 64 * 1024 * 1024
     scratch_folder: str | None = None
 
 

@@ -1,1 +1,1 @@
-"""Keyed state: descriptors, views of the state of the current key, and the pages in which it is stored."""
+"""Keyed state: descriptors, views of the state of the current key, and the rows in which it is stored."""

@@ -9,8 +9,7 @@ from typing import Any, Protocol, TypeAlias, cast
 from airflow_pipelines.streams.errors import NoKeyError
 from airflow_pipelines.streams.keys import is_plain, plain_key
 from airflow_pipelines.streams.pickled import to_bytes
-from airflow_pipelines.streams.state.page_layout import NEVER
-from airflow_pipelines.streams.state.pages import Row, frame_entry
+from airflow_pipelines.streams.state.rows import NEVER, Row, pack_row
 
 EVENT_TIME = 0
 PROCESSING_TIME = 1
@@ -128,12 +127,11 @@ class EntryCodec:
         """
         return next(iter(self._sweepers.values())).now() if self._sweepers else None
 
-    def row(self, entry: Entry, bits: int) -> Row | None:
+    def row(self, entry: Entry) -> Row | None:
         """Encode an entry in its stored form.
 
         :param entry: the entry, from which expired values are removed
-        :param bits: the second hash of its key
-        :returns: its bytes and times, None if the entry is empty
+        :returns: the row, None if the entry is empty
         :raises StreamProgramError: if a value cannot be pickled
         """
         expiry = self._sweep(entry) if self._sweepers else NEVER
@@ -153,15 +151,8 @@ class EntryCodec:
         self._encoded += 1
         if self._encoded % _SAMPLED == 1:
             self._sample(values, len(data))
-        if not timers and expiry == NEVER:
-            return Row(bits, frame_entry(entry.data, data))
-        event = processing = _NONE
-        for domain, timestamp, _ in timers:
-            if domain == EVENT_TIME:
-                event = min(event, timestamp)
-            else:
-                processing = min(processing, timestamp)
-        return Row(bits, frame_entry(entry.data, data), (_clamp_time(event), _clamp_time(processing), expiry))
+        event, processing = _first_times(timers) if timers else (NEVER, NEVER)
+        return pack_row((event, processing, expiry), data)
 
     def _sample(self, values: dict[Any, Any], size: int) -> None:
         names = {_state_name(slot) for slot in values}
@@ -184,6 +175,17 @@ class EntryCodec:
         return expiry
 
 
+def _first_times(timers: set[Timer]) -> tuple[int, int]:
+    """Return the times of the next timers in event time and in processing time."""
+    event = processing = _NONE
+    for domain, timestamp, _ in timers:
+        if domain == EVENT_TIME:
+            event = min(event, timestamp)
+        else:
+            processing = min(processing, timestamp)
+    return _clamp_time(event), _clamp_time(processing)
+
+
 def _state_name(slot: Any) -> str:
     """Return the name of the state of a slot, which may also have a namespace."""
     name: str = slot if isinstance(slot, str) else slot[0]
@@ -191,7 +193,7 @@ def _state_name(slot: Any) -> str:
 
 
 def _clamp_time(timestamp: float) -> int:
-    """Return the time of a timer as pages store it.
+    """Return the time of a timer as rows store it.
 
     A timer at the end of time is stored just before it, since that number means "never".
     """
@@ -206,7 +208,7 @@ def restore_entry(data: bytes, kept: bytes, changes: dict[Entry, None]) -> Entry
     :param changes: the collection of changed entries
     :returns: the entry
     """
-    values, timers, *key = pickle.loads(kept)  # noqa: S301 (pages of the program's own storage)
+    values, timers, *key = pickle.loads(kept)  # noqa: S301 (the program's own storage)
     entry = Entry(key[0] if key else plain_key(data), data, changes)
     entry.values = values
     if timers:

@@ -1,32 +1,27 @@
 """The keyed state of one operator in one task.
 
-The state of a key is an entry. Recently touched entries are hot: Python objects. All others are at rest, as bytes in pages. When
-too many are hot, the least recently touched ones are evicted. Those of them that changed wait beside their pages, so that a page is
-written once for many changes.
+The state of a key is an entry. Recently touched entries are hot: Python objects. All others are at rest, as rows. When too many are
+hot, the least recently touched ones are evicted. Rows are written some thousand at a time.
 """
 
 from __future__ import annotations
 
 import itertools
 import pickle
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
-from airflow_pipelines.streams.keys import canonical_bytes
+from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.streams.keys import canonical_bytes, key_group
 from airflow_pipelines.streams.state.descriptors import StateDescriptor
-from airflow_pipelines.streams.state.entries import EVENT_TIME, NO_ENTRY, PROCESSING_TIME, Entry, EntryCodec, Sweeper, restore_entry
-from airflow_pipelines.streams.state.page_layout import NEVER
-from airflow_pipelines.streams.state.page_storage import MemoryPages, PageStorage
-from airflow_pipelines.streams.state.page_tree import place, place_of_key
-from airflow_pipelines.streams.state.pages import PageId, PageRows, Row, StoredPage, kept_in, key_in
-from airflow_pipelines.streams.state.pages_at_rest import PageChanges, PageMarks, PagesAtRest
+from airflow_pipelines.streams.state.entries import NO_ENTRY, Entry, EntryCodec, Sweeper, restore_entry
+from airflow_pipelines.streams.state.hot_limit import HotLimit
+from airflow_pipelines.streams.state.rows import EXPIRY, NEVER, NO_TIMES, MemoryRows, Row, RowKey, StateRows, contents_of, times_of
 
-HOT_KEYS = 200_000
 _SAMPLE = 32
-WAITING_BYTES = 64 * 1024 * 1024
-_OBJECT_BYTES = 400
-"""The approximate memory of a waiting entry besides its own bytes."""
+_ROWS_AT_ONCE = 5_000
+_NOT_PENDING = b""
+"""A value that no row has."""
 
 
 class TimerListener(Protocol):
@@ -65,19 +60,20 @@ class KeyedStore:
     """A store of keyed state.
 
     :param max_parallelism: the number of key groups
-    :param storage: the storage of pages; None for memory
-    :param hot_keys: the maximum number of hot keys after :meth:`evict`
+    :param rows: the rows at rest; None for rows in memory
+    :param limit: the limit of hot keys after :meth:`evict`
     """
 
-    def __init__(self, max_parallelism: int, storage: PageStorage | None = None, hot_keys: int = HOT_KEYS) -> None:
-        self._pages = PagesAtRest(max_parallelism, storage or MemoryPages())
-        self._hot_keys = hot_keys
+    def __init__(self, max_parallelism: int, rows: StateRows | None = None, limit: HotLimit | None = None) -> None:
+        self._max_parallelism = max_parallelism
+        self._rows = rows or MemoryRows()
+        self._limit = limit or HotLimit()
+        self._most_hot = 0
         self._entries: dict[bytes, Entry] = {}
         self._changes: dict[Entry, None] = {}
-        self._waiting: OrderedDict[PageId, dict[bytes, Row | None]] = (
-            OrderedDict()
-        )  # finds its first key fast; a dict scans removed keys
-        self._waiting_bytes = 0
+        self._pending: dict[RowKey, Row | None] = {}
+        self._pending_due = [NEVER, NEVER]
+        self._drops = 0
         self._round: list[Entry] = []
         self._codec = EntryCodec()
         self.declared: dict[str, StateDescriptor] = {}
@@ -86,16 +82,8 @@ class KeyedStore:
         self.hot = _HotEntries(self)
         self.timers: TimerListener | None = None
 
-    def load(self, page_id: PageId, page: StoredPage) -> None:
-        """Load a page of a snapshot, before the first entry is asked for.
-
-        :param page_id: its id
-        :param page: the page
-        """
-        self._pages.load(page_id, page)
-
     def sweep_with(self, name: str, sweeper: Sweeper) -> None:
-        """Register a sweeper, which removes expired values of a state whenever a page is written.
+        """Register a sweeper, which removes expired values of a state when they are due.
 
         :param name: the name of the state
         :param sweeper: the sweeper
@@ -112,33 +100,50 @@ class KeyedStore:
         """
         data = canonical_bytes(key)
         entry = self._entries.get(data)
-        if entry is None:
-            page_id, bits = self._pages.locate(data)
-            waiting = self._waiting.get(page_id)
-            if waiting is not None and data in waiting:
-                return self._heat_waiting(page_id, data, key)
-            kept = self._pages.find(page_id, bits, data)
-            entry = self._new(key, data) if kept is None else self._heat(data, kept)
-        return entry
+        if entry is not None:
+            return entry
+        row_key = self._row_key(data)
+        row = self._pending.get(row_key, _NOT_PENDING)
+        if row is _NOT_PENDING:
+            row = self._rows.get(row_key)
+        return self._new(key, data) if row is None else self._heat(data, row)
+
+    def load(self, keys: Iterable[Any]) -> None:
+        """Load the entries of keys that are at rest, all at once, which is faster than one after the other.
+
+        :param keys: the keys that are asked for next
+        """
+        if self._rows.is_new():
+            return
+        at_rest: dict[RowKey, Any] = {}
+        for key in keys:
+            try:
+                if key in self.hot:
+                    continue
+                data = canonical_bytes(key)
+            except (TypeError, StreamProgramError):  # find() loads a key without a hash, and raises the error of one without bytes
+                continue
+            row_key = self._row_key(data)
+            if data not in self._entries and row_key not in self._pending:
+                at_rest[row_key] = key
+        wanted = sorted(at_rest)
+        for row_key, row in zip(wanted, self._rows.get_all(wanted), strict=True):
+            key = at_rest[row_key]
+            entry = self._new(key, row_key[1]) if row is None else self._heat(row_key[1], row)
+            if entry.key == key:
+                self.hot[key] = entry
+
+    def _row_key(self, data: bytes) -> RowKey:
+        return key_group(data, self._max_parallelism), data
 
     def _new(self, key: Any, data: bytes) -> Entry:
         entry = self._entries[data] = Entry(key, data, self._changes)
         return entry
 
-    def _heat(self, data: bytes, kept: bytes) -> Entry:
-        entry = self._entries[data] = restore_entry(data, kept, self._changes)
+    def _heat(self, data: bytes, row: Row) -> Entry:
+        entry = self._entries[data] = restore_entry(data, contents_of(row), self._changes)
         if entry.timers and self.timers is not None:
             self.timers.add_timers(entry)
-        return entry
-
-    def _heat_waiting(self, page_id: PageId, data: bytes, key: Any) -> Entry:
-        waiting = self._waiting[page_id]
-        row = waiting.pop(data)
-        if not waiting:
-            del self._waiting[page_id]
-        self._waiting_bytes -= _weigh(row)
-        entry = self._new(key, data) if row is None else self._heat(data, kept_in(row.data))
-        entry.note_change()  # its page does not contain it yet
         return entry
 
     def drop(self, entry: Entry) -> None:
@@ -149,9 +154,8 @@ class KeyedStore:
         if self.timers is not None and entry.timers:
             self.timers.remove_timers(entry)
         self._forget(entry)
-        page_id, _ = self._pages.locate(entry.data)
-        if page_id in self._pages:
-            self._wait(page_id, entry.data, None)
+        self._drops += 1
+        self._pending[self._row_key(entry.data)] = None
 
     def _forget(self, entry: Entry) -> None:
         del self._entries[entry.data]
@@ -170,30 +174,22 @@ class KeyedStore:
     def entries(self) -> Iterator[Entry]:
         """Yield all entries, for functions that visit all keys. They may change the state of the current key.
 
-        :returns: entries that are not empty, in an order that follows from their keys
+        :returns: entries that are not empty, in the order of their key groups and keys
         """
-        hot: dict[PageId, list[bytes]] = {}
-        for data in self._entries:
-            hot.setdefault(self._pages.locate(data)[0], []).append(data)
-        for page_id in sorted({*self._pages.ids(), *self._waiting, *hot}, key=place):
-            for leaf in self._pages.leaves(page_id):  # it may have split on the way here
-                yield from self._iterate_page(leaf, hot.get(page_id, ()))
-            if len(self._entries) > 2 * self._hot_keys:
-                self.evict()
-
-    def _iterate_page(self, page_id: PageId, hot: Iterable[bytes]) -> Iterator[Entry]:
-        at_rest = self._pages.rows(page_id).get_contents()
-        waiting = self._waiting.get(page_id, {})
-        keys = {*at_rest, *waiting, *(data for data in hot if self._pages.locate(data)[0] == page_id)}
-        for data in sorted(keys, key=place_of_key):
+        self._write_all()
+        drops = self._drops
+        for (group, data), row in self._rows.scan():
             entry = self._entries.get(data)
-            if entry is None:
-                if waiting.get(data) is not None:
-                    entry = self._heat_waiting(page_id, data, None)
-                elif data in at_rest and data not in waiting:
-                    entry = self._heat(data, at_rest[data])
+            if entry is None and (drops == self._drops or self._is_at_rest((group, data))):
+                entry = self._heat(data, row)
             if entry is not None and not entry.is_empty():
                 yield entry
+            if len(self._entries) > 2 * self._most_hot:
+                self.evict()
+
+    def _is_at_rest(self, key: RowKey) -> bool:
+        row = self._pending.get(key, _NOT_PENDING)
+        return (self._rows.get(key) if row is _NOT_PENDING else row) is not None
 
     # timers
 
@@ -203,34 +199,13 @@ class KeyedStore:
         :param domain: the time domain
         :param until: timestamp in ms
         """
-        while (page_id := self._pages.due.take(domain, until)) is not None:
-            later = NEVER
-            for data, time, kept in self._find_due_at_rest(page_id, domain):
-                if time > until:
-                    later = min(later, time)
-                elif kept is None:
-                    self._heat_waiting(page_id, data, None)
-                else:
-                    self._heat(data, kept)
-            if later != NEVER:
-                self._pages.due.note(domain, later, page_id)
-
-    def _find_due_at_rest(self, page_id: PageId, domain: int) -> list[tuple[bytes, int, bytes | None]]:
-        """Return the keys with timers that are not hot.
-
-        :returns: the key, the timestamp of its next timer, and its stored bytes, or None if it waits
-        """
-        waiting = self._waiting.get(page_id, {})
-        due: list[tuple[bytes, int, bytes | None]] = [
-            (data, row.times[domain], None) for data, row in waiting.items() if row is not None and row.times[domain] != NEVER
-        ]
-        rows = self._pages.rows(page_id)
-        for entry, time in zip(rows.data, rows.times[domain] or (), strict=False):
-            if time != NEVER:
-                data = key_in(entry)
-                if data not in self._entries and data not in waiting:
-                    due.append((data, time, kept_in(entry)))
-        return due
+        if self._pending_due[domain] <= min(until, NEVER - 1):
+            self._write_pending()
+        while keys := self._rows.take_due(domain, until, _ROWS_AT_ONCE):
+            at_rest = [key for key in dict.fromkeys(keys) if key[1] not in self._entries and key not in self._pending]
+            for (_, data), row in zip(at_rest, self._rows.get_all(at_rest), strict=True):
+                if row is not None and times_of(row)[domain] <= until:
+                    self._heat(data, row).note_change()  # it is no longer in the index
 
     def next_stored_due(self, domain: int) -> int | None:
         """Return the timestamp of the next timer of an entry at rest.
@@ -238,27 +213,31 @@ class KeyedStore:
         :param domain: the time domain
         :returns: timestamp in ms, which may be too early; None if there is none
         """
-        return self._pages.due.next(domain)
+        stored = self._rows.next_time(domain)
+        pending = self._pending_due[domain]
+        return stored if pending == NEVER else pending if stored is None else min(stored, pending)
 
     def keys_with_timers(self, domain: int) -> int:
-        """Return the number of keys that have timers. Reads all stored pages.
+        """Return the number of keys that have timers. Reads all rows.
 
         :param domain: the time domain
         """
+        self._write_pending()
         hot = sum(any(timer[0] == domain for timer in entry.timers) for entry in self._entries.values())
-        return hot + sum(len(self._find_due_at_rest(page_id, domain)) for page_id in {*self._pages.ids(), *self._waiting})
+        return hot + sum(times_of(row)[domain] != NEVER for (_, data), row in self._rows.scan() if data not in self._entries)
 
     # eviction
 
     def evict(self) -> None:
-        """Free memory: while too many keys are hot, the least recently touched ones are evicted.
+        """Free memory: while too many keys are hot, the least recently touched ones are evicted. Expired values are removed.
 
         Keys get a second chance: a key that was touched since the last round over all of them stays for another round.
 
-        :raises StreamProgramError: if a value cannot be pickled, or a page cannot be written
+        :raises StreamProgramError: if a value cannot be pickled, or rows cannot be written
         """
         self.entry = NO_ENTRY
-        excess = len(self._entries) - self._hot_keys
+        self._most_hot = self._limit.compute(self._entries.values())
+        excess = len(self._entries) - self._most_hot
         while excess > 0:
             if not self._round:
                 self._begin_round()
@@ -266,10 +245,11 @@ class KeyedStore:
             if self._entries.get(entry.data) is entry and not self._was_touched(entry):
                 self._cool(entry)
                 excess -= 1
-        if not self._round and len(self._entries) >= self._hot_keys:
+        if not self._round and len(self._entries) >= self._most_hot:
             self._begin_round()
-        while self._waiting_bytes > WAITING_BYTES:
-            self._write(next(iter(self._waiting)))
+        self._sweep_expired()
+        if len(self._pending) >= _ROWS_AT_ONCE:
+            self._write_pending()
 
     def _begin_round(self) -> None:
         self._round = list(reversed(self._entries.values()))
@@ -277,155 +257,106 @@ class KeyedStore:
 
     def _cool(self, entry: Entry) -> None:
         """Evict an entry that was not touched lately."""
-        data = entry.data
-        if entry.is_changed or entry.timers:
-            page_id, bits = self._pages.locate(data)
-            row = self._codec.row(entry, bits)
-            if row is not None and entry.timers:
-                for domain in (EVENT_TIME, PROCESSING_TIME):
-                    if row.times[domain] != NEVER:
-                        self._pages.due.note(domain, row.times[domain], page_id)
-            if entry.is_changed:
-                self._wait(page_id, data, row)
-            if entry.timers and self.timers is not None:
-                self.timers.remove_timers(entry)
-        del self._entries[data]
+        if entry.is_changed:
+            self._set_pending(entry, self._codec.row(entry))
+        if entry.timers and self.timers is not None:
+            self.timers.remove_timers(entry)
+        del self._entries[entry.data]
         entry.forget()
 
-    def _wait(self, page_id: PageId, data: bytes, row: Row | None) -> None:
-        """Let a change wait until its page is written."""
-        waiting = self._waiting.setdefault(page_id, {})
-        if data in waiting:
-            self._waiting_bytes -= _weigh(waiting[data])
-        waiting[data] = row
-        self._waiting_bytes += _weigh(row)
+    def _set_pending(self, entry: Entry, row: Row | None) -> None:
+        self._pending[self._row_key(entry.data)] = row
+        times = NO_TIMES if row is None else times_of(row)
+        if times is not NO_TIMES:
+            for domain, time in enumerate(times[:2]):
+                self._pending_due[domain] = min(self._pending_due[domain], time)
 
-    def _write(self, page_id: PageId) -> None:
-        """Write the waiting changes of a page."""
-        changes = self._waiting[page_id]
+    def _write_pending(self) -> None:
+        if self._pending:
+            self._rows.write(self._pending)
+            self._pending.clear()
+            self._pending_due = [NEVER, NEVER]
+
+    def _sweep_expired(self) -> None:
+        """Remove the values at rest that have expired, some thousand at a time."""
         now = self._codec.now()
-        if not self._pages.update(page_id, changes, now):
-            self._rewrite(page_id, changes, now)
-        self._waiting_bytes -= sum(map(_weigh, changes.values()))
-        del self._waiting[page_id]
-        self._pages.spill()
-
-    def _rewrite(self, page_id: PageId, changes: dict[bytes, Row | None], now: int | None) -> None:
-        rows = self._pages.rows(page_id)
-        rows.change(changes)
-        if now is not None:
-            self._sweep(rows, now)
-        self._pages.put(page_id, rows)
-
-    def _sweep(self, rows: PageRows, now: int) -> None:
-        swept: dict[bytes, Row | None] = {}
-        for number in rows.find_expired(now):
-            data = key_in(rows.data[number])
-            entry = restore_entry(data, kept_in(rows.data[number]), {})
-            swept[data] = self._codec.row(entry, rows.bits[number])
-        if swept:
-            rows.change(swept)
+        if now is None:
+            return
+        keys = self._rows.take_due(EXPIRY, now, _ROWS_AT_ONCE)
+        at_rest = [key for key in dict.fromkeys(keys) if key[1] not in self._entries and key not in self._pending]
+        for (_, data), row in zip(at_rest, self._rows.get_all(at_rest), strict=True):
+            if row is not None:
+                entry = restore_entry(data, contents_of(row), {})
+                self._set_pending(entry, self._codec.row(entry))
+        for _, data in keys:
+            if data in self._entries:
+                self._entries[data].note_change()  # it is no longer in the index
 
     def _write_all(self) -> None:
-        """Write all changes. If a value cannot be pickled, nothing is lost, and all entries stay as they were."""
+        """Write all changes, some thousand at a time. If a value cannot be pickled, nothing is lost: all entries stay."""
         self.entry = NO_ENTRY
-        changed = list(self._changes)
-        places = [self._pages.locate(entry.data) for entry in changed]
-        rows = [self._codec.row(entry, bits) for entry, (_, bits) in zip(changed, places, strict=True)]
-        for entry, row, (page_id, _) in zip(changed, rows, places, strict=True):
-            self._wait(page_id, entry.data, row)
-            if row is None:
-                self._forget(entry)
-            entry.is_changed = False
-        self._changes.clear()
-        for page_id in list(self._waiting):
-            self._write(page_id)
+        self._write_pending()
+        while self._changes:
+            changed = list(itertools.islice(self._changes, _ROWS_AT_ONCE))
+            rows = {self._row_key(entry.data): self._codec.row(entry) for entry in changed}
+            self._rows.write(rows)
+            for entry, row in zip(changed, rows.values(), strict=True):
+                if row is None:
+                    self._forget(entry)
+                else:
+                    entry.is_changed = False
+                    del self._changes[entry]
 
     # snapshots
 
-    def pages(self) -> dict[PageId, StoredPage]:
-        """Return the complete state as pages.
+    def flush(self) -> None:
+        """Write all changes to the rows at rest.
 
-        :returns: pages by their ids
-        :raises StreamProgramError: if a value cannot be pickled, or a page cannot be written
+        :raises StreamProgramError: if a value cannot be pickled, or rows cannot be written
         """
         self._write_all()
-        return self._pages.all()
 
-    def changes(self) -> PageChanges:
-        """Return the changes since the last call, or since the store was made and its pages loaded.
+    def rows(self) -> dict[RowKey, Row]:
+        """Return the complete state as rows.
 
-        :returns: the pages
-        :raises StreamProgramError: if a value cannot be pickled, or a page cannot be written
+        :returns: rows by their keys
+        :raises StreamProgramError: if a value cannot be pickled, or rows cannot be written
         """
         self._write_all()
-        return self._pages.changes()
+        return dict(self._rows.scan())
 
     @property
     def sampled_bytes(self) -> Mapping[str, int]:
         """The bytes of each state in a sample of the entries that were stored, by its name."""
         return self._codec.sampled_bytes
 
+    @property
+    def stored_bytes(self) -> int:
+        """The approximate size of the rows at rest."""
+        return self._rows.size()
+
     def estimated_bytes(self) -> int:
         """Return the approximate size of the state.
 
-        :returns: the size of the stored pages, of the waiting changes, and an estimate for the changed entries from a sample
+        :returns: the size of the rows, and an estimate for the changed entries from a sample
         """
         changed = len(self._changes)
         sample = list(itertools.islice(self._changes, 0, None, changed // _SAMPLE + 1))
         growth = sum(map(self._growth, sample)) * changed // len(sample) if sample else 0
-        return max(self._pages.size() + self._waiting_bytes + growth, 0)
+        pending = sum(len(row or b"") for row in self._pending.values())
+        return max(self._rows.size() + pending + growth, 0)
 
     def _growth(self, entry: Entry) -> int:
         """Return the number of bytes by which an entry has grown since it was stored."""
-        page_id, bits = self._pages.locate(entry.data)
-        kept = self._pages.find(page_id, bits, entry.data)
+        row = self._rows.get(self._row_key(entry.data))
         try:
             now = len(pickle.dumps((entry.values, tuple(entry.timers)), 5))
         except (pickle.PicklingError, TypeError, AttributeError):
             now = 0  # the error names the value later, when it is stored
-        return now - (0 if kept is None else len(kept))
-
-    def at_rest(self) -> tuple[int, int]:
-        """Return the amount of stored state.
-
-        :returns: the number of pages, and of their bytes
-        """
-        return sum(1 for _ in self._pages.ids()), self._pages.size()
+        return now - (0 if row is None else len(contents_of(row)))
 
     def has_keys(self) -> bool:
-        """Return True if there is state for a key, hot or at rest; also if it was dropped after its page was last written."""
-        if self._pages.size() or any(row is not None for rows in self._waiting.values() for row in rows.values()):
+        """Return True if there is state for a key, hot or at rest."""
+        if any(not entry.is_empty() for entry in self._entries.values()) or any(row is not None for row in self._pending.values()):
             return True
-        return any(not entry.is_empty() for entry in self._entries.values())
-
-    def note_written(self, page_id: PageId) -> None:
-        """Mark a loaded page as changed, because it differs from its copy elsewhere.
-
-        :param page_id: its id
-        """
-        self._pages.note_written(page_id)
-
-    def marks(self) -> PageMarks:
-        """Return the marks of the pages that have changed since the last call of :meth:`changes`.
-
-        :returns: marks for :meth:`restore_marks` of another store that continues with the same pages
-        :raises StreamProgramError: if a value cannot be pickled, or a page cannot be written
-        """
-        self._write_all()
-        return self._pages.marks
-
-    def restore_marks(self, marks: PageMarks) -> None:
-        """Mark loaded pages as changed, or as created, and other pages as gone.
-
-        :param marks: the marks
-        """
-        self._pages.marks = marks
-
-    def close(self) -> None:
-        """Release the resources of the page storage."""
-        self._pages.close()
-
-
-def _weigh(row: Row | None) -> int:
-    return _OBJECT_BYTES + (0 if row is None else len(row.data))
+        return next(self._rows.scan(), None) is not None

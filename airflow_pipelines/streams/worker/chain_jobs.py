@@ -42,7 +42,7 @@ class ChainJob:
     :param chain: the number of the chain
     :param index: the number of the task
     :param rounds: the rounds
-    :param snapshot: the state from which it resumes, with all pages
+    :param snapshot: the state from which it resumes, with all rows
     :param metrics: its metrics by uid of the operator
     :param inputs: its input in each round
     :param feeds: the feeds for the source that it reads
@@ -66,7 +66,7 @@ class ChainDone:
 
     :param given: its output in each round: position of the link, number of the reading task, and the elements
     :param outputs: the rows for relations, by round
-    :param snapshot: its state, with only those pages that changed
+    :param snapshot: its state, with only those rows that changed
     :param metrics: its metrics by uid of the operator
     :param states: the states that its functions have asked for, by uid of the operator
     :param has_ended: True if nothing follows
@@ -86,7 +86,7 @@ class ChainDone:
         """The approximate size in bytes."""
         given = sum(len(packed.data) for each in self.given for _, _, packed in each)
         rows = sum(len(output.data) for each in self.outputs for output in each)
-        return given + rows + sum(len(page.data) for pages in self.snapshot.pages.values() for page in pages.values())
+        return given + rows + sum(len(row or b"") for kept in self.snapshot.rows.values() for row in kept.values())
 
 
 @dataclass(frozen=True, slots=True)

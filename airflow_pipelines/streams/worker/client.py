@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.processes import ChildProcess, ProcessSettings
@@ -31,10 +31,8 @@ from airflow_pipelines.streams.worker.messages import (
     TakeChanges,
     TaskMetrics,
 )
-from airflow_pipelines.streams.worker.page_parts import in_parts
 
 _MODULE = "airflow_pipelines.streams.worker"
-TakePages: TypeAlias = Callable[[StoredPages], None]
 R = TypeVar("R")
 
 
@@ -112,22 +110,33 @@ class WorkerProcess:
         schemas: Mapping[str, bytes] | None = None,
         now_ms: int | None = None,
         attempt: int = 0,
+        database: str,
     ) -> Stepped:
         """Open the program, at its beginning or from stored state.
 
         :param rest: the ``rest`` of the last :class:`StateChanges`; None to begin
-        :param pages: all pages that were not reported as gone; read while they are sent
+        :param pages: the state of a release that kept it in pages; read while they are sent
         :param dropped: state that the program no longer has and that may be dropped: uids of operators, or these with the name of a
             state
         :param schemas: the Arrow schemas in IPC format of the relations that the program makes, by uid; needed for those whose
             sinks do not know theirs
         :param now_ms: processing time; None to continue at the time of the last step
         :param attempt: the number of the attempt, from 0, one more for each restart
+        :param database: the folder for the database with the state by key
         :returns: the reply before the first step
         :raises ProgramFailedError: if the program cannot resume from this state, or one of its functions raises
         """
         opening = Open(
-            self._program, rest, dropped, schemas or {}, now_ms, self._folders, self._memory_bytes, attempt, self._references
+            self._program,
+            database,
+            rest,
+            dropped,
+            schemas or {},
+            now_ms,
+            self._folders,
+            self._memory_bytes,
+            attempt,
+            self._references,
         )
         return self._ask(Stepped, _opening(opening, pages))
 
@@ -143,15 +152,14 @@ class WorkerProcess:
         jobs_from = None if others is None else others.jobs_from
         return self._ask(Stepped, (Step(now_ms, feeds, jobs_from),), others)
 
-    def changes(self, take: TakePages) -> StateChanges:
-        """Prepare the written output for commit, and return the changes of the state.
+    def take_checkpoint(self, folder: str) -> StateChanges:
+        """Prepare the written output for commit, and return the state for a checkpoint.
 
-        :param take: a function that receives the pages that have changed since the last call, some at a time
-        :returns: the other changes
+        :param folder: the folder, which does not exist, for links to the files of the database
+        :returns: the state
         :raises ProgramFailedError: if some state cannot be pickled
         """
-        with self._lock:
-            return self._exchange(StateChanges, (TakeChanges(),), take=take)
+        return self._ask(StateChanges, (TakeChanges(folder),))
 
     def notify_checkpoint_complete(self) -> None:
         """Tell the program that the changes that were taken last are durable, so that it may make its output visible.
@@ -209,7 +217,6 @@ class WorkerProcess:
         expected: type[R],
         requests: Iterable[Any],
         others: OtherProcesses | None = None,
-        take: TakePages | None = None,
     ) -> R:
         if self._ended is not None:
             raise self._ended
@@ -218,8 +225,6 @@ class WorkerProcess:
         answer = self._answer(requests)
         while isinstance(answer, RunJobs) and others is not None:
             answer = self._answer((JobReplies(others.run(answer.jobs)),))
-        while isinstance(answer, StoredPages) and take is not None:
-            answer = self._after(answer, take)
         if isinstance(answer, Failure):
             raise ProgramFailedError(answer)
         if not isinstance(answer, expected):
@@ -240,17 +245,6 @@ class WorkerProcess:
         except (EOFError, OSError):
             raise self._end() from None
 
-    def _after(self, pages: StoredPages, take: TakePages) -> Any:
-        """Pass some pages on, and return the message that follows them."""
-        try:
-            take(pages)
-        except Exception:
-            # The process would go on to send the other pages, which nobody reads.
-            self._is_closing = True
-            self._child.kill()
-            raise
-        return self._answer(())
-
     def _send(self, request: Any) -> None:
         try:
             self._child.connection.send(request)
@@ -270,5 +264,5 @@ class WorkerProcess:
 
 def _opening(opening: Open, pages: Iterable[StoredPages]) -> Iterator[Request | StoredPages | OpenEnd]:
     yield opening
-    yield from in_parts(pages)
+    yield from pages
     yield OpenEnd()

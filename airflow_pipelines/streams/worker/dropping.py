@@ -1,4 +1,4 @@
-"""Removal of single states from pages and from broadcast state, for a changed program that no longer has them."""
+"""Removal of single states from rows and from broadcast state, for a changed program that no longer has them."""
 
 from __future__ import annotations
 
@@ -9,29 +9,22 @@ from typing import Any, NoReturn
 
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.state.description import BROADCAST_PREFIX
-from airflow_pipelines.streams.state.page_layout import NEVER
-from airflow_pipelines.streams.state.pages import PageRows, Row, StoredPage, frame_entry, kept_in, key_in
+from airflow_pipelines.streams.state.rows import Row, contents_of, pack_row, times_of
 
 
-def without_states(page: StoredPage, names: Collection[str]) -> StoredPage | None:
-    """Return a page without the values of some states.
+def without_states(row: Row, names: Collection[str]) -> Row | None:
+    """Return a row without the values of some states.
 
-    :param page: a stored page
+    :param row: the row of a key
     :param names: the names of the states
-    :returns: the page without them; the same page if it had none of them, None if nothing is left
+    :returns: the row without them; the same row if it had none of them, None if nothing is left
     :raises StreamProgramError: if a class of the remaining state no longer exists
     """
-    rows = PageRows.of(page.data)
-    changes: dict[bytes, Row | None] = {}
-    for number, data in enumerate(rows.data):
-        values, timers, *key = _Tolerant(io.BytesIO(kept_in(data))).load()
-        left = {slot: value for slot, value in values.items() if _name(slot) not in names}
-        if len(left) < len(values):
-            changes[key_in(data)] = _row(rows, number, (left, timers, *key)) if left or timers else None
-    if not changes:
-        return page
-    rows.change(changes)
-    return rows.assemble() if rows else None
+    values, timers, *key = _Tolerant(io.BytesIO(contents_of(row))).load()
+    left = {slot: value for slot, value in values.items() if _name(slot) not in names}
+    if len(left) == len(values):
+        return row
+    return pack_row(times_of(row), pickle.dumps((left, timers, *key), 5)) if left or timers else None
 
 
 def without_broadcast_states(kept: bytes, names: Collection[str]) -> bytes:
@@ -44,11 +37,6 @@ def without_broadcast_states(kept: bytes, names: Collection[str]) -> bytes:
     """
     states = _Tolerant(io.BytesIO(kept)).load()
     return pickle.dumps({name: state for name, state in states.items() if BROADCAST_PREFIX + name not in names}, 5)
-
-
-def _row(rows: PageRows, number: int, kept: tuple[Any, ...]) -> Row:
-    event, processing, expiry = (NEVER if times is None else times[number] for times in rows.times)
-    return Row(rows.bits[number], frame_entry(key_in(rows.data[number]), pickle.dumps(kept, 5)), (event, processing, expiry))
 
 
 def _name(slot: Any) -> str:

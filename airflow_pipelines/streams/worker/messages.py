@@ -2,8 +2,8 @@
 
 An :class:`Open` is followed by any number of :class:`StoredPages` and an :class:`OpenEnd`, and answered after these. Then come
 :class:`Step`, :class:`TakeChanges`, :class:`Committed`, :class:`AskMetrics` and at last :class:`Close`. Each is answered by what
-it asks for, else by :class:`Done`, or by a :class:`Failure`. :class:`StateChanges` come after any number of :class:`StoredPages`.
-During a step, a program may ask for tasks that run elsewhere: a :class:`RunJobs` is answered by :class:`JobReplies`.
+it asks for, else by :class:`Done`, or by a :class:`Failure`. During a step, a program may ask for tasks that run elsewhere: a
+:class:`RunJobs` is answered by :class:`JobReplies`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, TypeAlias
-
-PageKey: TypeAlias = tuple[str, int, int, int]
-"""The key of a page: uid of the operator, and the id of the page: key group, depth, bits."""
 
 
 class FeedKind(IntEnum):
@@ -77,11 +74,11 @@ def elements_payload(values: list[Any], timestamps: list[int | None] | None) -> 
 
 @dataclass(frozen=True, slots=True)
 class StoredPages:
-    """Stored pages of state.
+    """Pages of state, in which releases before the database kept it.
 
     :param uid: the uid of the operator
-    :param pages: the stored pages by id, as in :class:`~airflow_pipelines.streams.state.store.StoredPage`: the bytes, and the
-        timestamps of the next timers in event time and in processing time
+    :param pages: the pages by id (key group, depth, bits): the bytes, and the timestamps of the next timers in event time and in
+        processing time
     """
 
     uid: str
@@ -108,15 +105,13 @@ class TaskMetrics:
     """The metrics of one task of an operator.
 
     :param watermark: the watermark in ms, None before anything is known of event time
-    :param pages: the number of its stored pages of state
-    :param bytes: their size in bytes
+    :param bytes: the size of its keyed state at rest
     :param counted: the metrics of its functions, by name
     :param waiting_keys: the number of keys that have event-time timers; None while that changes, and if counting would take long
     :param has_keys: True if it has keyed state
     """
 
     watermark: int | None = None
-    pages: int = 0
     bytes: int = 0
     counted: Mapping[str, Any] = field(default_factory=dict)
     waiting_keys: int | None = None
@@ -145,16 +140,14 @@ class Stepped:
 
 @dataclass(frozen=True, slots=True)
 class StateChanges:
-    """The changes of a program's state since the last time.
+    """The state of a program for a checkpoint.
 
-    :param pages: the pages that have changed; empty in a message, because they are sent before it
-    :param gone: the pages that no longer exist
-    :param rest: the state besides pages, as bytes
+    :param rest: the state besides that by key, as bytes
+    :param has_files: True if the folder of the request has the files of the database with the state by key; otherwise there is none
     """
 
-    pages: Sequence[StoredPages]
-    gone: Sequence[PageKey]
     rest: bytes
+    has_files: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +155,7 @@ class Open:
     """A request to open a program, at its beginning or from stored state.
 
     :param program: a :class:`~airflow_pipelines.streams.worker.bound.BoundProgram` as bytes
+    :param database: the folder for the database with the state by key, which may have the files of the last checkpoint
     :param rest: the ``rest`` of the last :class:`StateChanges`, None for a program that begins
     :param dropped: state that the program no longer has and that may be dropped: uids of operators, or these with the name of a
         state
@@ -174,6 +168,7 @@ class Open:
     """
 
     program: bytes
+    database: str
     rest: bytes | None = None
     dropped: frozenset[str | tuple[str, str]] = frozenset()
     schemas: Mapping[str, bytes] = field(default_factory=dict)
@@ -216,7 +211,12 @@ class JobReplies:
 
 @dataclass(frozen=True, slots=True)
 class TakeChanges:
-    """A request to return the changes of the state, and to prepare the written output for commit."""
+    """A request for the state of a checkpoint, and to prepare the written output for commit.
+
+    :param folder: the folder, which does not exist, for links to the files of the database
+    """
+
+    folder: str
 
 
 @dataclass(frozen=True, slots=True)

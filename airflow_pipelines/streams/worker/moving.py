@@ -6,7 +6,6 @@ import logging
 import pickle
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import TypeAlias
 
 from airflow_pipelines.streams.chain_by_chain import MovedChain, Packed, RoundInput, RoundOutput, Rounds, records_in
@@ -15,7 +14,6 @@ from airflow_pipelines.streams.local import LocalRunner
 from airflow_pipelines.streams.loop import ChainTask
 from airflow_pipelines.streams.operators.sink import Write
 from airflow_pipelines.streams.relations import RelationSink
-from airflow_pipelines.streams.snapshots import TaskSnapshot
 from airflow_pipelines.streams.worker.chain_jobs import ChainDone, ChainJob, JobProgram, JobReply, MustStay
 from airflow_pipelines.streams.worker.intake import FeedIntake
 from airflow_pipelines.streams.worker.messages import Failure, Feed, FeedKind, OutputRows, SourceFeed
@@ -121,7 +119,7 @@ class Moving:
         if sum(map(len, jobs)) > MOST_BYTES:
             return None
         done = self._run(chain, jobs)
-        return None if done is None else self._take_over(tasks, before, done)
+        return None if done is None else self._take_over(tasks, done)
 
     def _run(self, chain: Chain, jobs: list[bytes]) -> list[ChainDone] | None:
         assert self._run_jobs is not None  # noqa: S101 (a step has begun)
@@ -143,22 +141,16 @@ class Moving:
         self._staying.add(chain.number)
         _log.info("Large steps of %r run in the process of the program: %s.", chain.name, reason)
 
-    def _take_over(self, tasks: list[ChainTask], before: list[TaskSnapshot], done: list[ChainDone]) -> MovedChain:
+    def _take_over(self, tasks: list[ChainTask], done: list[ChainDone]) -> MovedChain:
         """Replace tasks by new ones that resume from the results of their jobs."""
         new = []
-        for task, kept, each in zip(tasks, before, done, strict=True):
-            marks = task.marks()
+        for task, each in zip(tasks, done, strict=True):
             task.close()
             follower = self._runner.new_task(task)
             new.append(follower)
-            follower.open(_after(kept, each.snapshot), metrics=each.metrics)
+            # The rows of the task are in the database already; those of the snapshot are the ones that changed.
+            follower.open(each.snapshot, metrics=each.metrics)
             follower.has_ended = each.has_ended
-            follower.restore_marks(
-                {
-                    uid: marks[uid].after(kept.pages[uid], written, each.snapshot.gone[uid])
-                    for uid, written in each.snapshot.pages.items()
-                }
-            )
             self._log.note_states(each.states)
         for number in range(len(done[0].outputs)):
             for each in done:
@@ -178,14 +170,6 @@ def _pack_inputs(inputs: list[RoundInput]) -> list[list[tuple[tuple[int, int], P
         return [[(channel, given if isinstance(given, Packed) else Packed.of(given)) for channel, given in each] for each in inputs]
     except Exception:  # noqa: BLE001 (pickling runs code of users, which may raise anything)
         return None
-
-
-def _after(before: TaskSnapshot, changes: TaskSnapshot) -> TaskSnapshot:
-    pages = {}
-    for uid, kept in before.pages.items():
-        gone = changes.gone.get(uid, set())
-        pages[uid] = {page_id: page for page_id, page in kept.items() if page_id not in gone} | changes.pages.get(uid, {})
-    return replace(changes, pages=pages, gone={})
 
 
 def _restore_links(task: ChainTask, done: ChainDone) -> list[RoundOutput]:

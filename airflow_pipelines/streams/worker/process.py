@@ -6,13 +6,14 @@ import gc
 import logging
 import resource
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.local import YOUNG_OBJECTS
 from airflow_pipelines.streams.processes import connect_to_parent
 from airflow_pipelines.streams.references import give_references
+from airflow_pipelines.streams.state.database import DatabaseSettings, StateDatabase
 from airflow_pipelines.streams.worker.bound import BoundProgram
 from airflow_pipelines.streams.worker.failure import failure_of
 from airflow_pipelines.streams.worker.job_place import LOG_FORMAT
@@ -28,13 +29,11 @@ from airflow_pipelines.streams.worker.messages import (
     Reply,
     Request,
     RunJobs,
-    StateChanges,
     Step,
     StoredPages,
     TakeChanges,
 )
 from airflow_pipelines.streams.worker.moving import FailedElsewhereError
-from airflow_pipelines.streams.worker.page_parts import in_parts
 from airflow_pipelines.streams.worker.rest import Rest
 from airflow_pipelines.streams.worker.run import ProgramRun
 from airflow_pipelines.streams.worker.stored_state import StoredState
@@ -64,6 +63,7 @@ class _Program:
         self._run: ProgramRun | None = None
         self._failure: Failure | None = None
         self._folders: tuple[str, ...] = ()
+        self._database: StateDatabase | None = None
 
     def answer(self, request: Request) -> Reply:
         """Return the reply to a request."""
@@ -92,7 +92,8 @@ class _Program:
             bound = BoundProgram.from_bytes(request.program)
             self._folders = (*request.folders, bound.folder)
             rest = None if request.rest is None else Rest.from_bytes(request.rest)
-            self._run = ProgramRun(bound, request, StoredState(rest, pages, request.dropped))
+            self._database = StateDatabase(Path(request.database), DatabaseSettings(cache_bytes=bound.settings.cache_bytes))
+            self._run = ProgramRun(bound, request, StoredState(rest, self._database, request.dropped), pages)
         finally:
             for _ in pages:
                 pass  # drain the remaining pages, which must not be taken for requests
@@ -112,16 +113,11 @@ class _Program:
                 return run.large_step(request.now_ms, request.feeds, self._run_jobs, request.jobs_from)
             return run.step(request.now_ms, request.feeds)
         if isinstance(request, TakeChanges):
-            return self._send_pages(run.changes())
+            return run.take_checkpoint(Path(request.folder))
         if isinstance(request, AskMetrics):
             return AllMetrics(run.metrics())
         run.notify_checkpoint_complete()
         return Done()
-
-    def _send_pages(self, changes: StateChanges) -> StateChanges:
-        for part in in_parts(changes.pages):
-            self._connection.send(part)
-        return replace(changes, pages=())
 
     def _run_jobs(self, jobs: Sequence[bytes]) -> Sequence[bytes]:
         self._connection.send(RunJobs(jobs))
@@ -135,12 +131,18 @@ class _Program:
         run, self._run = self._run, None
         if run is not None:
             run.close()
+        self._close_database()
 
     def abort(self) -> None:
         """Close all functions after an error."""
         run, self._run = self._run, None
         if run is not None:
             run.abort()
+        self._close_database()
+
+    def _close_database(self) -> None:
+        if self._database is not None:
+            self._database.close()
 
 
 def _pages(connection: Connection) -> Iterator[StoredPages]:

@@ -1,4 +1,4 @@
-"""The state of a program besides its pages: a header that anyone can read, and a part for the program alone."""
+"""The state of a program besides that by key: a header that anyone can read, and a part for the program alone."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ class KeptOperator:
         they no longer ask for
     :param broadcast_bytes: the size of the broadcast state in bytes
     :param shares: the share of each state in the size of the keyed state, from 0 to 1, estimated from a sample; empty if unknown
+    :param keyed_bytes: the approximate size of the keyed state
     """
 
     name: str
@@ -37,6 +38,7 @@ class KeptOperator:
     states: tuple[StateDescription, ...] = ()
     broadcast_bytes: int = 0
     shares: Mapping[str, float] = field(default_factory=dict)
+    keyed_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +47,20 @@ class StateHeader:
 
     :param now_ms: processing time of the last step
     :param operators: the operators by uid
+    :param numbers: the numbers of the operators in the database with the state by key, by uid
     """
 
     now_ms: int
     operators: Mapping[str, KeptOperator] = field(default_factory=dict)
+    numbers: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """All state besides pages.
+    """All state besides that by key.
 
     :param header: the part that anyone can read
-    :param tasks: the state of the tasks, without pages, by the uid of the chain's head
+    :param tasks: the state of the tasks, without rows, by the uid of the chain's head
     """
 
     header: StateHeader
@@ -84,13 +88,14 @@ class Rest:
 def read_header(rest: bytes) -> StateHeader:
     """Read the part of a program's state that needs none of its classes.
 
-    :param rest: the state besides pages, as bytes
+    :param rest: the state besides that by key, as bytes
     :returns: its header
     :raises StreamProgramError: if the bytes have another format
     """
     end = _find_end_of_header(rest)
     parts = json.loads(rest[len(_MAGIC) + _LENGTH : end])
-    return StateHeader(parts["now_ms"], {uid: _operator(each) for uid, each in parts["operators"].items()})
+    operators = {uid: _operator(each) for uid, each in parts["operators"].items()}
+    return StateHeader(parts["now_ms"], operators, parts.get("numbers", {}))
 
 
 def _find_end_of_header(data: bytes) -> int:

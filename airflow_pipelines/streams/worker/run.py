@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from airflow_pipelines.streams.elements import MIN_TIMESTAMP
@@ -16,7 +17,7 @@ from airflow_pipelines.streams.worker.bound import BoundProgram
 from airflow_pipelines.streams.worker.chain_jobs import JobProgram
 from airflow_pipelines.streams.worker.intake import FeedIntake
 from airflow_pipelines.streams.worker.job_place import JobPlace
-from airflow_pipelines.streams.worker.messages import Feed, Open, OutputRows, StateChanges, Stepped, TaskMetrics
+from airflow_pipelines.streams.worker.messages import Feed, Open, OutputRows, StateChanges, Stepped, StoredPages, TaskMetrics
 from airflow_pipelines.streams.worker.moving import Moving, RunJobs, rounds_of
 from airflow_pipelines.streams.worker.remote_plan import remote_plan
 from airflow_pipelines.streams.worker.stored_state import StateChangeLog, StoredState
@@ -49,10 +50,11 @@ class ProgramRun:
     :param bound: the program
     :param request: the request that opens it
     :param state: the state from which it resumes
+    :param pages: the state of a release that kept it in pages
     :raises StreamProgramError: if it cannot run as a part of a pipeline, or cannot resume from that state
     """
 
-    def __init__(self, bound: BoundProgram, request: Open, state: StoredState) -> None:
+    def __init__(self, bound: BoundProgram, request: Open, state: StoredState, pages: Iterable[StoredPages] = ()) -> None:
         if bound.settings.is_batch:
             raise StreamProgramError(
                 "The program runs in batch mode, and a pipeline runs step by step. Set RuntimeExecutionMode.STREAMING."
@@ -63,14 +65,10 @@ class ProgramRun:
         self._told: dict[tuple[str, int], TaskMetrics] = {}
         self._next_metrics = 0.0
         self._clock = GivenClock(_find_first_now(request, state))
-        settings = replace(bound.settings, attempt=request.attempt)
-        self._runner = LocalRunner(plan, settings, self._clock, state.snapshot(), state.pages(), self._warnings.append)
+        settings = replace(bound.settings, attempt=request.attempt, hot_bytes=_limit_hot_bytes(bound, request.memory_bytes))
+        state.prepare(plan, pages)
+        self._runner = LocalRunner(plan, settings, self._clock, state.snapshot(), state.rows_of, self._warnings.append)
         self._intake = FeedIntake(fed, self._runner.sources, self._warnings.append)
-        for part in self._runner.parts():
-            if part.store is not None:
-                for uid, *page_id in state.written:
-                    if uid == part.uid:
-                        part.store.note_written((page_id[0], page_id[1], page_id[2]))
         self._log = StateChangeLog(plan, state)
         program = JobProgram(request.program, request.schemas, JobPlace.of_this_process(request.folders), request.attempt)
         self._moving = Moving(bound.plan, program, self._runner, self._intake, self._log)
@@ -146,10 +144,10 @@ class ProgramRun:
         for part in self._runner.parts():
             watermark = part.operator.current_watermark
             key = (part.uid, part.index)
-            pages, size = self._sizes.get(key, (0, 0))
+            size = self._sizes.get(key, 0)
             known = None if watermark == MIN_TIMESTAMP else watermark
             has_keys = part.store is not None and part.store.has_keys()
-            by_task[key] = TaskMetrics(known, pages, size, _collect_readings(part), self._waiting.get(key), has_keys)
+            by_task[key] = TaskMetrics(known, size, _collect_readings(part), self._waiting.get(key), has_keys)
         return by_task
 
     def _count_waiting(self) -> None:
@@ -163,18 +161,19 @@ class ProgramRun:
             self._waiting = {
                 (uid, index): store.keys_with_timers(EVENT_TIME)
                 for uid, index, store in stores
-                if store.at_rest()[1] <= _MOST_COUNTED_BYTES
+                if store.estimated_bytes() <= _MOST_COUNTED_BYTES
             }
 
-    def _measure_at_rest(self) -> dict[tuple[str, int], tuple[int, int]]:
-        return {(part.uid, part.index): part.store.at_rest() for part in self._runner.parts() if part.store is not None}
+    def _measure_at_rest(self) -> dict[tuple[str, int], int]:
+        return {(part.uid, part.index): part.store.stored_bytes for part in self._runner.parts() if part.store is not None}
 
-    def changes(self) -> StateChanges:
-        """Prepare the written output for commit, and return the changes of the state.
+    def take_checkpoint(self, folder: Path) -> StateChanges:
+        """Prepare the written output for commit, and return the state for a checkpoint.
 
-        :returns: the changes of the state since the last time
+        :param folder: the folder, which does not exist, for links to the files of the database
+        :returns: the state
         """
-        changes = self._log.changes(self._runner.changes(), self._runner.parts(), self._clock.now_ms)
+        changes = self._log.changes(self._runner.flush(), self._runner.parts(), self._clock.now_ms, folder)
         self._sizes = self._measure_at_rest()
         return changes
 
@@ -203,6 +202,12 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(name): _plain(item) for name, item in value.items()}
     return value if value.__class__ in _PLAIN else str(value)
+
+
+def _limit_hot_bytes(bound: BoundProgram, memory_bytes: int | None) -> int:
+    """Return the maximum number of bytes of state as objects: no more than a quarter of the memory of the process."""
+    wanted = bound.settings.hot_bytes
+    return wanted if memory_bytes is None else min(wanted, memory_bytes // 4)
 
 
 def _find_first_now(request: Open, state: StoredState) -> int:

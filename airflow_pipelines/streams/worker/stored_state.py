@@ -1,68 +1,99 @@
-"""The state of a program as it is stored outside of its process. It is assembled when the process begins, and its changes are
-collected at checkpoints.
-"""
+"""The state of a program as it is stored outside of its process: by key in a database, and the rest as bytes."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from airflow_pipelines.streams.graph.chains import Plan
 from airflow_pipelines.streams.loop import TaskPart
+from airflow_pipelines.streams.restoring import make_unclaimed_error
 from airflow_pipelines.streams.snapshots import Snapshot, TaskSnapshot
+from airflow_pipelines.streams.state.database import DatabaseRows, StateDatabase
 from airflow_pipelines.streams.state.description import BROADCAST_PREFIX, StateDescription, describe_state
-from airflow_pipelines.streams.state.pages import PageId, StoredPage
+from airflow_pipelines.streams.state.old_pages import rows_of_page
+from airflow_pipelines.streams.state.rows import Row, RowKey, StateRows
 from airflow_pipelines.streams.worker.dropping import without_broadcast_states, without_states
-from airflow_pipelines.streams.worker.messages import PageKey, StateChanges, StoredPages
+from airflow_pipelines.streams.worker.messages import StateChanges, StoredPages
 from airflow_pipelines.streams.worker.rest import KeptOperator, Rest, StateHeader
+
+_ROWS_AT_ONCE = 5_000
+_MOST_GROUPS = 1 << 15
+"""The maximum number of key groups of an operator."""
 
 
 class StoredState:
     """The stored state from which a program resumes.
 
-    :param rest: the state besides pages; None for a program that begins
-    :param pages: all pages; each is read only once
+    :param rest: the state besides that by key; None for a program that begins
+    :param database: the database with the state by key
     :param dropped: uids of operators, or these with the name of a state, whose state is dropped
     """
 
-    def __init__(self, rest: Rest | None, pages: Iterable[StoredPages], dropped: frozenset[str | tuple[str, str]]) -> None:
+    def __init__(self, rest: Rest | None, database: StateDatabase, dropped: frozenset[str | tuple[str, str]] = frozenset()) -> None:
         self._rest = rest
-        self._pages = pages
+        self._database = database
         self._dropped_operators = frozenset(each for each in dropped if isinstance(each, str))
         self._dropped_states: dict[str, set[str]] = {}
         for each in dropped:
             if isinstance(each, tuple):
                 self._dropped_states.setdefault(each[0], set()).add(each[1])
-        self.gone: set[PageKey] = set()
-        """The pages that were read and of which nothing is left."""
-        self.written: set[PageKey] = set()
-        """The pages that were read and have changed, because some of their state was dropped."""
+        self._numbers = {} if rest is None else dict(rest.header.numbers)
 
-    def pages(self) -> Iterator[tuple[str, PageId, StoredPage]]:
-        """Read the pages. Pages that change or vanish because of dropped state are recorded.
+    @property
+    def database(self) -> StateDatabase:
+        """The database with the state by key."""
+        return self._database
 
-        :returns: uid of the operator, id of the page, and the page
+    @property
+    def numbers(self) -> Mapping[str, int]:
+        """The numbers of the operators in the database, by uid."""
+        return self._numbers
+
+    def rows_of(self, uid: str, groups: range, max_parallelism: int) -> StateRows:
+        """Return the rows at rest of an operator.
+
+        :param uid: the uid of the operator
+        :param groups: the key groups of the task
+        :param max_parallelism: the number of all key groups
+        :returns: its rows
         """
-        for stored in self._pages:
-            uid = stored.uid
-            names = self._dropped_states.get(uid, ())
-            for page_id, (data, event, processing) in stored.pages.items():
-                key = (uid, *page_id)
-                page: StoredPage | None = StoredPage(data, (event, processing))
-                if uid in self._dropped_operators:
-                    page = None
-                elif page is not None and names:
-                    page = without_states(page, names)
-                if page is None:
-                    self.gone.add(key)
-                    continue
-                if page.data is not data:
-                    self.written.add(key)
-                yield uid, page_id, page
+        number = self._numbers.setdefault(uid, 1 + max(self._numbers.values(), default=-1))
+        return DatabaseRows(self._database, number, groups, max_parallelism)
+
+    def _all_rows_of(self, uid: str) -> StateRows:
+        return self.rows_of(uid, range(_MOST_GROUPS), _MOST_GROUPS)
+
+    def prepare(self, plan: Plan, pages: Iterable[StoredPages]) -> None:
+        """Bring the database to the form in which the program takes it.
+
+        :param plan: the program
+        :param pages: the state of a release that kept it in pages
+        :raises StreamProgramError: if there is state of an operator that the program does not have, or the class of a value that
+            stays is gone
+        """
+        self._convert(pages)
+        keyed = {step.uid for chain in plan.chains for step in chain.steps if step.node.operator.is_keyed}
+        for uid in list(self._numbers):
+            rows = self._all_rows_of(uid)
+            if uid in self._dropped_operators:
+                rows.clear()
+                del self._numbers[uid]
+            elif uid in self._dropped_states:
+                _drop_states(rows, self._dropped_states[uid])
+            elif uid not in keyed and next(rows.scan(), None) is not None:
+                raise make_unclaimed_error([uid])
+
+    def _convert(self, pages: Iterable[StoredPages]) -> None:
+        for stored in pages:
+            rows = self._all_rows_of(stored.uid)
+            for (group, _, _), (data, *_) in stored.pages.items():
+                rows.write({(group, key): row for key, row in rows_of_page(data)})
 
     def snapshot(self) -> Snapshot | None:
-        """Return the state besides pages, for a runner.
+        """Return the state besides that by key, for a runner.
 
         :returns: the snapshot; None for a program that begins
         """
@@ -113,39 +144,46 @@ class StoredState:
         }
 
 
+def _drop_states(rows: StateRows, names: Collection[str]) -> None:
+    changes: dict[RowKey, Row | None] = {}
+    for key, row in rows.scan():
+        left = without_states(row, names)
+        if left is not row:
+            changes[key] = left
+        if len(changes) >= _ROWS_AT_ONCE:
+            rows.write(changes)
+            changes.clear()
+    rows.write(changes)
+
+
 class StateChangeLog:
-    """A log of the changes since the last time.
+    """The description of a program's state for its checkpoints.
 
     :param plan: the program
-    :param start: the state from which it resumed, after all pages were read
+    :param start: the state from which it resumed
     """
 
     def __init__(self, plan: Plan, start: StoredState) -> None:
         self._steps = {step.uid: (chain, step) for chain in plan.chains for step in chain.steps}
+        self._start = start
         self._states = start.states()
         self._shares = start.shares()
-        self._gone_at_start = start.gone
 
-    def changes(self, changed: Snapshot, parts: Iterable[TaskPart], now_ms: int) -> StateChanges:
-        """Return the changes since the last call.
+    def changes(self, flushed: Snapshot, parts: Iterable[TaskPart], now_ms: int, folder: Path) -> StateChanges:
+        """Return the state for a checkpoint.
 
-        :param changed: the state of the program, with only those pages that changed
+        :param flushed: the state of the program, whose state by key was written to the database
         :param parts: its operators
         :param now_ms: processing time of the last step
-        :returns: the changes
+        :param folder: the folder for links to the files of the database
+        :returns: the state
         """
-        pages: dict[str, dict[PageId, tuple[bytes, int | None, int | None]]] = {}
-        gone, self._gone_at_start = self._gone_at_start, set()
-        tasks = [task for tasks in changed.tasks.values() for task in tasks]
-        for task in tasks:
-            gone |= {(uid, *page_id) for uid, ids in task.gone.items() for page_id in ids}
-        for task in tasks:
-            for uid, written in task.pages.items():
-                for page_id, page in written.items():
-                    pages.setdefault(uid, {})[page_id] = (page.data, *page.due)
-                    gone.discard((uid, *page_id))
-        rest = Rest(StateHeader(now_ms, self._operators(parts, tasks)), _remove_pages(changed))
-        return StateChanges([StoredPages(uid, each) for uid, each in pages.items()], sorted(gone), rest.to_bytes())
+        tasks = [task for tasks in flushed.tasks.values() for task in tasks]
+        header = StateHeader(now_ms, self._operators(list(parts), tasks), self._start.numbers)
+        database = self._start.database
+        if database.is_open:
+            database.checkpoint(folder)
+        return StateChanges(Rest(header, flushed.tasks).to_bytes(), database.is_open)
 
     def note_states(self, states: Mapping[str, tuple[StateDescription, ...]]) -> None:
         """Record states that functions have asked for in another process.
@@ -156,9 +194,9 @@ class StateChangeLog:
             known = {state.name: state for state in (*self._states.get(uid, ()), *each)}
             self._states[uid] = tuple(known.values())
 
-    def _operators(self, parts: Iterable[TaskPart], tasks: Collection[TaskSnapshot]) -> Mapping[str, KeptOperator]:
-        parts = list(parts)
+    def _operators(self, parts: Collection[TaskPart], tasks: Collection[TaskSnapshot]) -> Mapping[str, KeptOperator]:
         self._shares |= _compute_shares(parts)
+        sizes: Counter[str] = Counter()
         # States that functions no longer ask for still exist, until they are dropped.
         kept = {uid: {state.name: state for state in states} for uid, states in self._states.items()}
         for uid, (_, step) in self._steps.items():
@@ -166,6 +204,7 @@ class StateChangeLog:
         for part in parts:
             if part.store is not None:
                 kept[part.uid].update((name, describe_state(each)) for name, each in part.store.declared.items())
+                sizes[part.uid] += part.store.estimated_bytes()
         self._states = {uid: tuple(states.values()) for uid, states in kept.items()}
         return {
             uid: KeptOperator(
@@ -176,6 +215,7 @@ class StateChangeLog:
                 states := self._states.get(uid, ()),
                 _count_broadcast_bytes(uid, states, tasks),
                 {state.name: share for state in states if (share := self._shares.get(uid, {}).get(state.name)) is not None},
+                sizes[uid],
             )
             for uid, (chain, step) in self._steps.items()
         }
@@ -195,7 +235,3 @@ def _count_broadcast_bytes(uid: str, states: Iterable[StateDescription], tasks: 
     if not any(state.name.startswith(BROADCAST_PREFIX) for state in states):
         return 0
     return max((len(task.operators.get(uid, b"")) for task in tasks), default=0)
-
-
-def _remove_pages(snapshot: Snapshot) -> dict[str, list[TaskSnapshot]]:
-    return {uid: [replace(task, pages={}, gone={}) for task in tasks] for uid, tasks in snapshot.tasks.items()}

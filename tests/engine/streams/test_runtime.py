@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import pytest
 
 from airflow_pipelines.engine.streams.runtime import Dropped, Metrics, StreamRuntime, StreamStateLostError
 from airflow_pipelines.streams.errors import StreamProgramError
-from airflow_pipelines.streams.worker.client import TakePages
 from airflow_pipelines.streams.worker.messages import Feed, StateChanges, Stepped, StoredPages, TaskMetrics
 
 
@@ -17,6 +17,7 @@ class _Worker:
 
     def __init__(self, steps: int) -> None:
         self.left = steps
+        self.database = Path("database")
         self.asked: list[str] = []
 
     def open(self, rest: bytes | None, pages: Iterable[StoredPages], dropped: Dropped, now_ms: int | None) -> Stepped:
@@ -26,9 +27,9 @@ class _Worker:
         self.left -= 1
         return Stepped(has_ended=self.left <= 0)
 
-    def changes(self, take: TakePages) -> StateChanges:
-        self.asked.append("changes")
-        return StateChanges((), (), b"")
+    def take_checkpoint(self, folder: Path) -> StateChanges:
+        self.asked.append("take_checkpoint")
+        return StateChanges(b"", False)
 
     def committed(self) -> None:
         self.asked.append("committed")
@@ -45,7 +46,7 @@ class _Worker:
 def _runtime(steps: int) -> tuple[StreamRuntime, _Worker]:
     worker = _Worker(steps)
     runtime = StreamRuntime(lambda: worker)
-    runtime.open(None, (), None)
+    runtime.open(None, (), Path.exists, None)
     return runtime, worker
 
 
@@ -57,18 +58,18 @@ def _step(runtime: StreamRuntime) -> None:
 def test_the_end_is_shown_once_when_sinks_have_committed_after_it() -> None:
     runtime, worker = _runtime(2)
     _step(runtime)
-    runtime.changes(print)
+    runtime.take_checkpoint()
     runtime.committed()
     assert not runtime.has_end_to_show
     _step(runtime)
     assert runtime.has_end_to_show
-    runtime.changes(print)
+    runtime.take_checkpoint()
     assert runtime.has_end_to_show, "prepared is not yet visible"
     runtime.committed()
     assert not runtime.has_end_to_show
     _step(runtime)
     assert not runtime.has_end_to_show, "there is nothing new in what other inputs of the pipeline bring"
-    assert worker.asked == ["changes", "committed"] * 2
+    assert worker.asked == ["take_checkpoint", "committed"] * 2
 
 
 def test_the_end_is_not_shown_before_its_step_is_published() -> None:
@@ -76,7 +77,7 @@ def test_the_end_is_not_shown_before_its_step_is_published() -> None:
     runtime.step(0, (), None)
     assert not runtime.has_end_to_show
     with pytest.raises(StreamStateLostError):
-        runtime.changes(print)
+        runtime.take_checkpoint()
     runtime.mark_published()
     assert runtime.has_end_to_show
 
@@ -94,7 +95,7 @@ def test_the_program_is_asked_for_its_last_figures() -> None:
     worker = _Worker(2)
     runtime = StreamRuntime(lambda: worker)
     assert not runtime.statistics.metrics, "before it is open it would take a question for something else"
-    runtime.open(None, (), None)
+    runtime.open(None, (), Path.exists, None)
     _step(runtime)
     assert runtime.statistics.metrics["counted", 0].counted == {"left": 1}
     _step(runtime)

@@ -1,41 +1,42 @@
-"""The state of a stream program survives its way through traces: the newest version of each page, and none that is gone."""
+"""The state of a stream program survives its way through traces: pages of earlier releases, and what is not by key."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from pathlib import Path
 from unittest.mock import Mock
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.batch_views import BatchViews
 from airflow_pipelines.engine.compaction import compact_trace
 from airflow_pipelines.engine.execution.context import Context
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.storage.batch_store import BatchStore
-from airflow_pipelines.engine.streams import saved_state
 from airflow_pipelines.engine.streams.saved_state import (
     PAGES,
     PROGRESS,
     REST,
     SCHEMAS,
-    SavedChanges,
+    PageKey,
     due_of,
+    newest_version,
     operators_of,
     page_bytes,
     pages_of,
     progress_row,
+    rest_batch,
     rest_of,
 )
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.streams import StreamOperator, StreamState
-from airflow_pipelines.streams.worker.messages import PageKey, StateChanges, StoredPages
+from airflow_pipelines.rows.zsets import WEIGHT
+from airflow_pipelines.streams.worker.messages import StateChanges
 
 Page = tuple[bytes, int | None, int | None]
 OPERATORS = (
@@ -44,23 +45,31 @@ OPERATORS = (
 )
 
 
+def _page_rows(pages: Mapping[PageKey, Page], weights: list[int]) -> pa.Table:
+    values = [(*key, *page) for key, page in pages.items()]
+    columns = list(zip(*values, strict=True)) or [()] * 7
+    names = ("uid", "key_group", "depth", "bits", "data", "due_event", "due_processing")
+    types = (pa.string(), pa.int32(), pa.int32(), pa.int64(), pa.binary(), pa.int64(), pa.int64())
+    arrays = {name: pa.array(column, type_) for name, column, type_ in zip(names, columns, types, strict=True)}
+    return pa.table({**arrays, WEIGHT: pa.array(weights, pa.int64())})
+
+
 @dataclass
 class _State:
-    """The traces, and what they must have."""
+    """The traces as a release with pages wrote them, and what they must have."""
 
     traces: dict[str, Trace] = field(default_factory=lambda: {name: schema.empty() for name, schema in SCHEMAS.items()})
     expected: dict[PageKey, Page] = field(default_factory=dict)
 
     def change(self, written: Mapping[PageKey, Page], gone: list[PageKey], rest: bytes = b"") -> None:
-        by_uid: dict[str, dict[tuple[int, int, int], Page]] = {}
-        for (uid, group, depth, bits), page in written.items():
-            by_uid.setdefault(uid, {})[group, depth, bits] = page
-        saved = SavedChanges(self.traces, OPERATORS, lambda batch: batch)
-        for uid, pages in by_uid.items():
-            saved.take(StoredPages(uid, pages))
-        for name, batches in saved.batches(StateChanges((), gone, rest)).items():
-            for batch in batches:
-                self.traces[name] = self.traces[name].append(batch)
+        """Add a row with a weight for each page that is new or gone, and one without for each that is replaced."""
+        removed: dict[PageKey, Page] = {key: (b"", None, None) for key in gone if key in self.expected}
+        weights = [int(key not in self.expected) for key in written] + [-1] * len(removed)
+        version = 1 + newest_version(self.traces[PAGES])
+        if weights:
+            batch = SCHEMAS[PAGES].batch(_page_rows({**written, **removed}, weights), version)
+            self.traces[PAGES] = self.traces[PAGES].append(batch)
+        self.traces[REST] = self.traces[REST].append(rest_batch(StateChanges(rest, False), OPERATORS, self.traces))
         self.expected = {key: page for key, page in {**self.expected, **written}.items() if key not in gone}
 
     def pages(self) -> dict[PageKey, Page]:
@@ -138,22 +147,3 @@ def test_the_sizes_of_pages_are_known_by_operator() -> None:
     state.change({("a", 0, 0, 0): (b"12345", 1, None), ("a", 1, 0, 0): (b"12", None, None), ("b", 1, 0, 0): (b"1", None, None)}, [])
     state.change({("a", 0, 0, 0): (b"123", 1, None)}, [("b", 1, 0, 0)])
     assert page_bytes(state.traces[PAGES]) == {"a": 5}
-
-
-@pytest.mark.parametrize("again", [False, True])
-def test_many_pages_make_several_batches_each_of_which_is_settled(monkeypatch: pytest.MonkeyPatch, again: bool) -> None:
-    monkeypatch.setattr(saved_state, "_BATCH_BYTES", 100)
-    state = _State()
-    if again:
-        state.change({("a", 0, 0, number): (bytes([number]) * 10, None, None) for number in range(25)}, [])
-    settled: list[Batch] = []
-    saved = SavedChanges(state.traces, OPERATORS, lambda batch: settled.append(batch) or batch)
-    written: dict[PageKey, Page] = {("a", 0, 0, number): (bytes([number]) * 60, None, number) for number in range(1, 8)}
-    for key, page in written.items():
-        saved.take(StoredPages("a", {key[1:]: page}))
-    batches = saved.batches(StateChanges((), [("a", 0, 0, 0)] if again else [], b"rest"))
-    assert [batch.rows for batch in batches[PAGES]] == [2, 2, 2, 2 if again else 1]
-    assert settled == [*batches[PAGES], *batches[REST]]
-    state.traces = {name: reduce(Trace.append, batches.get(name, ()), trace) for name, trace in state.traces.items()}
-    expected = {key: page for key, page in {**state.expected, **written}.items() if not (again and key[3] == 0)}
-    assert state.pages() == expected

@@ -38,10 +38,10 @@ def test_large_and_small_steps_in_turns_give_what_one_process_gives(sessions: Sp
         if number == len(steps) // 2:
             kept_here.save(here)
             kept.save(worker)
-            assert kept.pages.keys() == kept_here.pages.keys()
+            assert kept.keys() == kept_here.keys()
             worker.close()
             worker = start(fed_program(name, 2))
-            worker.open(kept.rest, kept.stored())
+            worker.open(kept.rest, database=kept.stored())
     assert found.has_ended
     worker.close()
     here.close()

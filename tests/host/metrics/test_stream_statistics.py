@@ -18,7 +18,7 @@ COUNTERS: dict[str, int] = defaultdict(int)
 def test_clients_read_what_the_host_writes() -> None:
     operators = (StreamOperator("score", "Score", "process", "f"), StreamOperator("quiet", "Map", "map", "g"))
     statistics = StreamStatistics()
-    score = {("score", 1): TaskMetrics(10, 2, 300, {"late": 4}), ("score", 0): TaskMetrics(None, 1, 100, {"late": 1})}
+    score = {("score", 1): TaskMetrics(10, 300, {"late": 4}), ("score", 0): TaskMetrics(None, 100, {"late": 1})}
     statistics.take(Stepped(metrics={**score, ("gone", 0): TaskMetrics(1)}, warnings=["cards gives nothing"]))
     wire = json.loads(json.dumps(statistics_to_wire(StreamProgram("fraud", b"", operators), statistics)))
     read = PipelineStatistics.from_dict(wire)
@@ -33,7 +33,7 @@ def test_clients_read_what_the_host_writes() -> None:
 def test_a_monitoring_system_gets_numbers_task_by_task() -> None:
     statistics = StreamStatistics()
     spread = {"count": 1, "sum": 5, "min": 5, "max": 5}
-    first = TaskMetrics(2500, 1, 100, {"late": 2, "amount": spread})
+    first = TaskMetrics(2500, 100, {"late": 2, "amount": spread})
     at_its_end = TaskMetrics(MAX_TIMESTAMP)
     statistics.take(Stepped(metrics={("score", 0): first, ("score", 1): TaskMetrics(), ("score", 2): at_its_end}))
     wire = statistics_to_wire(StreamProgram("fraud", b"", (StreamOperator("score", "Score", "process", "f"),)), statistics)

@@ -1,6 +1,9 @@
 """What tests of the process of a program share: programs whose sources are fed, and whose results are rows of a relation."""
 
-from dataclasses import replace
+import contextlib
+import shutil
+import tempfile
+import uuid
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,13 +14,14 @@ from airflow_pipelines.streams.operators.base import TaskSettings
 from airflow_pipelines.streams.processes import ProcessSettings
 from airflow_pipelines.streams.relations import RelationSink
 from airflow_pipelines.streams.sources import CollectionSource
+from airflow_pipelines.streams.state.database import StateDatabase
 from airflow_pipelines.streams.worker.bound import bind
 from airflow_pipelines.streams.worker.client import WorkerProcess
-from airflow_pipelines.streams.worker.messages import FeedKind, Open, SourceFeed, StoredPages, elements_payload
-from airflow_pipelines.streams.worker.page_parts import in_parts
+from airflow_pipelines.streams.worker.messages import FeedKind, Open, SourceFeed, elements_payload
 from airflow_pipelines.streams.worker.rest import Rest
 from airflow_pipelines.streams.worker.run import ProgramRun
 from airflow_pipelines.streams.worker.stored_state import StoredState
+from tests.datastream.programs import IN_MEMORY
 
 ROOT = str(Path(__file__).parents[3])
 TEXT = pa.schema([("text", pa.string())])
@@ -71,31 +75,39 @@ def _table(output):
         return reader.read_all()
 
 
+_FOLDERS = tempfile.TemporaryDirectory(prefix="stream-state-", dir=IN_MEMORY)
+
+
+def new_folder():
+    """The path of a folder that does not exist."""
+    return Path(_FOLDERS.name) / uuid.uuid4().hex
+
+
 class Kept:
     """State as it is kept outside of the process."""
 
     def __init__(self):
-        self.pages = {}
+        self.files = None
         self.rest = None
 
-    def apply(self, changes):
-        for key in changes.gone:
-            del self.pages[key]
-        for stored in changes.pages:
-            for page_id, page in stored.pages.items():
-                self.pages[(stored.uid, *page_id)] = page
-        self.rest = changes.rest
-
     def save(self, process):
-        """Take what a process says, as a checkpoint does."""
-        pages = []
-        self.apply(replace(process.changes(pages.append), pages=pages))
+        """Take a checkpoint of a process, or of a run."""
+        folder = new_folder()
+        changes = process.take_checkpoint(folder if isinstance(process, ProgramRun) else str(folder))
+        self.rest = changes.rest
+        self.files = folder if changes.has_files else None
+
+    def keys(self):
+        """The numbers of operators and the key groups of all rows."""
+        with contextlib.closing(StateDatabase(Path(self.stored()))) as database:
+            return [key[:5] for key, _ in database.scan(b"", b"\xff" * 8) if key[2] == 0]
 
     def stored(self):
-        found = {}
-        for (uid, *page_id), page in self.pages.items():
-            found.setdefault(uid, {})[tuple(page_id)] = page
-        return [StoredPages(uid, pages) for uid, pages in found.items()]
+        """A folder with the files of the database, for another process."""
+        folder = new_folder()
+        if self.files is not None:
+            shutil.copytree(self.files, folder)
+        return str(folder)
 
 
 class Held:
@@ -104,18 +116,15 @@ class Held:
     def __init__(self, bound):
         self._bound = bound
 
-    def open(self, rest=None, pages=(), dropped=frozenset(), *, schemas=None, now_ms=None):
-        self._run, opened = begin(self._bound, rest, pages, dropped, schemas=schemas, now_ms=now_ms)
+    def open(self, rest=None, pages=(), dropped=frozenset(), *, schemas=None, now_ms=None, database=None):
+        self._run, opened = begin(self._bound, rest, database, dropped, schemas=schemas, now_ms=now_ms, pages=pages)
         return opened
 
     def step(self, now_ms, feeds):
         return self._run.step(now_ms, feeds)
 
-    def changes(self, take):
-        changes = self._run.changes()
-        for part in in_parts(changes.pages):
-            take(part)
-        return replace(changes, pages=())
+    def take_checkpoint(self, folder):
+        return self._run.take_checkpoint(Path(folder))
 
     def notify_checkpoint_complete(self):
         self._run.notify_checkpoint_complete()
@@ -124,15 +133,23 @@ class Held:
         self._run.close()
 
 
-def begin(bound, rest=None, pages=(), dropped=frozenset(), *, schemas=None, now_ms=None):
-    opening = Open(bound.to_bytes(), rest, dropped, schemas or {}, now_ms)
-    state = StoredState(None if rest is None else Rest.from_bytes(rest), pages, dropped)
-    run = ProgramRun(bound, opening, state)
+def begin(bound, rest=None, database=None, dropped=frozenset(), *, schemas=None, now_ms=None, pages=()):
+    stored = StateDatabase(Path(database) if database else new_folder())
+    opening = Open(bound.to_bytes(), str(stored.folder), rest, dropped, schemas or {}, now_ms)
+    state = StoredState(None if rest is None else Rest.from_bytes(rest), stored, dropped)
+    run = ProgramRun(bound, opening, state, pages)
     return run, run.make_opening_reply()
+
+
+class Started(WorkerProcess):
+    """The process of a program, with a database in a folder that vanishes."""
+
+    def open(self, *arguments, database=None, **named):
+        return super().open(*arguments, database=database or str(new_folder()), **named)
 
 
 def start(bound, lines=None, memory_bytes=None, **settings):
     """The process of a program; what it prints goes to a list."""
     printed = [] if lines is None else lines
     process = ProcessSettings(paths=settings.pop("paths", (ROOT,)), **settings)
-    return WorkerProcess(bound.to_bytes(), process, lambda stream, line: printed.append((stream, line)), memory_bytes)
+    return Started(bound.to_bytes(), process, lambda stream, line: printed.append((stream, line)), memory_bytes)

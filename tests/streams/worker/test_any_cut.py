@@ -5,9 +5,11 @@ import pickle
 import signal
 from collections import Counter
 from functools import cache
+from itertools import chain
+from typing import NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from airflow_pipelines.datastream import KeyedProcessFunction
@@ -57,57 +59,67 @@ def feeds_of(name, inputs, cuts):
     return steps
 
 
-def run_with_a_kill(make, kill, steps, saved_at, killed_at, parallelism):
-    """Steps until a kill, and again from what was saved."""
-    kept, found, lost = Kept(), [], []
-    begun = make(parallelism[0])
-    begun.open()
-    for number, feeds in enumerate(steps[:killed_at]):
-        if number == saved_at:
-            kept.save(begun)
-            begun.notify_checkpoint_complete()
-        (found if number < saved_at else lost).extend(rows(begun.step(number, feeds)))
-    if saved_at >= killed_at:
-        saved_at = 0 if kept.rest is None else saved_at
-        found.clear()
-    kill(begun)
-    went_on = make(parallelism[1])
-    went_on.open(kept.rest, kept.stored())
+class Life(NamedTuple):
+    """A process that is killed, with its number of tasks, the steps until its checkpoint, and those from there until its end."""
+
+    tasks: int
+    before: int
+    after: int
+
+
+def run_through(lives, make, kill, steps, tasks):
+    """Steps through processes of which each but the last is killed. One goes on from the checkpoint that was taken last."""
+    kept, found, lost, number = Kept(), [], None, 0
+    for life in lives:
+        process = make(life.tasks)
+        process.open(kept.rest, database=kept.stored())
+        saved_at = number + life.before
+        killed_at = min(saved_at + life.after, len(steps))
+        given = []
+        for at in range(number, killed_at):
+            if at == saved_at:
+                kept.save(process)
+                process.notify_checkpoint_complete()
+                found.extend(chain.from_iterable(given))
+                given, number = [], at
+            given.append(rows(process.step(at, steps[at])))
+        kill(process)
+        lost = life.tasks, given
+    process = make(tasks)
+    process.open(kept.rest, database=kept.stored())
     replayed = []
-    has_ended = False
-    for number, feeds in enumerate(steps[saved_at:], saved_at):
-        stepped = went_on.step(number, feeds)
-        found += rows(stepped)
-        if number < killed_at:
-            replayed += rows(stepped)
-        has_ended = stepped.has_ended
-    assert has_ended
-    went_on.close()
-    if parallelism[0] == parallelism[1] and kept.rest is not None:
-        assert replayed == lost
-    return found
+    for at in range(number, len(steps)):
+        stepped = process.step(at, steps[at])
+        replayed.append(rows(stepped))
+    assert stepped.has_ended
+    process.close()
+    if lost is not None and lost[0] == tasks:
+        assert replayed[: len(lost[1])] == lost[1]
+    return [*found, *chain.from_iterable(replayed)]
+
+
+LIVES = st.lists(st.builds(Life, st.sampled_from([1, 2, 3, 4]), st.integers(0, 6), st.integers(0, 4)), min_size=1, max_size=2)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(
-    one=ELEMENTS,
-    two=ELEMENTS,
-    cuts=CUTS,
-    saved_at=st.integers(0, 8),
-    more=st.integers(0, 4),
-    parallelism=st.tuples(st.sampled_from([1, 3]), st.sampled_from([1, 2, 3])),
+@given(one=ELEMENTS, two=ELEMENTS, cuts=CUTS, lives=LIVES, tasks=st.sampled_from([1, 2, 3]))
+@example(
+    one=[("abcd"[number % 4], number * 7 % 60, number % 10) for number in range(40)],
+    two=[("dcba"[number % 4], number * 5 % 60, number % 7) for number in range(40)],
+    cuts=[4, 9, 1],
+    lives=[Life(1, 4, 2), Life(4, 4, 2)],
+    tasks=2,
 )
-def test_feeds_and_a_replay_give_what_the_sources_give(name, one, two, cuts, saved_at, more, parallelism):
+def test_feeds_and_replays_give_what_the_sources_give(name, one, two, cuts, lives, tasks):
     inputs = (one, two)
     expected = Counter((text,) for text in _expected(PROGRAMS[name], inputs).elements())
     steps = feeds_of(name, inputs, cuts)
-    killed_at = min(saved_at + more, len(steps))
 
-    def make(tasks):
-        return Held(fed_program(name, tasks))
+    def make(number):
+        return Held(fed_program(name, number))
 
-    assert Counter(run_with_a_kill(make, Held.close, steps, saved_at, killed_at, parallelism)) == expected
+    assert Counter(run_through(lives, make, Held.close, steps, tasks)) == expected
 
 
 @pytest.mark.core("state and timers")
@@ -126,7 +138,7 @@ def test_processes_that_are_killed_lose_nothing(name):
     def make(tasks):
         return start(fed_program(name, tasks))
 
-    assert Counter(run_with_a_kill(make, kill, steps, 3, 6, (2, 3))) == expected
+    assert Counter(run_through([Life(1, 3, 3), Life(4, 2, 2)], make, kill, steps, 2)) == expected
 
 
 class Timed(KeyedProcessFunction):
@@ -192,7 +204,7 @@ def test_a_replay_with_the_same_times_gives_the_same_rows(at_source, periodic, s
         stepped = begun.step(now, feeds)
         lost.append((rows(stepped), stepped.next_due))
     went_on = Held(timed_program(parallelism, at_source, periodic))
-    went_on.open(kept.rest, kept.stored())
+    went_on.open(kept.rest, database=kept.stored())
     replayed = []
     for now, feeds in fed[saved_at:]:
         stepped = went_on.step(now, feeds)

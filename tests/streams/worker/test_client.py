@@ -6,19 +6,15 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from airflow_pipelines.datastream import KeyedProcessFunction, MapFunction
 from airflow_pipelines.datastream.state import ListStateDescriptor, ValueStateDescriptor
-from airflow_pipelines.streams.keys import canonical_bytes, key_group
+from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.processes import ProcessEndedError, ProcessSettings
-from airflow_pipelines.streams.state.pages import PageRows, Row, frame_entry, key_hashes
 from airflow_pipelines.streams.worker.client import ProgramFailedError, WorkerClosedError, WorkerProcess
 from airflow_pipelines.streams.worker.messages import StoredPages
-from airflow_pipelines.streams.worker.page_parts import PART_BYTES
 from tests.datastream.programs import environment
 from tests.streams.worker.programs import ROOT, Kept, elements, ended, program, rows, source, splits, start
 
@@ -50,10 +46,11 @@ def open_process():
     """Starts and opens processes, and ends them."""
     started = []
 
-    def begin(bound, lines=None, rest=None, pages=(), **settings):
+    def begin(bound, lines=None, kept=None, **settings):
         worker = start(bound, lines, **settings)
         started.append(worker)
-        worker.open(rest, pages)
+        kept = kept or Kept()
+        worker.open(kept.rest, database=kept.stored())
         return worker
 
     yield begin
@@ -75,7 +72,7 @@ def test_a_program_goes_on_from_its_changes_in_another_process(open_process):
     kept.save(first)
     assert rows(first.step(2, [elements("aa")])) == [("('a', 2)",), ("('a', 3)",)]
     first.close(0)
-    second = open_process(bound, rest=kept.rest, pages=kept.stored())
+    second = open_process(bound, kept=kept)
     stepped = second.step(3, [elements("a"), ended()])
     assert rows(stepped) == [("('a', 2)",)]
     assert stepped.has_ended
@@ -151,7 +148,7 @@ def test_a_failure_says_operator_element_and_place_and_ends_the_program(open_pro
     assert failure.place == f"tests/streams/worker/test_client.py:{fail.__code__.co_firstlineno + 1}"
     assert "return 1 // value" in failure.traceback
     assert "airflow_pipelines" not in failure.traceback
-    for ask in (lambda: worker.step(2, []), lambda: worker.changes(print), worker.notify_checkpoint_complete):
+    for ask in (lambda: worker.step(2, []), lambda: worker.take_checkpoint("checkpoint"), worker.notify_checkpoint_complete):
         with pytest.raises(ProgramFailedError, match="division"):
             ask()
     worker.close()
@@ -164,7 +161,7 @@ from pathlib import Path
 
 import shapes
 from airflow_pipelines.datastream import KeyedProcessFunction
-from airflow_pipelines.datastream.state import ValueStateDescriptor
+from airflow_pipelines.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from tests.datastream.programs import environment
 from tests.streams.worker.programs import program, source
 
@@ -211,7 +208,7 @@ def test_classes_of_the_executed_file_and_of_its_modules_are_kept(tmp_path, open
 
     def begin():
         worker = WorkerProcess((tmp_path / "plan").read_bytes(), settings, lambda _, line: lines.append(line))
-        worker.open(kept.rest, kept.stored())
+        worker.open(kept.rest, database=kept.stored())
         return worker
 
     first = begin()
@@ -271,7 +268,7 @@ def test_a_process_that_was_killed_while_it_did_nothing_is_named_with_each_reque
     worker = open_process(calling(sleep))
     os.kill(worker.pid, signal.SIGKILL)
     until(lambda: not worker._child.is_alive, "the process ends")
-    for ask in (worker.notify_checkpoint_complete, lambda: worker.changes(print), lambda: worker.step(1, [])):
+    for ask in (worker.notify_checkpoint_complete, lambda: worker.take_checkpoint("checkpoint"), lambda: worker.step(1, [])):
         with pytest.raises(ProcessEndedError, match="SIGKILL"):
             ask()
 
@@ -303,7 +300,7 @@ def test_closing_interrupts_a_step(open_process):
     assert time.monotonic() - began < 5
     assert [type(error) for error in errors] == [WorkerClosedError]
     with pytest.raises(WorkerClosedError):
-        worker.changes(print)
+        worker.take_checkpoint("checkpoint")
     worker.close()
 
 
@@ -394,71 +391,22 @@ def test_pages_that_cannot_be_read_to_their_end_do_not_leave_a_process_that_wait
 
 
 @pytest.mark.rest
-def test_many_pages_are_not_all_in_memory(open_process):
-    """64 MB of pages, of which 4 MB may be in memory."""
-    bound, kept = counting(page_memory=4 * 1024 * 1024), Kept()
-    first = open_process(bound)
-    first.step(1, [splits(1), elements("a")])
-    kept.save(first)
-    before = _peak(first.pid)
-    first.close(0)
-    [((_, group, _, _), (page, *_))] = kept.pages.items()
-    depth = 9
-    data = canonical_bytes("a")
-    home = (key_group(data, 128), depth, key_hashes(data)[1] & ((1 << depth) - 1))
-    assert home[0] == group
-    filler = PageRows()
-    filler.extend([Row(0, frame_entry(b"filler", bytes(1_000)))])
-    other = filler.assemble().data
-
-    def pages():
-        for number in range(128):
-            found = {(number, depth, bits): (other, None, None) for bits in range(1 << depth)}
-            if number == group:
-                found[home] = (page, None, None)
-            yield StoredPages("count", found)
-
-    worker = open_process(bound, rest=kept.rest, pages=pages())
-    assert rows(worker.step(2, [elements("a")])) == [("('a', 2)",)]
-    assert _peak(worker.pid) - before < 50 * 1024 * 1024
-    parts = []
-    changes = worker.changes(parts.append)
-    assert [list(stored.pages) for stored in parts] == [[home]]
-    assert changes.gone == []
-
-
-@pytest.mark.rest
-def test_changes_come_in_parts_however_many_there_are(open_process):
-    """20 MB of state in messages of at most 4 MiB."""
-    worker = open_process(program(source(environment()).key_by(lambda value: value).process(Fill()).uid("fill")))
+def test_large_state_comes_back_in_another_process(open_process):
+    """20 MB of state, which no message carries."""
+    bound, kept = program(source(environment()).key_by(lambda value: value).process(Fill()).uid("fill")), Kept()
+    worker = open_process(bound)
     worker.step(1, [splits(1), elements(range(2_000))])
-    parts = []
-    changes = worker.changes(parts.append)
-    sizes = [sum(len(data) for data, *_ in part.pages.values()) for part in parts]
-    assert sum(sizes) > 20_000_000
-    assert max(sizes) <= PART_BYTES
-    ids = [page_id for part in parts for page_id in part.pages]
-    assert len(ids) == len(set(ids))
-    assert (changes.pages, changes.gone) == ((), [])
-    kept = Kept()
-    kept.apply(replace(changes, pages=parts))
-    again = open_process(
-        program(source(environment()).key_by(lambda value: value).process(Fill()).uid("fill")), rest=kept.rest, pages=kept.stored()
-    )
-    assert rows(again.step(2, [elements([7])])) == [("2",)]
+    kept.save(worker)
+    assert len(kept.rest) < 10_000
+    assert rows(open_process(bound, kept=kept).step(2, [elements([7])])) == [("2",)]
 
 
-@pytest.mark.rest
-def test_changes_that_cannot_be_taken_do_not_leave_a_process_that_sends(open_process):
-    def broken(_):
-        raise OSError("the disk is full")
-
+def test_a_checkpoint_that_cannot_be_written_is_told(open_process, tmp_path):
     worker = open_process(counting())
     worker.step(1, [splits(1), elements("abc")])
-    with pytest.raises(OSError, match="the disk is full"):
-        worker.changes(broken)
-    with pytest.raises(WorkerClosedError):
-        worker.step(2, [])
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StreamProgramError, match=r"file/checkpoint"):
+        worker.take_checkpoint(str(tmp_path / "file" / "checkpoint"))
 
 
 class Fill(KeyedProcessFunction):
@@ -470,8 +418,3 @@ class Fill(KeyedProcessFunction):
     def process_element(self, value, ctx):
         self.kept.add(os.urandom(10_000))
         yield len(list(self.kept.get()))
-
-
-def _peak(pid):
-    [line] = [line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmHWM")]
-    return int(line.split()[1]) * 1024

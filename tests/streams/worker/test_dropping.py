@@ -1,6 +1,5 @@
-"""States leave pages, and all else in them stays."""
+"""States leave rows, and all else in them stays."""
 
-import pickle
 import sys
 from types import ModuleType
 
@@ -10,14 +9,15 @@ from airflow_pipelines.streams.clock import StepClock
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.state.access import KeyedStates
 from airflow_pipelines.streams.state.descriptors import ValueStateDescriptor
+from airflow_pipelines.streams.state.rows import MemoryRows, times_of
 from airflow_pipelines.streams.state.store import KeyedStore
 from airflow_pipelines.streams.state.ttl import TimeToLive
 from airflow_pipelines.streams.timers import EVENT_TIME, PROCESSING_TIME, Timers
 from airflow_pipelines.streams.worker.dropping import without_states
 
 
-def _page(entries, ttl=None):
-    """The page of some keys: values by names, and timers."""
+def _rows(entries, ttl=None):
+    """The rows of some keys: values by names, and timers."""
     store = KeyedStore(1)
     states, timers = KeyedStates(store, StepClock(0), "test"), Timers(store)
     for key, (values, due) in entries.items():
@@ -29,19 +29,23 @@ def _page(entries, ttl=None):
             states.get_state(descriptor).update(value)
         for domain, timestamp in due:
             timers.register(domain, timestamp)
-    [page] = store.pages().values()
-    return page
+    return store.rows()
 
 
-def _kept(page):
-    """Values by key of a page."""
-    store = KeyedStore(1)
-    store.load((0, 0, 0), page)
-    return {entry.key: (dict(entry.values), {timer[:2] for timer in entry.timers}) for entry in store.entries()}
+def _without(rows, names):
+    """The rows that are left."""
+    left = {key: without_states(row, names) for key, row in rows.items()}
+    return {key: row for key, row in left.items() if row is not None}
+
+
+def _kept(rows):
+    """Values and timers by key of some rows."""
+    entries = KeyedStore(1, MemoryRows(rows)).entries()
+    return {entry.key: (dict(entry.values), {timer[:2] for timer in entry.timers}) for entry in entries}
 
 
 def test_other_states_and_timers_stay():
-    page = _page(
+    rows = _rows(
         {
             "both": ({"a": 1, "b": 2}, [(EVENT_TIME, 5)]),
             "only a": ({"a": 3}, []),
@@ -49,28 +53,26 @@ def test_other_states_and_timers_stay():
             ("tuple",): ({"b": [5]}, []),
         }
     )
-    left = without_states(page, {"a"})
+    left = _without(rows, {"a"})
     assert _kept(left) == {
         "both": ({"b": 2}, {(EVENT_TIME, 5)}),
         "a and a timer": ({}, {(PROCESSING_TIME, 9)}),
         ("tuple",): ({"b": [5]}, set()),
     }
-    assert left.due == page.due == (5, 9)
+    assert {key: times_of(row) for key, row in left.items()} == {key: times_of(rows[key]) for key in left}
 
 
-def test_a_page_without_them_stays_the_same_page():
-    page = _page({"a": ({"b": 1}, [])})
-    assert without_states(page, {"a", "c"}) is page
+def test_a_row_without_them_stays_the_same_row():
+    [row] = _rows({"a": ({"b": 1}, [])}).values()
+    assert without_states(row, {"a", "c"}) is row
 
 
-def test_nothing_is_left_of_a_page_that_had_nothing_else():
-    assert without_states(_page({"x": ({"a": 1}, []), "y": ({"a": 2}, [])}), {"a"}) is None
+def test_nothing_is_left_of_a_row_that_had_nothing_else():
+    assert not _without(_rows({"x": ({"a": 1}, []), "y": ({"a": 2}, [])}), {"a"})
 
 
 def test_values_that_expire_still_do():
-    page = _page({"x": ({"a": 1, "b": 2}, [])}, ttl=10)
-    store = KeyedStore(1)
-    store.load((0, 0, 0), without_states(page, {"a"}))
+    store = KeyedStore(1, MemoryRows(_without(_rows({"x": ({"a": 1, "b": 2}, [])}, ttl=10), {"a"})))
     descriptor = ValueStateDescriptor("b")
     descriptor.enable_time_to_live(TimeToLive(10))
     clock = StepClock(5)
@@ -92,19 +94,15 @@ def gone_class():
 
 
 def test_values_of_a_class_that_is_gone_can_be_dropped(gone_class):
-    page = _page({"x": ({"a": gone_class(1), "b": 2}, [])})
+    rows = _rows({"x": ({"a": gone_class(1), "b": 2}, [])})
     del sys.modules["gone_module"]
     with pytest.raises(ModuleNotFoundError):
-        _kept(page)
-    assert _kept(without_states(page, {"a"})) == {"x": ({"b": 2}, set())}
+        _kept(rows)
+    assert _kept(_without(rows, {"a"})) == {"x": ({"b": 2}, set())}
 
 
 def test_values_of_a_class_that_is_gone_and_that_stay_are_named(gone_class):
-    page = _page({"x": ({"a": 1, "b": gone_class(1)}, [])})
+    rows = _rows({"x": ({"a": 1, "b": gone_class(1)}, [])})
     del sys.modules["gone_module"]
     with pytest.raises(StreamProgramError, match=r"gone_module\.Gone is not there any more"):
-        without_states(page, {"a"})
-
-
-def test_pages_are_read_as_the_store_writes_them():
-    assert pickle.loads(pickle.dumps(_page({"x": ({"a": 1}, [])}))) == _page({"x": ({"a": 1}, [])})
+        _without(rows, {"a"})

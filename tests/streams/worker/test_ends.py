@@ -36,7 +36,7 @@ def test_a_relation_ends_behind_its_last_row(use: str, at_source: bool, restarte
     assert sorted(found) == sorted((repr(each),) for each in before)
     if restarted:
         kept = Kept()
-        kept.apply(run.changes())
+        kept.save(run)
         run, _ = begin(bound, kept.rest, kept.stored())
     stepped = run.step(1, [ended(0)])
     assert (rows(stepped), stepped.has_ended) == ([(repr(each),) for each in at_end], True)
@@ -49,7 +49,7 @@ def test_rows_that_come_after_the_end_of_a_relation_are_counted_in_a_warning(res
     assert run.step(0, [_rows("a,1"), ended(0)]).has_ended
     if restarted:
         kept = Kept()
-        kept.apply(run.changes())
+        kept.save(run)
         run, _ = begin(bound, kept.rest, kept.stored())
     stepped = run.step(1, [_rows("a,2", "a,3")])
     assert rows(stepped) == []
@@ -66,7 +66,7 @@ def test_a_split_without_input_holds_nobody_back_before_its_first_element(restar
     assert rows(run.step(2, [elements([("a", 10), ("a", 20)], 0)])) == [("10",)]
     if restarted:
         kept = Kept()
-        kept.apply(run.changes())
+        kept.save(run)
         run, _ = begin(bound, kept.rest, kept.stored())
     assert rows(run.step(3, [SourceFeed("in", 1, FeedKind.NO_INPUT), elements([("a", 30)], 0)])) == [("20",)]
     assert rows(run.step(4, [elements([("a", 35)], 1), elements([("a", 40)], 0)])) == [("30",)]

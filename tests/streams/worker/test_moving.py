@@ -17,7 +17,6 @@ from airflow_pipelines.streams import local
 from airflow_pipelines.streams.graph.chains import Defaults, plan_of
 from airflow_pipelines.streams.operators.base import TaskSettings
 from airflow_pipelines.streams.relations import RelationSink
-from airflow_pipelines.streams.state.pages_at_rest import PageMarks
 from airflow_pipelines.streams.worker import moving
 from airflow_pipelines.streams.worker.bound import bind
 from airflow_pipelines.streams.worker.chain_task import run_chain_job
@@ -75,7 +74,7 @@ class HeldElsewhere(Held):
     limit=st.sampled_from([1, 2, 10_000]),
 )
 def test_jobs_give_the_same_rows_and_the_same_state(name, one, two, cuts, large, saved, least, parallelism, limit):
-    """Rows in the same order, and what is told of the state at each checkpoint is the same page by page."""
+    """Rows in the same order, and each checkpoint has the same rows of state."""
     with rounds_of_at_most(limit):
         steps = feeds_of(name, (one, two), cuts)
         here, moved = Held(fed_program(name, parallelism)), HeldElsewhere(fed_program(name, parallelism), large.__contains__, least)
@@ -89,7 +88,7 @@ def test_jobs_give_the_same_rows_and_the_same_state(name, one, two, cuts, large,
             if number in saved:
                 kept_here.save(here)
                 kept_moved.save(moved)
-                assert kept_moved.pages.keys() == kept_here.pages.keys()
+                assert kept_moved.keys() == kept_here.keys()
         assert found.has_ended
         here.close()
         moved.close()
@@ -218,17 +217,3 @@ def test_rounds_are_as_many_as_a_reader_needs(lengths, limit):
         reader.poll(limit)
         polls += 1
     assert rounds_of(feeds, limit) == max(polls, 1)
-
-
-PAGES = st.frozensets(st.integers(0, 5))
-
-
-@given(at_first=PAGES, changes=st.lists(st.tuples(PAGES, PAGES), max_size=6))
-def test_marks_are_what_one_store_would_have(at_first, changes):
-    marks, there, touched = PageMarks(), at_first, frozenset()
-    for written, removed in changes:
-        gone = (removed & there) - written
-        marks = marks.after(there, written, gone)
-        there = (there - gone) | written
-        touched = (touched - gone) | written
-    assert marks == PageMarks(touched, there - at_first, at_first - there)

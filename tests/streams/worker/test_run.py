@@ -26,13 +26,14 @@ from airflow_pipelines.streams.graph.chains import Defaults, plan_of
 from airflow_pipelines.streams.graph.kept_states import kept_states
 from airflow_pipelines.streams.operators.base import TaskSettings
 from airflow_pipelines.streams.relations import DELETE, INSERT, UPDATE_AFTER, RelationSource
+from airflow_pipelines.streams.state.database import StateDatabase
 from airflow_pipelines.streams.worker.bound import bind
 from airflow_pipelines.streams.worker.messages import Open, RelationFeed
 from airflow_pipelines.streams.worker.rest import read_header
 from airflow_pipelines.streams.worker.run import ProgramRun
 from airflow_pipelines.streams.worker.stored_state import StoredState
 from tests.datastream.programs import Contents, EachElement, environment, first
-from tests.streams.worker.programs import Held, Kept, begin, elements, ended, kinds, program, rows, source, splits
+from tests.streams.worker.programs import Held, Kept, begin, elements, ended, kinds, new_folder, program, rows, source, splits
 
 
 class Watermarks(KeyedProcessFunction):
@@ -71,7 +72,7 @@ def test_splits_may_be_told_again_and_become_more_and_not_fewer():
     kept = Kept()
     run, _ = begin(watching(), now_ms=0)
     run.step(1, [splits(2), elements([("a", 10)], 0)])
-    kept.apply(run.changes())
+    kept.save(run)
     run, _ = begin(watching(), kept.rest, kept.stored())
     assert rows(run.step(2, [splits(2), elements([("a", 12)], 1)])) == []
     assert rows(run.step(3, [splits(3), elements([("a", 20)], 0)])) == []
@@ -134,7 +135,7 @@ def test_wants_to_be_called_for_timers_also_after_it_was_opened_again():
     kept = Kept()
     run, _ = begin(bound, now_ms=0)
     assert run.step(100, [splits(1), elements([50, 70])]).next_due == 150
-    kept.apply(run.changes())
+    kept.save(run)
     run, opened = begin(bound, kept.rest, kept.stored())
     assert opened.next_due == 150
     assert rows(run.step(160, [])) == [("150",)]
@@ -274,11 +275,9 @@ def test_the_size_of_state_is_that_at_rest():
     assert not run.metrics()["kept", 0].has_keys
     run.step(1, [splits(1), elements(range(100))])
     assert [(each.has_keys, each.bytes) for each in (run.metrics()["kept", 0], run.metrics()["in", 0])] == [(True, 0), (False, 0)]
-    run.changes()
+    Kept().save(run)
     run._next_metrics = 0
-    told = run.step(2, []).metrics["kept", 0]
-    assert told.pages > 0
-    assert told.bytes > 100
+    assert run.step(2, []).metrics["kept", 0].bytes > 100
 
 
 def test_an_input_that_holds_event_time_back_is_told_once():
@@ -327,7 +326,7 @@ def _kept(parallelism=1):
     kept = Kept()
     run, _ = begin(remembering(Remember(), parallelism=parallelism), now_ms=0)
     run.step(1, [splits(1), elements([1, 2, 3])])
-    kept.apply(run.changes())
+    kept.save(run)
     return kept
 
 
@@ -341,7 +340,7 @@ def test_state_is_listed_without_its_classes_also_when_it_is_not_used_any_more()
     assert operator.shares.keys() == {"value", "list"}
     assert sum(operator.shares.values()) == pytest.approx(1)
     run, _ = begin(remembering(OnlyList()), kept.rest, kept.stored())
-    kept.apply(run.changes())
+    kept.save(run)
     listed = read_header(kept.rest).operators["kept"]
     assert [state.name for state in listed.states] == ["value", "list"]
     assert listed.shares == operator.shares, "also where nothing was stored since"
@@ -351,7 +350,7 @@ def test_a_state_that_is_dropped_is_gone_for_good_and_others_stay():
     kept = _kept()
     dropped = frozenset({("kept", "value")})
     run, _ = begin(remembering(OnlyList()), kept.rest, kept.stored(), dropped)
-    kept.apply(run.changes())
+    kept.save(run)
     assert [state.name for state in read_header(kept.rest).operators["kept"].states] == ["list"]
     run, _ = begin(remembering(Remember()), kept.rest, kept.stored())
     assert rows(run.step(2, [elements([2])])) == [("(2, [1, [2, 2]])",)]
@@ -363,23 +362,20 @@ def test_all_states_of_an_operator_may_be_dropped_one_by_one():
     assert rows(run.step(2, [elements([2])])) == [("(2, [1, [2]])",)]
 
 
-def test_an_operator_that_is_dropped_begins_anew_and_its_pages_are_gone():
+def test_an_operator_that_is_dropped_begins_anew_and_its_rows_are_gone():
     kept = _kept()
+    assert len(kept.keys()) == 3
     run, _ = begin(remembering(Remember()), kept.rest, kept.stored(), frozenset({"kept"}))
-    changes = run.changes()
-    assert sorted(changes.gone) == sorted(kept.pages)
-    kept.apply(changes)
-    assert kept.pages == {}
+    kept.save(run)
+    assert kept.keys() == []
     assert rows(run.step(2, [elements([2])])) == [("(2, [1, [2]])",)]
 
 
-def test_pages_that_were_dropped_may_come_again():
+def test_keys_that_were_dropped_may_come_again():
     kept = _kept()
     run, _ = begin(remembering(Remember()), kept.rest, kept.stored(), frozenset({"kept"}))
     run.step(2, [elements([1, 2, 3])])
-    changes = run.changes()
-    assert changes.gone == []
-    kept.apply(changes)
+    kept.save(run)
     run, _ = begin(remembering(Remember()), kept.rest, kept.stored())
     assert rows(run.step(3, [elements([2])])) == [("(2, [2, [2, 2]])",)]
 
@@ -389,9 +385,9 @@ def test_state_that_nobody_claims_is_refused_unless_it_is_dropped():
     with pytest.raises(StreamProgramError, match=r"state of the operators \['kept'\]"):
         begin(remembering(Remember(), "other"), kept.rest, kept.stored())
     run, _ = begin(remembering(Remember(), "other"), kept.rest, kept.stored(), frozenset({"kept"}))
-    kept.apply(run.changes())
+    kept.save(run)
     assert "kept" not in read_header(kept.rest).operators
-    assert kept.pages == {}
+    assert kept.keys() == []
 
 
 @pytest.mark.parametrize(("before", "after"), [(1, 4), (4, 1), (3, 2)])
@@ -399,9 +395,8 @@ def test_state_goes_where_its_keys_go_when_parallelism_changes(before, after):
     kept = _kept(before)
     run, _ = begin(remembering(Remember(), parallelism=after), kept.rest, kept.stored())
     assert sorted(rows(run.step(2, [elements([3, 1])]))) == [("(1, [2, [1, 1]])",), ("(3, [2, [3, 3]])",)]
-    changes = run.changes()
-    assert changes.gone == []
-    assert {stored.uid for stored in changes.pages} == {"kept"}
+    kept.save(run)
+    assert len(kept.keys()) == 3, "a key is in one place"
 
 
 def test_another_maximum_of_parallelism_is_refused_unless_the_operator_begins_anew():
@@ -409,7 +404,7 @@ def test_another_maximum_of_parallelism_is_refused_unless_the_operator_begins_an
     with pytest.raises(StreamProgramError, match=r"set_max_parallelism\(128\)"):
         begin(remembering(Remember(), most=64), kept.rest, kept.stored())
     run, _ = begin(remembering(Remember(), most=64), kept.rest, kept.stored(), frozenset({"kept"}))
-    kept.apply(run.changes())
+    kept.save(run)
     assert read_header(kept.rest).operators["kept"].max_parallelism == 64
 
 
@@ -443,7 +438,7 @@ def test_broadcast_states_are_listed_and_can_be_dropped_one_by_one(keyed):
     kept = Kept()
     run, _ = begin(applying("rules", "limits", keyed=keyed), now_ms=0)
     run.step(1, [splits(1), splits(1, "rules"), elements(["r"], uid="rules")])
-    kept.apply(run.changes())
+    kept.save(run)
     operator = read_header(kept.rest).operators["apply"]
     assert [(state.name, state.kind) for state in operator.states if state.kind == "broadcast"] == [
         ("broadcast/rules", "broadcast"),
@@ -452,7 +447,7 @@ def test_broadcast_states_are_listed_and_can_be_dropped_one_by_one(keyed):
     assert 20 < operator.broadcast_bytes < 200
     dropped = frozenset({("apply", "broadcast/limits")})
     run, _ = begin(applying("rules", keyed=keyed), kept.rest, kept.stored(), dropped)
-    kept.apply(run.changes())
+    kept.save(run)
     listed = [state.name for state in read_header(kept.rest).operators["apply"].states]
     assert listed == (["broadcast/rules", "rules"] if keyed else ["broadcast/rules"])
     run, _ = begin(applying("rules", "limits", keyed=keyed), kept.rest, kept.stored())
@@ -482,7 +477,7 @@ def test_windows_whose_contents_are_dropped_begin_anew():
     kept.save(held)
     assert [state.name for state in read_header(kept.rest).operators["windows"].states] == ["window/contents"]
     went_on = Held(bound)
-    went_on.open(kept.rest, kept.stored(), frozenset({("windows", "window/contents")}))
+    went_on.open(kept.rest, dropped=frozenset({("windows", "window/contents")}), database=kept.stored())
     stepped = went_on.step(2, [elements([3, 15]), ended()])
     assert [text.split(",")[-1] for (text,) in rows(stepped)] == [" [3])", " [15])"]
     assert stepped.has_ended
@@ -520,7 +515,7 @@ def test_what_a_trigger_keeps_goes_on_and_can_be_dropped():
 
     def numbers_at_results(trigger, dropped):
         went_on = Held(windows(trigger))
-        went_on.open(kept.rest, kept.stored(), dropped)
+        went_on.open(kept.rest, dropped=dropped, database=kept.stored())
         return [number for number in (3, 4, 5) if rows(went_on.step(number, [elements([number])]))]
 
     assert numbers_at_results(EveryThird(), frozenset()) == [3]
@@ -532,7 +527,7 @@ def test_time_goes_on_where_it_was_and_ends_at_the_end_of_time():
     run, _ = begin(watching(), now_ms=5)
     run.step(7, [splits(1), ended()])
     kept = Kept()
-    kept.apply(run.changes())
+    kept.save(run)
     assert read_header(kept.rest).now_ms == 7
     run, _ = begin(watching(), kept.rest, kept.stored())
     stepped = run.step(8, [])
@@ -553,5 +548,5 @@ class Attempts(MapFunction):
 @pytest.mark.parametrize("attempt", [0, 2])
 def test_functions_know_the_number_of_the_attempt(attempt):
     bound = program(source(environment()).map(Attempts()).uid("attempts"))
-    run = ProgramRun(bound, Open(b"", attempt=attempt), StoredState(None, (), frozenset()))
+    run = ProgramRun(bound, Open(b"", "", attempt=attempt), StoredState(None, StateDatabase(new_folder())))
     assert rows(run.step(0, [splits(1), elements([1])])) == [(repr(attempt),)]
