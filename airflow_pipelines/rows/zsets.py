@@ -16,6 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_pipelines.rows.python_values import python_values
+
 
 class Merge(Enum):
     """The aggregate that merges the values of a state's column for the same key.
@@ -98,7 +100,7 @@ def consolidate(table: pa.Table) -> pa.Table:
         return consolidate_groupable(table)
     weights: dict[RowKey, int] = {}
     first: dict[RowKey, int] = {}
-    for at, (key, weight) in enumerate(zip(row_keys(table.select(names)), table[WEIGHT].to_pylist(), strict=True)):
+    for at, (key, weight) in enumerate(zip(row_keys(table.select(names)), python_values(table[WEIGHT]), strict=True)):
         weights[key] = weights.get(key, 0) + weight
         first.setdefault(key, at)
     kept = [key for key, weight in weights.items() if weight]
@@ -110,8 +112,13 @@ def row_keys(rows: pa.Table) -> list[RowKey]:
     """Return a key for each row. Rows in canonical form have equal keys if no SQL function can distinguish them."""
     if not rows.num_columns:
         return [()] * rows.num_rows
-    columns = [[_frozen(value) for value in rows[name].to_pylist()] for name in rows.column_names]
-    return list(zip(*columns, strict=True))
+    return list(zip(*map(_key_values, rows.columns), strict=True))
+
+
+def _key_values(column: pa.ChunkedArray) -> list[Any]:
+    values = python_values(column)
+    has_one_form = not pa.types.is_nested(column.type) and not pa.types.is_floating(column.type)
+    return values if has_one_form else list(map(_frozen, values))
 
 
 def _frozen(value: Any) -> Any:

@@ -18,6 +18,7 @@ from airflow_pipelines.connectors.left_out import RowProblem, key_alone, parts_t
 from airflow_pipelines.rows.formats import jsontext
 from airflow_pipelines.rows.formats.delta import UPDATE
 from airflow_pipelines.rows.formats.encode import encode_rows, json_texts
+from airflow_pipelines.rows.python_values import python_values
 from airflow_pipelines.rows.zsets import WEIGHT
 
 if TYPE_CHECKING:
@@ -173,8 +174,8 @@ class RedisOutput:
 
     def _rows(self, changes: pa.Table) -> Iterator[tuple[str, str | None]]:
         """Yield each row's key, and the row as JSON, or None for a deleted row. Skip the old rows of updates."""
-        weights = changes.column(WEIGHT).to_pylist()
-        updates = changes.column(UPDATE).to_pylist() if UPDATE in changes.column_names else [False] * len(weights)
+        weights = python_values(changes.column(WEIGHT))
+        updates = python_values(changes.column(UPDATE)) if UPDATE in changes.column_names else [False] * len(weights)
         rows = changes.drop_columns([name for name in (UPDATE, WEIGHT) if name in changes.column_names])
         parts = [_key_texts(rows.column(name)) for name in self._context.key]
         for weight, of_update, text, key in zip(weights, updates, encode_rows(rows), zip(*parts, strict=True), strict=True):

@@ -15,6 +15,7 @@ from airflow_pipelines.datastream.common.serialization import SerializationError
 from airflow_pipelines.datastream.common.type_information import Converter, TypeConversionError, TypeInformation
 from airflow_pipelines.datastream.connectors.file_formats import BulkWriter
 from airflow_pipelines.datastream.relation_columns import plain_value
+from airflow_pipelines.rows.python_values import python_values
 from airflow_pipelines.streams.worker.columns import MisfitError, column_of
 
 _ARROW: Mapping[BasicType, pa.DataType] = {
@@ -174,7 +175,7 @@ class RowsOfColumns:
             # Without a time zone a point in time is shown as in UTC. Digits after the microsecond are cut off.
             zone = None if isinstance(type_info, BasicTypeInfo) and type_info.basic_type is BasicType.SQL_TIMESTAMP else "UTC"
             column = pc.cast(column, options=pc.CastOptions(target_type=pa.timestamp("us", zone), allow_time_truncate=True))
-        values: list[Any] = column.to_pylist(maps_as_pydicts="strict")
+        values = python_values(column, "strict")
         if (
             isinstance(type_info, BasicTypeInfo)
             and type_info.basic_type in _READ_AS_THEY_ARE

@@ -20,6 +20,7 @@ from airflow_pipelines.engine.spark.result_stream import stream_tables
 from airflow_pipelines.engine.spark.value_bytes import VALUE_BYTES
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.rows.arrow import cast_to_schema
+from airflow_pipelines.rows.python_values import python_values
 from airflow_pipelines.rows.zsets import SEQUENCE, WEIGHT
 
 ROWS_AT_ONCE = 10_000
@@ -56,7 +57,7 @@ def _sort(rows: pa.Table) -> pa.Table:
 def _to_comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a column that Arrow can sort, with the same order in every process."""
     if pa.types.is_nested(column.type) or pa.types.is_null(column.type):
-        return pa.chunked_array([pa.array([repr(value) for value in column.to_pylist()], pa.string())])
+        return pa.chunked_array([pa.array(list(map(repr, python_values(column))), pa.string())])
     return column
 
 
@@ -73,7 +74,7 @@ def _sort_by_spark(delta: Batch, session: SparkSession) -> Iterator[pa.Table]:
 
 def _repeat_rows(rows: pa.Table) -> Iterator[pa.Table]:
     """Yield each row as often as its weight says."""
-    weights = rows[WEIGHT].to_pylist()
+    weights = python_values(rows[WEIGHT])
     if all(weight in (1, -1) for weight in weights):
         yield rows
         return

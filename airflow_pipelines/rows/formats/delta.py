@@ -14,6 +14,7 @@ from airflow_pipelines.rows.formats.encode import encode_csv, encode_rows
 from airflow_pipelines.rows.formats.flavors import FORMS
 from airflow_pipelines.rows.formats.json import JsonOptions
 from airflow_pipelines.rows.formats.scalar_texts import scalars_of
+from airflow_pipelines.rows.python_values import python_values
 from airflow_pipelines.rows.zsets import WEIGHT
 
 UPDATE: Final = "__update"
@@ -53,12 +54,12 @@ class JsonChanges:
 
         :param changes: rows with a weight of 1 or -1 as the last column, and optionally with updates
         """
-        weights = changes.column(WEIGHT).to_pylist()
+        weights = python_values(changes.column(WEIGHT))
         rows = encode_rows(changes.drop_columns([UPDATE, WEIGHT] if _has_updates(changes) else [WEIGHT]), self._scalars)
         if self.is_numbered:
             return self._number_rows(rows, weights)
         if _has_updates(changes) and self._update_format in _UPDATES:
-            return self._updates(rows, weights, changes.column(UPDATE).to_pylist())
+            return self._updates(rows, weights, python_values(changes.column(UPDATE)))
         return self._changes(rows, weights)
 
     def _changes(self, rows: Iterator[str], weights: list[int]) -> Iterator[str]:

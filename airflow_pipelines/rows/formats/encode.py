@@ -10,6 +10,7 @@ import pyarrow.types as pat
 
 from airflow_pipelines.rows.formats import jsontext
 from airflow_pipelines.rows.formats.scalar_texts import DEFAULT_SCALARS, Scalars
+from airflow_pipelines.rows.python_values import python_values
 
 ROWS_AT_ONCE = 10_000
 """The number of rows that are converted to text at a time, so that a large table never exists as text as a whole."""
@@ -73,7 +74,7 @@ def csv_fields(array: pa.Array, delimiter: str, quote: str) -> list[str]:
     if pat.is_dictionary(array.type):
         array = array.dictionary_decode()
     if pat.is_string(array.type) or pat.is_large_string(array.type):
-        values = array.to_pylist()
+        values = python_values(array)
     elif pat.is_nested(array.type):
         values = _texts(array, DEFAULT_SCALARS)
     else:
@@ -103,14 +104,14 @@ def _texts(array: pa.Array, scalars: Scalars) -> list[str | None]:
         return _map_texts(array, scalars)
     if pat.is_list(kind) or pat.is_large_list(kind) or pat.is_fixed_size_list(kind):
         return _list_texts(array, scalars)
-    return [None if value is None else jsontext.dumps(str(value)) for value in array.to_pylist()]
+    return [None if value is None else jsontext.dumps(str(value)) for value in python_values(array)]
 
 
 def _struct_texts(array: pa.Array, scalars: Scalars) -> list[str | None]:
     names = [jsontext.dumps(field.name) for field in array.type]
     # ``flatten`` takes a slice's offset and the parent's nulls into account; ``field`` does not.
     members = [json_texts(member, scalars) for member in array.flatten()]
-    present = array.is_valid().to_pylist()
+    present = python_values(array.is_valid())
     rows = zip(*members, strict=True) if members else iter([()] * len(array))
     return [
         "{" + ",".join(f"{name}:{text}" for name, text in zip(names, row, strict=True)) + "}" if valid else None
@@ -120,7 +121,7 @@ def _struct_texts(array: pa.Array, scalars: Scalars) -> list[str | None]:
 
 def _list_texts(array: pa.Array, scalars: Scalars) -> list[str | None]:
     elements = iter(json_texts(array.flatten(), scalars))
-    lengths = pc.list_value_length(array).to_pylist()
+    lengths = python_values(pc.list_value_length(array))
     return [None if n is None else "[" + ",".join(next(elements) for _ in range(n)) + "]" for n in lengths]
 
 

@@ -10,6 +10,7 @@ from airflow_pipelines.rows.formats.definition import ChangeEncoder
 from airflow_pipelines.rows.formats.delta import UPDATE
 from airflow_pipelines.rows.formats.encode import encode_rows
 from airflow_pipelines.rows.formats.messages import WrittenMessage
+from airflow_pipelines.rows.python_values import python_values
 from airflow_pipelines.rows.zsets import WEIGHT
 
 
@@ -37,7 +38,7 @@ class KeyedDocuments:
         rows = changes
         if UPDATE in changes.column_names and len(values) < changes.num_rows:
             # An update is one record, with the key of its new row.
-            ends = zip(changes.column(UPDATE).to_pylist(), changes.column(WEIGHT).to_pylist(), strict=True)
+            ends = zip(python_values(changes.column(UPDATE)), python_values(changes.column(WEIGHT)), strict=True)
             rows = changes.filter(pa.array([not (part and weight < 0) for part, weight in ends]))
         names = self._key or [name for name in changes.column_names if name not in (UPDATE, WEIGHT)]
         for key, value in zip(encode_rows(rows.select(names)), values, strict=True):

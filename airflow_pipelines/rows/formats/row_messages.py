@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from airflow_pipelines.rows.formats.delta import UPDATE
 from airflow_pipelines.rows.formats.messages import WrittenMessage
+from airflow_pipelines.rows.python_values import python_values
 from airflow_pipelines.rows.zsets import WEIGHT
 
 Encoded: TypeAlias = Callable[[pa.Table], Iterable[bytes | None]]
@@ -35,8 +36,8 @@ class RowMessages:
 
         :param changes: rows with a weight of 1 or -1 as the last column, and optionally with updates
         """
-        weights = changes.column(WEIGHT).to_pylist()
-        updates = changes.column(UPDATE).to_pylist() if UPDATE in changes.column_names else [False] * len(weights)
+        weights = python_values(changes.column(WEIGHT))
+        updates = python_values(changes.column(UPDATE)) if UPDATE in changes.column_names else [False] * len(weights)
         rows = changes.drop_columns([name for name in (UPDATE, WEIGHT) if name in changes.column_names])
         for key, value, weight, is_part in zip(self._key(rows), self._value(rows), weights, updates, strict=True):
             if weight > 0:
@@ -52,6 +53,6 @@ def column_bytes(name: str) -> Encoded:
     """
 
     def encode(rows: pa.Table) -> Sequence[bytes | None]:
-        return [value.encode() if isinstance(value, str) else value for value in rows.column(name).to_pylist()]
+        return [value.encode() if isinstance(value, str) else value for value in python_values(rows.column(name))]
 
     return encode

@@ -15,6 +15,7 @@ from airflow_pipelines.rows.arrow import is_variant
 from airflow_pipelines.rows.formats import jsontext, variant
 from airflow_pipelines.rows.formats.flavors import DEFAULT_FORMS, BinaryForm, ValueForms
 from airflow_pipelines.rows.interval_texts import microseconds_text
+from airflow_pipelines.rows.python_values import python_values
 
 Scalars: TypeAlias = tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.Array], list[str | None]]], ...]
 """The functions that convert values to texts, each with a predicate on Arrow types; the first that matches is used."""
@@ -49,7 +50,7 @@ def _is_json(kind: pa.DataType) -> bool:
 
 
 def _as_they_are(array: pa.Array) -> list[str | None]:
-    texts: list[str | None] = array.storage.to_pylist()
+    texts: list[str | None] = python_values(array.storage)
     return texts
 
 
@@ -64,7 +65,7 @@ def _timestamps_of(forms: ValueForms) -> Callable[[pa.Array], list[str | None]]:
 
 
 def _variants(array: pa.Array) -> list[str | None]:
-    return [None if value is None else variant.to_json(value) for value in array.to_pylist()]
+    return [None if value is None else variant.to_json(value) for value in python_values(array)]
 
 
 def _texts_of_variants(array: pa.Array) -> list[str | None]:
@@ -77,7 +78,7 @@ def _units(array: pa.Array, unit: int) -> list[str | None]:
         array = array.cast(pa.time64("us"))
     else:
         array = pc.cast(array, pa.timestamp("us", tz=getattr(array.type, "tz", None)), safe=False)
-    moments = array.cast(pa.int64()).to_pylist()
+    moments = python_values(array.cast(pa.int64()))
     return [None if moment is None else str(moment // unit) for moment in moments]
 
 
@@ -90,33 +91,33 @@ def _decimal_texts(array: pa.Array) -> list[str | None]:
 
 
 def _numbers(array: pa.Array) -> list[str | None]:
-    texts: list[str | None] = array.cast(pa.string()).to_pylist()
+    texts: list[str | None] = python_values(array.cast(pa.string()))
     return texts
 
 
 def _decimals(array: pa.Array) -> list[str | None]:
     # Arrow writes small numbers with exponents, so Python writes the digits.
-    return [None if value is None else format(value, "f") for value in array.to_pylist()]
+    return [None if value is None else format(value, "f") for value in python_values(array)]
 
 
 def _floats(array: pa.Array) -> list[str | None]:
     if pat.is_float64(array.type):
-        return [None if value is None or not math.isfinite(value) else repr(value) for value in array.to_pylist()]
+        return [None if value is None or not math.isfinite(value) else repr(value) for value in python_values(array)]
     # The shortest digits of a REAL are fewer than those of the same number as a DOUBLE.
-    texts = array.cast(pa.string()).to_pylist()
-    finite = pc.is_finite(array).to_pylist()
+    texts = python_values(array.cast(pa.string()))
+    finite = python_values(pc.is_finite(array))
     return [text if ok else None for text, ok in zip(texts, finite, strict=True)]
 
 
 def _named_floats(array: pa.Array) -> list[str | None]:
     return [
         text if value is None or math.isfinite(value) else _NOT_FINITE[str(value)]
-        for text, value in zip(_floats(array), array.to_pylist(), strict=True)
+        for text, value in zip(_floats(array), python_values(array), strict=True)
     ]
 
 
 def _strings(array: pa.Array) -> list[str | None]:
-    return [None if value is None else jsontext.dumps(value) for value in array.to_pylist()]
+    return [None if value is None else jsontext.dumps(value) for value in python_values(array)]
 
 
 def _dates(array: pa.Array) -> list[str | None]:
@@ -140,12 +141,12 @@ def _times(array: pa.Array) -> list[str | None]:
 
 
 def _durations(array: pa.Array) -> list[str | None]:
-    lengths = array.cast(pa.duration("us")).cast(pa.int64()).to_pylist()
+    lengths = python_values(array.cast(pa.duration("us")).cast(pa.int64()))
     return [None if length is None else f'"{microseconds_text(length)}"' for length in lengths]
 
 
 def _binaries(array: pa.Array, form: BinaryForm) -> list[str | None]:
-    return [None if value is None else form.write(value) for value in array.to_pylist()]
+    return [None if value is None else form.write(value) for value in python_values(array)]
 
 
 def _nulls(array: pa.Array) -> list[str | None]:
@@ -153,11 +154,11 @@ def _nulls(array: pa.Array) -> list[str | None]:
 
 
 def _booleans(array: pa.Array) -> list[str | None]:
-    return [None if value is None else ("true" if value else "false") for value in array.to_pylist()]
+    return [None if value is None else ("true" if value else "false") for value in python_values(array)]
 
 
 def _quote(texts: pa.Array) -> list[str | None]:
-    return [None if text is None else f'"{text}"' for text in texts.to_pylist()]
+    return [None if text is None else f'"{text}"' for text in python_values(texts)]
 
 
 def _quoted_floats(array: pa.Array) -> list[str | None]:

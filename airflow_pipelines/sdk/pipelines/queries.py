@@ -92,8 +92,10 @@ class PipelineQueries(PipelineInputs):
         :returns: a generator of rows as dictionaries
         :raises PipelineAPIError: as for :meth:`query`
         """
+        from airflow_pipelines.rows.python_values import python_rows  # Arrow is slow to import
+
         for batch in self.query_arrow(query):
-            yield from batch.to_pylist()
+            yield from (dict(zip(batch.schema.names, row, strict=True)) for row in python_rows(batch))
 
     def query_hash(self, query: str) -> str:
         """Run a query and return a hash of its result, to detect changes without reading it.

@@ -202,7 +202,7 @@ def _count_piece_lengths(feed: Feed) -> list[int]:
     import pyarrow as pa  # slow to import, and not needed if no relation is read
 
     with pa.ipc.open_stream(feed.rows) as reader:
-        return [sum(map(abs, batch.column(batch.num_columns - 1).to_pylist())) for batch in reader]
+        return [int(abs(batch.column(batch.num_columns - 1).to_numpy()).sum()) for batch in reader]
 
 
 def rounds_of(feeds: Iterable[Feed], limit: int) -> int:

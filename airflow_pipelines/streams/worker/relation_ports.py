@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 
+from airflow_pipelines.rows.python_values import python_values
 from airflow_pipelines.streams.elements import Batch
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.failures import note_element
@@ -38,7 +39,7 @@ def relation_elements(source: RelationSource, rows: bytes) -> Iterator[Polled]:
     with pa.ipc.open_stream(rows) as reader:
         names = tuple(reader.schema.names[:-1])
         for batch in reader:
-            *columns, weights = (column.to_pylist(maps_as_pydicts="strict") for column in batch.columns)
+            *columns, weights = (python_values(column, "strict") for column in batch.columns)
             values = zip(*columns, strict=True) if columns else [()] * len(weights)
             if weights.count(1) == len(weights):
                 to_element = source.to_element

@@ -19,6 +19,7 @@ from airflow_pipelines.connectors.transports.kafka.headers import HeaderConditio
 from airflow_pipelines.connectors.transports.kafka.records import Malformed, RecordReader, RecordRows
 from airflow_pipelines.rows.changes import TableChanges
 from airflow_pipelines.rows.formats.messages import message_parser
+from airflow_pipelines.rows.python_values import python_values
 from airflow_pipelines.rows.schema import RelationSchema
 
 _PACKAGE: Final = Path(__file__).parents[3]
@@ -205,7 +206,7 @@ class BlockReading:
         return RecordReader(message_parser(self.schema, parser), self.header_filter, None)
 
     def _block(self, reader: RecordReader, batch: pa.RecordBatch) -> ClusterBlock:
-        columns = {name: batch.column(name).to_pylist() for name in batch.schema.names}
+        columns = {name: python_values(batch.column(name)) for name in batch.schema.names}
         topic, values = self.topic, columns["value"]
         headers = map(_headers, columns["headers"]) if "headers" in columns else repeat(())
         fields = zip(columns["partition"], columns["offset"], columns["key"], values, headers, strict=False)

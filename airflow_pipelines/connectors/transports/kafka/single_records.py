@@ -11,6 +11,7 @@ from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.left_out import LeftOutRows, RowProblem, records_that_fit
 from airflow_pipelines.rows.formats.delta import UPDATE
 from airflow_pipelines.rows.formats.messages import MessageEncoder, WrittenMessage
+from airflow_pipelines.rows.python_values import python_values
 from airflow_pipelines.rows.zsets import WEIGHT
 from airflow_pipelines.systems.kafka.problems import explain_size
 
@@ -83,8 +84,8 @@ class SingleRecords:
 
 def _single(changes: pa.Table) -> Iterator[pa.Table]:
     """Yield each change as a table of its own, with both rows if it is an update."""
-    weights = changes.column(WEIGHT).to_pylist()
-    updates = changes.column(UPDATE).to_pylist() if UPDATE in changes.column_names else [False] * len(weights)
+    weights = python_values(changes.column(WEIGHT))
+    updates = python_values(changes.column(UPDATE)) if UPDATE in changes.column_names else [False] * len(weights)
     for at, (weight, is_part) in enumerate(zip(weights, updates, strict=True)):
         if not is_part:
             yield changes.slice(at, 1)

@@ -18,6 +18,7 @@ from airflow_pipelines.rows.formats.columns import NotPlain, can_read, from_text
 from airflow_pipelines.rows.formats.defaults import Now
 from airflow_pipelines.rows.formats.parsed import Parsed, RecordProblem, RowBuffer
 from airflow_pipelines.rows.formats.rows import RowReader
+from airflow_pipelines.rows.python_values import python_values
 from airflow_pipelines.rows.schema import RelationSchema, arrow_type
 from airflow_pipelines.rows.types import SIGNED_INTEGERS, ColumnType
 
@@ -165,7 +166,7 @@ def _widen(values: pa.ChunkedArray, mapped: MappedColumn) -> pa.ChunkedArray | N
 def _texts(values: pa.ChunkedArray) -> list[Any]:
     """Return values as the server would write them."""
     if pat.is_boolean(values.type):
-        return [None if value is None else "t" if value else "f" for value in values.to_pylist()]
+        return [None if value is None else "t" if value else "f" for value in python_values(values)]
     if pat.is_floating(values.type):
-        return [None if value is None else _NOT_FINITE.get(value, value) for value in values.cast(pa.string()).to_pylist()]
-    return list(values.cast(pa.string()).to_pylist())
+        return [None if value is None else _NOT_FINITE.get(value, value) for value in python_values(values.cast(pa.string()))]
+    return list(python_values(values.cast(pa.string())))

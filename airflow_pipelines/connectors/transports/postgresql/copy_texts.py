@@ -12,6 +12,7 @@ import pyarrow.types as pat
 from airflow_pipelines.connectors.transports.postgresql.source_types import SourceType, ValueShape
 from airflow_pipelines.rows.arrow import is_variant
 from airflow_pipelines.rows.formats.encode import json_texts
+from airflow_pipelines.rows.python_values import python_values
 
 Texts: TypeAlias = Callable[[pa.Array], pa.Array]
 """A function that turns values into texts, with NULL where there is no value."""
@@ -62,7 +63,7 @@ def _scalars(values: pa.Array) -> pa.Array:
         # A timestamp with a time zone is in UTC, which is the time zone of the session.
         return values.cast(pa.timestamp("us")).cast(pa.string())
     if pat.is_binary(kind):
-        return pa.array([None if value is None else f"\\x{value.hex()}" for value in values.to_pylist()], pa.string())
+        return pa.array([None if value is None else f"\\x{value.hex()}" for value in python_values(values)], pa.string())
     if is_variant(kind) or pat.is_nested(kind):
         return _json(values)
     return values.cast(pa.string())
@@ -72,7 +73,7 @@ def _json(values: pa.Array) -> pa.Array:
     """Return values as JSON. Texts of a relation are JSON already."""
     if pat.is_string(values.type):
         return values
-    present = values.is_valid().to_pylist()
+    present = python_values(values.is_valid())
     return pa.array([text if is_there else None for text, is_there in zip(json_texts(values), present, strict=True)], pa.string())
 
 
@@ -80,10 +81,10 @@ def _arrays(element: SourceType) -> Texts:
     of_elements = texts_for(element)
 
     def texts(values: pa.Array) -> pa.Array:
-        elements = of_elements(values.flatten()).to_pylist()
+        elements = python_values(of_elements(values.flatten()))
         literals: list[str | None] = []
         at = 0
-        for length in pc.list_value_length(values).to_pylist():
+        for length in python_values(pc.list_value_length(values)):
             if length is None:
                 literals.append(None)
                 continue

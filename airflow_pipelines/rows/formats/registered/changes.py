@@ -11,6 +11,7 @@ from airflow_pipelines.rows.formats.delta import UPDATE
 from airflow_pipelines.rows.formats.failures import FormatFailure
 from airflow_pipelines.rows.formats.messages import WrittenMessage
 from airflow_pipelines.rows.formats.registered.options import RegisteredOptions
+from airflow_pipelines.rows.python_values import python_rows, python_values
 from airflow_pipelines.rows.zsets import WEIGHT
 
 OPERATION: Final = "op"
@@ -75,9 +76,10 @@ class RegisteredChanges:
         """
         if self._value is None:
             raise FormatFailure(f"format {self._options.format_name!r} was not opened")
-        updates = changes.column(UPDATE).to_pylist() if UPDATE in changes.column_names else [False] * changes.num_rows
-        weights = changes.column(WEIGHT).to_pylist()
-        for row, weight, is_part in zip(changes.select(self._columns).to_pylist(), weights, updates, strict=True):
+        updates = python_values(changes.column(UPDATE)) if UPDATE in changes.column_names else [False] * changes.num_rows
+        weights = python_values(changes.column(WEIGHT))
+        rows = (dict(zip(self._columns, row, strict=True)) for row in python_rows(changes.select(self._columns)))
+        for row, weight, is_part in zip(rows, weights, updates, strict=True):
             if is_part and weight < 0:
                 # The message of the new row covers it.
                 continue
