@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from airflow_pipelines.streams.errors import StreamProgramError
-from airflow_pipelines.streams.state.rows import NEVER, NO_TIMES, TIME_BIAS, Row, RowKey, StateRows, times_of
+from airflow_pipelines.streams.state.rows import NEVER, NO_TIMES, TIME_BIAS, Row, RowKey, StateRows, Times, times_of
 
 if TYPE_CHECKING:
     from rocksdict import Rdict, RdictIter
@@ -139,11 +139,12 @@ class StateDatabase:
         return values
 
     @_named
-    def write(self, put: Iterable[tuple[bytes, bytes]], removed: Iterable[bytes] = ()) -> None:
+    def write(self, put: Iterable[tuple[bytes, bytes]], removed: Iterable[bytes] = ()) -> int:
         """Add, replace and remove values, all or none.
 
         :param put: keys and values
         :param removed: keys of values to remove
+        :returns: the number of bytes that were written
         """
         from rocksdict import WriteBatch
 
@@ -153,7 +154,9 @@ class StateDatabase:
         for key in removed:
             batch.delete(key)
         rows = self._rows
+        size: int = batch.size_in_bytes()
         rows.write(batch, self._write_options)
+        return size
 
     def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Yield the values of a range as they are at the beginning.
@@ -245,7 +248,8 @@ class DatabaseRows(StateRows):
 
     def get_all(self, keys: Sequence[RowKey]) -> list[Row | None]:
         """Return several rows."""
-        return self._database.get_all(list(map(self._row_key, keys)))
+        prefixes = self._prefixes
+        return self._database.get_all([prefixes[group] + data for group, data in keys])
 
     def is_new(self) -> bool:
         """Return True if nothing was ever written."""
@@ -255,24 +259,27 @@ class DatabaseRows(StateRows):
         """Add, replace and remove rows."""
         put: list[tuple[bytes, bytes]] = []
         removed: list[bytes] = []
-        for key, row in rows.items():
+        prefixes = self._prefixes
+        for (group, data), row in rows.items():
+            key = prefixes[group] + data
             if row is None:
-                removed.append(self._row_key(key))
+                removed.append(key)
                 continue
-            put.append((self._row_key(key), row))
+            put.append((key, row))
             times = times_of(row)
-            if times is NO_TIMES:
-                continue
-            for index, time in enumerate(times):
-                if time != NEVER:
-                    put.append((self._index_key(index, key[0], time, key[1]), b""))
-                    earliest = self._earliest[index]
-                    if earliest is not None and time < earliest.get(key[0], NEVER):
-                        earliest[key[0]] = time
+            if times is not NO_TIMES:
+                put += self._index_entries(group, data, times)
         put.sort()  # RocksDB takes rows faster in their order
-        self._database.write(put, removed)
-        written = sum(len(key) + len(value) for key, value in put)
+        written = self._database.write(put, removed)
         self._written = (self._database.flushes, self._written_bytes() + written)
+
+    def _index_entries(self, group: int, data: bytes, times: Times) -> Iterator[tuple[bytes, bytes]]:
+        for index, time in enumerate(times):
+            if time != NEVER:
+                yield self._index_key(index, group, time, data), b""
+                earliest = self._earliest[index]
+                if earliest is not None and time < earliest.get(group, NEVER):
+                    earliest[group] = time
 
     def scan(self) -> Iterator[tuple[RowKey, Row]]:
         """Yield all rows."""

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias, cast
 from airflow_pipelines.streams.errors import NoKeyError
 from airflow_pipelines.streams.keys import is_plain, plain_key
 from airflow_pipelines.streams.pickled import to_bytes
-from airflow_pipelines.streams.state.rows import NEVER, Row, pack_row
+from airflow_pipelines.streams.state.rows import NEVER, NO_TIMES, Row, pack_row
 
 EVENT_TIME = 0
 PROCESSING_TIME = 1
@@ -151,7 +151,9 @@ class EntryCodec:
         self._encoded += 1
         if self._encoded % _SAMPLED == 1:
             self._sample(values, len(data))
-        event, processing = _first_times(timers) if timers else (NEVER, NEVER)
+        if not timers and expiry == NEVER:
+            return pack_row(NO_TIMES, data)
+        event, processing = _first_times(timers)
         return pack_row((event, processing, expiry), data)
 
     def _sample(self, values: dict[Any, Any], size: int) -> None:

@@ -38,7 +38,7 @@ def pack_row(times: Times, contents: bytes) -> Row:
     :param contents: the bytes of its contents
     :returns: the row
     """
-    if times == NO_TIMES:
+    if times is NO_TIMES or times == NO_TIMES:
         return b"\0" + contents
     has = 0
     packed = b""
