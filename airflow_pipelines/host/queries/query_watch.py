@@ -46,6 +46,7 @@ class QueryWatch:
         self._running: list[Cancellable] = []
         self._heap: OldGeneration | None = None
         self._waiting: frozenset[int] = frozenset()
+        self._at_full: list[Cancellable] = []
 
     @contextmanager
     def over(self, query: Cancellable) -> Iterator[None]:
@@ -78,17 +79,19 @@ class QueryWatch:
                 logger.exception("The ad-hoc requests could not be looked after; it is tried again")
 
     def _save_memory(self, queries: list[Cancellable], heap: OldGeneration) -> None:
-        """Cancel all requests if the memory is full even after a garbage collection: nobody can tell which request uses it."""
-        if not self._is_full(heap.usage()):
-            return
-        # The last collection may have been during a request that has failed since.
-        collect_garbage(self._context)
-        usage = heap.usage()
-        if not self._is_full(usage):
+        """Cancel all requests if the memory is full even after a garbage collection: nobody can tell which request uses it.
+
+        The tasks of a request that has failed hold their memory until they notice. So the memory has to be full at two checks
+        during a request.
+        """
+        usage = self._full_memory(heap)
+        before, self._at_full = self._at_full, [] if usage is None else queries
+        cancelled = [query for query in queries if any(query is each for each in before)]
+        if usage is None or not cancelled:
             return
         text = f"{usage.used >> 20} of {usage.most >> 20} MiB"
-        logger.warning("%s of the JVM's memory are in use: %d ad-hoc requests are cancelled", text, len(queries))
-        for query in queries:
+        logger.warning("%s of the JVM's memory are in use: %d ad-hoc requests are cancelled", text, len(cancelled))
+        for query in cancelled:
             query.cancel(
                 Problem(
                     ErrorCode.AD_HOC_QUERY_ERROR,
@@ -96,6 +99,15 @@ class QueryWatch:
                     "Ask for less, or give hosts more memory (AIRFLOW_PIPELINES_DRIVER_MEMORY).",
                 )
             )
+
+    def _full_memory(self, heap: OldGeneration) -> MemoryUsage | None:
+        """Return the memory in use after a garbage collection if it is full, None if it is not."""
+        if not self._is_full(heap.usage()):
+            return None
+        # The last collection may have been during a request that has failed since.
+        collect_garbage(self._context)
+        usage = heap.usage()
+        return usage if self._is_full(usage) else None
 
     def _is_full(self, usage: MemoryUsage) -> bool:
         return usage.most > 0 and usage.used > self._heap_share * usage.most
