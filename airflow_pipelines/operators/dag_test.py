@@ -12,6 +12,7 @@ from airflow.sdk.exceptions import AirflowTaskTerminated, AirflowTaskTimeout, Ta
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from types import FrameType
 
     from airflow.providers.standard.operators.hitl import HITLOperator
     from airflow.sdk import Context
@@ -27,7 +28,7 @@ def end_task_of_dag_test() -> None:
 
     :raises AirflowTaskTerminated: if it is such a task, and was asked to end; the next SIGTERM ends the process
     """
-    if _get_supervisor() is None or isinstance(sys.exception(), AirflowTaskTimeout):
+    if not _is_in_dag_test() or isinstance(sys.exception(), AirflowTaskTimeout):
         return
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     raise AirflowTaskTerminated("The run was asked to end")
@@ -62,6 +63,19 @@ def _get_supervisor() -> Any:
         return None
     comms = getattr(task_runner, "SUPERVISOR_COMMS", None)
     return comms.supervisor if isinstance(comms, InProcessSupervisorComms) else None
+
+
+def _is_in_dag_test() -> bool:
+    """Return True if the task runs in this process, also while it makes a request, for which Airflow takes its supervisor away."""
+    try:
+        from airflow.sdk.execution_time.supervisor import InProcessTestSupervisor
+    except ImportError:
+        return False
+    start: Any = InProcessTestSupervisor.start
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame.f_code is not start.__func__.__code__:
+        frame = frame.f_back
+    return frame is not None
 
 
 def _answer(requests: Any, ti_id: Any, operator: HITLOperator, timeout: timedelta | None) -> dict[str, Any]:

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 from datetime import timedelta
 from typing import Any
 
-from airflow.sdk import DAG
+from airflow.sdk import DAG, Context
 
 from airflow_pipelines.operators import GatedModifyOperator, ReviewPipelineChangeOperator
 from airflow_pipelines.sensors import PipelineStatusSensor
+
+
+class AskedWithinARequest(PipelineStatusSensor):
+    """A task that is asked to end while it makes a request to Airflow."""
+
+    def execute(self, context: Context) -> None:
+        """Be asked, and wait for the end."""
+        from airflow.sdk.execution_time.supervisor import set_supervisor_comms
+
+        with set_supervisor_comms(None):  # as Airflow does it for each request
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(LATE.total_seconds())
+
 
 NEW = "create table t (a int); create materialized view v as select a + 1 as a from t;"
 COMMON: dict[str, Any] = {"task_id": "change", "pipeline_name": "p", "retries": 0, "poke_interval": 0.01}
@@ -33,6 +49,9 @@ with DAG("somebody_answers", schedule=None) as somebody_answers:
 
 with DAG("waits_for_a_status", schedule=None) as waits_for_a_status:
     PipelineStatusSensor(status="PAUSED", timeout=LATE.total_seconds(), **COMMON)
+
+with DAG("is_asked_within_a_request", schedule=None) as is_asked_within_a_request:
+    AskedWithinARequest(status="PAUSED", **COMMON)
 
 with DAG("takes_too_long", schedule=None) as takes_too_long:
     PipelineStatusSensor(

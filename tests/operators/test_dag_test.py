@@ -17,7 +17,7 @@ from tests.fixtures.airflow import ScriptedService
 from tests.operators import dag_test_dags as dags
 from tests.operators.running import Running
 
-# Not core: signals in a process that other tests of Airflow share once kept a run from ending, and the cause is not known yet.
+# Not core: they send signals to a process that other tests of Airflow share.
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
 
 
@@ -138,6 +138,11 @@ def test_a_run_that_is_asked_to_end_ends(dag: DAG, running: Running) -> None:
         assert carried_out(dag) == ("failed", "failed")
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL, "the next one ends the process"
     assert running.asked == [], "the pipeline is left as it is"
+
+
+def test_a_run_that_is_asked_to_end_within_a_request_ends(running: Running) -> None:
+    assert carried_out(dags.is_asked_within_a_request) == ("failed", "failed")
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL, "the next one ends the process"
 
 
 def test_a_task_that_takes_too_long_is_tried_again(running: Running) -> None:
