@@ -43,7 +43,7 @@ class Packaged:
     :param name: as in the names of figures, and of the package
     :param python: the Python that has it
     :param environment: variables of its process
-    :param share: which part of the elements it is given; a slow system is measured over fewer
+    :param share: which part of the elements of programs with keys it is given; a slow system is measured over fewer
     :param is_checked: whether its results are compared
     """
 
@@ -55,9 +55,12 @@ class Packaged:
 
     def rate(self, workload: Workload, repeats: int) -> float:
         """Elements per second."""
-        elements = int(workload.elements * self.share)
+        elements = int(workload.elements * (self.share if workload.keys else 1.0))
         answer = self._answer(workload, "--elements", str(elements), "--repeats", str(repeats))
-        return elements / statistics.median(answer["seconds"])
+        seconds = statistics.median(answer["seconds"])
+        if seconds <= 0:
+            raise ValueError(f"{self.name} takes as long for one element as for {elements}, so its rate cannot be told")
+        return elements / seconds
 
     def results(self, workload: Workload) -> list[Any] | None:
         """Return the sorted results over few elements, or None if this system is not checked."""
