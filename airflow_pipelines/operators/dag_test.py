@@ -71,9 +71,10 @@ def _is_in_dag_test() -> bool:
         from airflow.sdk.execution_time.supervisor import InProcessTestSupervisor
     except ImportError:
         return False
-    start: Any = InProcessTestSupervisor.start
+    start = getattr(InProcessTestSupervisor.start, "__func__", None)
+    code = getattr(start, "__code__", None)
     frame: FrameType | None = sys._getframe()
-    while frame is not None and frame.f_code is not start.__func__.__code__:
+    while frame is not None and frame.f_code is not code:
         frame = frame.f_back
     return frame is not None
 

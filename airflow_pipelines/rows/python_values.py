@@ -100,7 +100,9 @@ def _convert_dates(array: pa.Array) -> list[Any]:
 
 def _convert_timestamps(array: pa.Array) -> list[Any]:
     values: list[Any] = array.to_numpy(zero_copy_only=False).tolist()
-    return values if set(map(type, values)) <= {dt.datetime, _NONE} else _convert_each(array)
+    # NumPy takes the least number for NULL.
+    is_exact = set(map(type, values)) <= {dt.datetime, _NONE} and values.count(None) == array.null_count
+    return values if is_exact else _convert_each(array)
 
 
 def _convert_times(array: pa.Array) -> list[Any]:

@@ -89,11 +89,12 @@ def test_a_column_becomes_the_objects_that_arrow_makes_of_it(column: pa.ChunkedA
         pa.array([2_932_897] * 10, pa.date32()),
         pa.array([-(2**40)] * 10, pa.timestamp("s")),
         pa.array([2**60] * 10, pa.timestamp("us")),
+        pa.array([0] * 9 + [-(2**63)], pa.timestamp("us")),
         pa.Array.from_buffers(pa.string(), 10, [None, pa.array(range(11), pa.int32()).buffers()[1], pa.py_buffer(b"\xff" * 10)]),
         pa.array([[("a", 1), ("a", 2)]] * 10, pa.map_(pa.string(), pa.int64())),
         pa.StructArray.from_arrays([pa.array(range(10))] * 2, ["a", "a"]),
     ],
-    ids=["date", "seconds", "microseconds", "text", "map", "struct"],
+    ids=["date", "seconds", "microseconds", "least number", "text", "map", "struct"],
 )
 def test_a_column_without_objects_fails_as_it_does_with_arrow(column: pa.Array) -> None:
     with pytest.raises(Exception) as expected:  # noqa: PT011 (each type has its own)

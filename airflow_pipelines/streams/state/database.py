@@ -83,7 +83,7 @@ class StateDatabase:
 
     @property
     def is_new(self) -> bool:
-        """True if nothing was ever written. Whether the folder has files is looked at when this is asked first."""
+        """True if nothing was ever written. The folder is looked at when this is asked first."""
         if self._had_files is None:
             self._had_files = self.folder.exists()
         return not self._had_files and self._opened is None

@@ -1,4 +1,4 @@
-"""What a program writes to a file it reads again: every type, None, and values at the limits, in every format that has them."""
+"""Rows that are written to a file are read as they were: every type, None, and values at the limits, in every format."""
 
 from __future__ import annotations
 
